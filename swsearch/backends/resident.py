@@ -24,7 +24,7 @@ from swsearch.pipeline.database_loading import LoadedDatabase, fits_the_host
 from swsearch.pipeline.groups import GROUP_RESIDUES, split_by_size
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.pairs import LocalPairWork
-from swsearch.pipeline.prefetch import POLL_SECONDS, Stopped, begin_work, check_wanted, end_work, stop_work
+from swsearch.pipeline.prefetch import CHECK_SECONDS, Stopped, begin_work, check_wanted, end_work, stop_work
 from swsearch.pipeline.scorer import PreparedQueries, Scorer
 from swsearch.pipeline.selection import Selection
 from swsearch.pipeline.subjects import Subjects
@@ -132,7 +132,7 @@ class ResidentBackend:
 
     def subjects(self, queries: Sequence[Query], options: SearchOptions) -> Subjects:
         """Return the subjects that searches share; windows of DNA are cut anew only where they are too narrow."""
-        self._check_open()
+        self._process.check()
         with self._guard:
             kept = self._subjects.get("none")
             found = subjects_of(self.database, queries, options, kept if isinstance(kept, FrameWindows) else None)
@@ -396,7 +396,7 @@ class ResidentSelection:
         """Wait until all were scored; if that fails, or is not wanted any more, nothing else of the session is."""
         try:
             for part in self.parts:
-                while not part.ended.wait(POLL_SECONDS):
+                while not part.ended.wait(CHECK_SECONDS):
                     check_wanted()
                 if part.error is not None:
                     raise part.error

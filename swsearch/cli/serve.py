@@ -169,9 +169,9 @@ def _log(text: str) -> None:
 
 def _say_what_is_served(house: "House", url: str) -> None:
     for name, place in house.places.items():
-        database = place.database
+        database, kinds = place.database, ("records of DNA", "nucleotides") if place.is_dna else ("subjects", "residues")
         say(
-            f"swsearch: {name}: {database.n_subjects:,} subjects, {database.n_residues:,} residues, "
+            f"swsearch: {name}: {database.n_subjects:,} {kinds[0]}, {database.n_residues:,} {kinds[1]}, "
             f"engine {place.engine.description}"
         )
     say(f"swsearch: listening on {url}")

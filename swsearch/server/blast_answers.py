@@ -101,7 +101,7 @@ def described(databases: Sequence[str]) -> str:
     names = "".join(f"<li>{told(name)}</li>\n" for name in databases)
     body = (
         "<p>This address answers programs that speak BLAST's URL API: CMD is Put, Get or Delete, PROGRAM is blastp "
-        f"or blastx.</p>\n<p>DATABASE is one of</p>\n<ul>\n{names}</ul>"
+        f"or blastx, and tblastn or tblastx of a DNA database.</p>\n<p>DATABASE is one of</p>\n<ul>\n{names}</ul>"
     )
     return _page("BLAST's URL API", body)
 

@@ -87,7 +87,9 @@ class _Desk:
 
     def _submitted(self, words: Mapping[str, str], client: str) -> tuple[Job, int]:
         format_of(words)  # what no Get will be answered with is said before the search
-        job = self._house.submit([request_of(words, list(self._house.places))], client)[0]
+        places = self._house.places
+        dna = [name for name, place in places.items() if place.is_dna]
+        job = self._house.submit([request_of(words, list(places), dna)], client)[0]
         counts = self._house.counts()
         return job, seconds_likely(job, counts.cells, counts.seconds)
 

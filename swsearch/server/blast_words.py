@@ -10,13 +10,14 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError, printable, shown
 from swsearch.options.kinds import MAX_POSITION
+from swsearch.pipeline.description import PROGRAM_NAMES
 from swsearch.remote.wire import LONGEST_TITLE, SERVER_ROWS, SearchRequest
 from swsearch.scoring import usable_matrices
 from swsearch.server.problems import ServerProblem
@@ -24,9 +25,6 @@ from swsearch.server.problems import ServerProblem
 BlastCommand = Literal["Put", "Get", "Delete"]
 
 BLAST_COMMANDS: tuple[BlastCommand, ...] = ("Put", "Get", "Delete")
-
-PROGRAMS = ("blastp", "blastx")
-"""What is searched with what, by BLAST's names."""
 
 SAYS_NO = ("f", "false", "no", "none", "off", "0")
 """What says that something is not wanted, in lower case."""
@@ -80,10 +78,10 @@ def _words(
 
 
 _USED_BY_PUT = {
-    "QUERY": "proteins, or DNA for blastx, as FASTA, or the letters of one; also as an uploaded file",
+    "QUERY": "proteins, or DNA for blastx and tblastx, as FASTA, or the letters of one; also as an uploaded file",
     "DATABASE": "the name of one database of this server",
-    "PROGRAM": "blastp, or blastx for DNA queries",
-    "GENETIC_CODE": "for blastx, the genetic code by NCBI's number; 1 by default",
+    "PROGRAM": "blastp, or blastx for DNA queries; of a DNA database tblastn, or tblastx for DNA queries",
+    "GENETIC_CODE": "for blastx and tblastx, the genetic code of the queries by NCBI's number; 1 by default",
     "EXPECT": "largest E-value of a hit; 10 by default",
     "HITLIST_SIZE": "most hits of a query; 500 by default",
     "MATRIX MATRIX_NAME": "name of a matrix that this server knows; BLOSUM62 by default",
@@ -112,7 +110,8 @@ _ALL_HITS = "every report has all hits; HITLIST_SIZE of the search says how many
 
 _NO_EFFECT = {
     "WORD_SIZE THRESHOLD": _HEURISTIC,
-    "NUCL_REWARD NUCL_PENALTY DB_GENETIC_CODE TEMPLATE_TYPE TEMPLATE_LENGTH": _NUCLEOTIDES,
+    "NUCL_REWARD NUCL_PENALTY TEMPLATE_TYPE TEMPLATE_LENGTH": _NUCLEOTIDES,
+    "DB_GENETIC_CODE": "a DNA database has its own",
     "EMAIL TOOL": "nobody is written to",
     "AUTO_FORMAT CLIENT ENDPOINTS LAYOUT PAGE PAGE_TYPE QUERY_BELIEVE_DEFLINE USER_TYPE VIEWREPORT "
     "NO_DATABASE_OVERRIDE": _PAGES,
@@ -215,8 +214,8 @@ def command_of(words: Mapping[str, str]) -> BlastCommand:
 def notes_on(words: Mapping[str, str]) -> list[str]:
     """Return sentences on what was asked for and has no effect, and on what the statistics are."""
     notes = [f"{name} has no effect: {WORDS[name].meaning}" for name in words if WORDS[name].effect == "none"]
-    if "GENETIC_CODE" in words and words.get("PROGRAM", "").lower() == "blastp":
-        notes.append("GENETIC_CODE has no effect: queries of blastp are proteins")
+    if "GENETIC_CODE" in words and (program := words.get("PROGRAM", "").lower()) in ("blastp", "tblastn"):
+        notes.append(f"GENETIC_CODE has no effect: queries of {program} are proteins")
     if "COMPOSITION_BASED_STATISTICS" not in words:
         notes.append(
             "E-values are this server's, which know the composition of query and subject; "
@@ -225,7 +224,7 @@ def notes_on(words: Mapping[str, str]) -> list[str]:
     return notes
 
 
-def request_of(words: Mapping[str, str], databases: Sequence[str]) -> SearchRequest:
+def request_of(words: Mapping[str, str], databases: Sequence[str], dna: Collection[str] = ()) -> SearchRequest:
     """Return the search that the words of a Put ask for.
 
     Parameters
@@ -234,6 +233,8 @@ def request_of(words: Mapping[str, str], databases: Sequence[str]) -> SearchRequ
         Of `words_of`.
     databases : sequence of str
         Names of those that there are.
+    dna : collection of str, optional
+        Names of those that hold DNA.
 
     Raises
     ------
@@ -244,7 +245,7 @@ def request_of(words: Mapping[str, str], databases: Sequence[str]) -> SearchRequ
         if name not in words:
             raise InputError(f"{name}: got none, expected {WORDS[name].meaning}")
     _check_database(words["DATABASE"], databases)
-    options = _program(words)
+    options = _program(words, words["DATABASE"] in dna)
     if "EXPECT" in words:
         options["evalue"] = _real("EXPECT", words["EXPECT"])
     if "HITLIST_SIZE" in words:
@@ -272,12 +273,13 @@ def _check_database(name: str, databases: Sequence[str]) -> None:
     raise OptionError("DATABASE", name, f"one of {', '.join(databases)}{several}")
 
 
-def _program(words: Mapping[str, str]) -> dict[str, Any]:
+def _program(words: Mapping[str, str], is_dna: bool) -> dict[str, Any]:
     """Return whether queries are DNA, and by which code they are translated."""
-    program = words["PROGRAM"].lower()
-    if program not in PROGRAMS:
-        raise OptionError("PROGRAM", words["PROGRAM"], "blastp, or blastx for DNA queries: databases hold proteins")
-    if program == "blastp":
+    program, plain, translated = words["PROGRAM"].lower(), PROGRAM_NAMES[False, is_dna], PROGRAM_NAMES[True, is_dna]
+    if program not in (plain, translated):
+        holds = f"{words['DATABASE']} holds {'DNA' if is_dna else 'proteins'}"
+        raise OptionError("PROGRAM", words["PROGRAM"], f"{plain}, or {translated} for DNA queries: {holds}")
+    if program == plain:
         return {}
     code = {"genetic_code": _whole("GENETIC_CODE", words["GENETIC_CODE"])} if "GENETIC_CODE" in words else {}
     return {"translate": True, **code}

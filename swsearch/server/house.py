@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
+from swsearch.pipeline.description import PROGRAM_NAMES
 from swsearch.pipeline.prefetch import Stopped
 from swsearch.pipeline.search_results import SearchResults
 from swsearch.remote.transfer import write_transfer
@@ -20,7 +21,7 @@ from swsearch.report.html import Link
 from swsearch.server.health import Health, HouseCounts, PlaceHealth
 from swsearch.server.intake import TakenRequest, place_of, problem_stated, taken
 from swsearch.server.jobs import ENDED, Job, JobState, counted_for, new_identifier
-from swsearch.server.places import Lease, Log, ServedPlace, opened_places, without_folders
+from swsearch.server.places import Lease, Log, ServedPlace, begin_search, opened_places, without_folders
 from swsearch.server.problems import ServerProblem
 from swsearch.server.reading import ResultReader
 from swsearch.server.rendering import Format, Pieces, Rendered, written
@@ -361,23 +362,24 @@ class House:
             self._runner.watch(running)
             closing.callback(self._runner.unwatch, running)
             found = taken(request, self.places, self.settings.limits)
-            wanted.check(len(found.queries), "blastp" if found.options.translation is None else "blastx")
             place = self.places[found.request.database]
-            options = replace(found.options, distribution=found.options.distribution or wanted.needs_distribution)
+            wanted.check(len(found.queries), PROGRAM_NAMES[found.options.translation is not None, place.is_dna])
 
             def made(lease: Lease) -> Generator[bytes]:
                 """Yield the results as they are found."""
-                origin = place.origin(found.request)
-                results = lease.resident.search(found.queries, options, progress=running.advance, origin=origin)
+                results = begin_search(
+                    lease.backend, found.queries, found.options, distribution=wanted.needs_distribution,
+                    progress=running.advance, origin=place.origin(found.request),
+                )  # fmt: skip
                 with results:
-                    running.cells, running.cells_done = results.job.cells, 0
+                    running.cells, running.cells_done = results.search.cells, 0
                     try:
                         running.holds(results)
                         yield from self._written(results, wanted, found.request)
                     except Stopped:
                         raise why_stopped(running) from None
 
-            if len(found.queries) * options.max_hits <= WHOLE_HITS:
+            if len(found.queries) * found.options.max_hits <= WHOLE_HITS:
                 whole = with_engine(place, lambda lease: b"".join(made(lease)))
                 return wanted.rendered(f"swsearch-{place.name}", Pieces(whole))
             pieces = Pieces(_watched(place, made), closing.pop_all())
@@ -387,7 +389,7 @@ class House:
 
     def _written(self, results: SearchResults, wanted: Format, request: SearchRequest) -> Iterator[bytes]:
         if wanted.is_transfer:
-            return write_transfer(results, request, self._message)
+            return write_transfer(results.search, results.search.batches(), request, self._message)
         return written(wanted, lambda: results.run, results.batches(wanted.needs_alignments))
 
     def _check_searches(self, client: str) -> None:

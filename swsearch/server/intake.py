@@ -10,6 +10,7 @@ from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.pipeline.filters import SUBJECT_FILTERS
 from swsearch.pipeline.options import SearchOptions, check_scales
+from swsearch.pipeline.search import Search
 from swsearch.remote.wire import LINES, SearchRequest
 from swsearch.server.places import ServedPlace
 from swsearch.server.problems import ServerProblem
@@ -59,7 +60,7 @@ class TakenRequest:
 
     def cells(self, place: ServedPlace) -> int:
         """Cells that are to be scored, if no query converges before its last iteration."""
-        return self.n_residues * place.database.n_residues * self.options.iterations
+        return self.n_residues * place.n_residues * self.options.iterations
 
 
 def place_of(places: Mapping[str, ServedPlace], name: str) -> ServedPlace:
@@ -104,7 +105,7 @@ def taken(request: SearchRequest, places: Mapping[str, ServedPlace], limits: Ser
     found = TakenRequest(request, queries, asked, tuple(notes))
     _check_count("query residues", found.n_residues, limits.residues)
     check_scales(queries, asked)
-    place.lease().resident.job(asked)  # raises if the options do not fit the database; kept for the search
+    Search((), asked, place.lease().backend)  # raises if the options do not fit the database; kept for the search
     return found
 
 

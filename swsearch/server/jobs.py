@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from swsearch.pipeline.description import PROGRAM_NAMES
 from swsearch.run_info import Program
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -96,10 +97,9 @@ class Job:
     n_hits: int | None = None
     notes: tuple[str, ...] = ()
 
-    @property
-    def program(self) -> Program:
-        """BLAST's name for what is searched with what."""
-        return "blastx" if self.options.get("translate") else "blastp"
+    def program(self, is_dna: bool) -> Program:
+        """Return BLAST's name for what is searched with what, by whether the database is of DNA."""
+        return PROGRAM_NAMES[bool(self.options.get("translate")), is_dna]
 
     @property
     def is_ended(self) -> bool:

@@ -122,8 +122,9 @@ class JobPages:
         job = self._known(identifier)
         shell = self.shell(request)
         size = len(self._house.queries(identifier))
+        place = self._house.places.get(job.database)
         values = self._values(request, job) | {
-            "downloads": list(downloads_of(job)),
+            "downloads": list(downloads_of(job, place is not None and place.is_dna)),
             "asked": list(asked_of(job)),
             "size": f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size:,} bytes",
             "address": f"{address_of(request)}/jobs/{job.identifier}",
@@ -228,13 +229,13 @@ def bar_of(root: str, job: Job, group: Sequence[Job], queries: tuple[int, int]) 
             yield Link(words, f"{root}/jobs/{each.identifier}")
 
 
-def downloads_of(job: Job) -> Iterator[OutputFormat]:
+def downloads_of(job: Job, is_dna: bool) -> Iterator[OutputFormat]:
     """Yield the formats that can hold a job's results and whose packages are installed."""
     for each in OUTPUT_FORMATS:
         writer = each.writer
         if writer.package and importlib.util.find_spec(writer.package) is None:
             continue
-        if job.program in writer.programs and (job.n_queries == 1 or not writer.is_single_query):
+        if job.program(is_dna) in writer.programs and (job.n_queries == 1 or not writer.is_single_query):
             yield each
 
 

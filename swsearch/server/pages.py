@@ -19,6 +19,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from swsearch.errors import OptionError, SwsearchError
+from swsearch.pipeline.description import PROGRAM_NAMES
 from swsearch.remote.urls import TOKEN_VARIABLE
 from swsearch.server.auth import CLIENT_COOKIE, TOKEN_COOKIE, Tokens
 from swsearch.server.jobs import Job, is_identifier
@@ -149,6 +150,7 @@ class FormPages:
         values = {
             "places": places, "limits": limits, "days": days_of(limits.days), "address": address_of(request),
             "first": next(iter(self._house.places), "DATABASE"),
+            "program": PROGRAM_NAMES[False, next((each.is_dna for each in self._house.places.values()), False)],
             "token_variable": TOKEN_VARIABLE, "health": {"ok": health.ok, "note": health.why},
         }  # fmt: skip
         return self._shell(request).page("about.html", values)
@@ -274,8 +276,9 @@ def _stated(place: ServedPlace) -> dict[str, Any]:
     built = str(stated.get("built") or "")
     return {
         "title": PurePath(stated["title"]).stem,
+        "is_dna": place.is_dna,
         "subjects": stated["n_subjects"],
-        "residues": stated["n_residues"],
+        "residues": stated["nucleotides"] if place.is_dna else stated["n_residues"],
         "built": built[:10],
         # one whose file was replaced is searched as it was opened
         "state": "failed" if stated["state"] == "failed" else "ready",
@@ -287,8 +290,10 @@ def _facts(place: ServedPlace) -> list[tuple[str, str]]:
     """Return what is known of a database, in words."""
     stated = place.stated()
     facts = [
-        ("Proteins", f"{stated['n_subjects']:,}"),
-        ("Residues", f"{stated['n_residues']:,}"),
+        ("DNA records" if place.is_dna else "Proteins", f"{stated['n_subjects']:,}"),
+        ("Nucleotides", f"{stated['nucleotides']:,}" if place.is_dna else ""),
+        ("Genetic code", str(stated.get("genetic_code") or "")),
+        ("Residues of six frames" if place.is_dna else "Residues", f"{stated['n_residues']:,}"),
         ("Mask", {"none": "none", "lower": "lower case", "tantan": "low complexity"}.get(stated["mask"], "")),
         ("Built", str(stated.get("built") or "")),
         ("Built from", ", ".join(_source(each) for each in stated.get("sources") or ())),

@@ -13,13 +13,15 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple
 
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.resident import ResidentBackend
 from swsearch.db import Database
-from swsearch.engines.base import Engine
+from swsearch.db.dna_stored import frame_lengths
+from swsearch.engines.base import Engine, Progress
 from swsearch.engines.choice import create_engine
 from swsearch.errors import EngineError, InputError
 from swsearch.inputs import Query
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.resident import Resident
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.remote.wire import SearchRequest
 from swsearch.run_info import Checksum, Origin, database_checksums
 from swsearch.server.settings import ServerSettings
@@ -76,14 +78,43 @@ class Lease(NamedTuple):
 
     Parameters
     ----------
-    resident : Resident
+    backend : ResidentBackend
         Has the database and the engine.
     generation : int
         How many engines there were before.
     """
 
-    resident: Resident
+    backend: ResidentBackend
     generation: int
+
+
+def begin_search(
+    backend: ResidentBackend,
+    queries: Sequence[Query],
+    options: SearchOptions,
+    *,
+    distribution: bool = False,
+    progress: Progress | None = None,
+    origin: Origin | None = None,
+) -> SearchResults:
+    """Return the results of a search, which runs as they are taken.
+
+    Parameters
+    ----------
+    backend : ResidentBackend
+        Scores the queries.
+    queries, options, progress, origin
+        As for `SearchResults`.
+    distribution : bool, optional
+        Whether results are to have how the whole database scores, unless it is of DNA.
+    """
+    results = SearchResults(
+        queries, backend.database, options, lambda _: backend,
+        progress=progress, threads=backend.threads, origin=origin,
+    )  # fmt: skip
+    if distribution:
+        results.keep_distribution()
+    return results
 
 
 class ServedPlace:
@@ -124,7 +155,7 @@ class ServedPlace:
             self.checksums: tuple[Checksum, ...] = database_checksums(str(path), self.title)
             self._described = self._description()
             self._engine: Engine | None = self._made(settings.engine)
-            self.resident = self._opened(self._engine)
+            self.backend = self._opened(self._engine)
         except BaseException:
             self.database.close()
             raise
@@ -132,9 +163,19 @@ class ServedPlace:
     # what it is
 
     @property
+    def is_dna(self) -> bool:
+        """Whether it holds DNA, which is searched in its six reading frames."""
+        return self.database.genetic_code is not None
+
+    @property
+    def n_residues(self) -> int:
+        """Residues that a query is compared with."""
+        return int(frame_lengths(self.database.lengths).sum()) if self.is_dna else self.database.n_residues
+
+    @property
     def engine(self) -> Engine:
         """What scores now."""
-        return self.resident.engine
+        return self.backend.engine
 
     @property
     def state(self) -> PlaceState:
@@ -160,7 +201,8 @@ class ServedPlace:
             "name": self.name,
             "title": self.title,
             "n_subjects": database.n_subjects,
-            "n_residues": database.n_residues,
+            "n_residues": self.n_residues,
+            **({"nucleotides": database.n_residues, "genetic_code": database.genetic_code} if self.is_dna else {}),
             "longest": info["longest"],
             "mask": database.mask,
             "identity": database.identity(),
@@ -204,7 +246,7 @@ class ServedPlace:
         """Cells that were scored, and the seconds that engines took."""
         with self._guard:
             cells, seconds = self._scored_before
-            return cells + self.resident.cells, seconds + self.resident.seconds
+            return cells + self.backend.cells, seconds + self.backend.seconds
 
     def lease(self) -> Lease:
         """Return what to score with; waits while an engine is made.
@@ -217,7 +259,7 @@ class ServedPlace:
         with self._guard:
             if self._engine is None:
                 raise EngineError(self._problem or f"{self.title}: the database was closed, as the server is ending")
-            return Lease(self.resident, self._generation)
+            return Lease(self.backend, self._generation)
 
     def is_current(self, lease: Lease) -> bool:
         """Say whether an engine was not made anew since."""
@@ -256,10 +298,10 @@ class ServedPlace:
             wanted = self._settings.engine if self._failures < FAILURES_IN_A_ROW else "cpu"
             kinds = [wanted] if wanted in ("cpu", "reference") else [wanted, "cpu"]
             for kind in kinds:
-                before = self.resident
+                before = self.backend
                 try:
                     engine = self._made(kind)
-                    self.resident = self._opened(engine, is_probed=True)
+                    self.backend = self._opened(engine, is_probed=True)
                     self._engine = engine
                     cells, seconds = self._scored_before
                     self._scored_before = cells + before.cells, seconds + before.seconds
@@ -286,24 +328,24 @@ class ServedPlace:
             gpu_memory=settings.gpu_memory if is_gpu else None, notice=self._log,
         )  # fmt: skip
 
-    def _opened(self, engine: Engine, is_probed: bool = False) -> Resident:
+    def _opened(self, engine: Engine, is_probed: bool = False) -> ResidentBackend:
         with ExitStack() as closing:
             closing.callback(engine.close)
-            resident = Resident(self.database, engine, self._settings.threads)
-            closing.callback(resident.close)
+            backend = ResidentBackend(self.database, engine, self._settings.threads)
+            closing.callback(backend.close)
             if is_probed:
                 options = SearchOptions(statistics="none", max_hits=1)
-                for _ in resident.search([Query("probe", "", PROTEIN.encode(_PROBE))], options):
+                for _ in begin_search(backend, [Query("probe", "", PROTEIN.encode(_PROBE))], options):
                     pass
             closing.pop_all()
-        return resident
+        return backend
 
     def _close_engine(self) -> None:
         """Let go of the engine; one that has lost its device may fail at that, too."""
         engine, self._engine = self._engine, None
         if engine is None:
             return
-        for step in (self.resident.close, engine.close):
+        for step in (self.backend.close, engine.close):
             try:
                 step()
             except Exception as error:

@@ -5,28 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from functools import cached_property
-from pathlib import Path
-from typing import IO
+from typing import TypeVar
 from weakref import WeakSet
 
-from swsearch.errors import InputError, OutputError, ServerError
-from swsearch.pipeline.hit_alignments import align_hits
-from swsearch.pipeline.search_job import SearchJob
-from swsearch.pipeline.search_results import SearchResults
-from swsearch.processors import threads_that_help
-from swsearch.remote.received import ReceivedResults, read_transfer
+from swsearch.errors import InputError, OutputError
+from swsearch.pipeline.search import Search
 from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
 from swsearch.report.records import shown_hits
-from swsearch.results import SearchResult
-from swsearch.run_info import RunInfo
 from swsearch.server.jobs import Job
-from swsearch.server.places import ServedPlace
+from swsearch.server.places import ServedPlace, begin_search
 from swsearch.server.problems import ServerProblem
-from swsearch.server.rendering import PIECE_BYTES, Format, Pieces, Rendered, fasta, written
-from swsearch.server.store import FOUND, KEPT, Store
+from swsearch.server.rendering import Format, Pieces, Rendered, fasta, written
+from swsearch.server.store import KEPT, Store
+
+Found = TypeVar("Found")
 
 
 class ResultReader:
@@ -81,24 +74,18 @@ class ResultReader:
             raise ServerProblem(
                 "wrong", f"queries: got {first}-{last}, expected {expected}", option="queries", expected=expected
             )
-        wanted.check(last - first + 1, job.program)
+        wanted.check(last - first + 1, job.program(place.is_dna))
         with ExitStack() as closing:
-            found = self._opened(closing, job, place, wanted.needs_distribution)
+            search, request = self._opened(closing, job, place, wanted.needs_distribution)
             if wanted.is_transfer:
-                made = self._transfer(closing, found)
+                kept = _each(job, search.stored_batches(0, job.n_queries))
+                made = write_transfer(search, kept, request, self._message)
             else:
-                batches = found.batches(first - 1, last - first + 1, wanted.needs_alignments)
-                made = written(wanted, lambda: found.run, batches)
+                batches = _each(job, search.stored(first - 1, last - first + 1, wanted.needs_alignments))
+                made = written(wanted, lambda: search.run, batches)
             pieces = Pieces(made, closing.pop_all())
         self.watch(pieces)
         return wanted.rendered(f"swsearch-{job.database}-{job.identifier[:8]}", pieces)
-
-    def _transfer(self, closing: ExitStack, found: _FoundResults) -> Generator[bytes]:
-        file = found.file
-        if file is not None:
-            return (piece for piece in iter(lambda: file.read(PIECE_BYTES), b""))
-        results = closing.enter_context(found.results())
-        return write_transfer(results, found.request, self._message)
 
     def subjects(self, job: Job, place: ServedPlace, query: int, hits: Sequence[int]) -> Iterator[bytes]:
         """Yield whole subjects of hits as FASTA.
@@ -120,9 +107,9 @@ class ResultReader:
         if not 1 <= query <= job.n_queries:
             raise ServerProblem("wrong", f"query: got {query}, expected 1 to {job.n_queries:,}", option="query")
         with ExitStack() as closing:
-            batches = self._opened(closing, job, place, False).batches(query - 1, 1, False)
-            subjects = shown_hits(next(batches)[0].table).record_places.tolist()
-            batches.close()
+            search, _ = self._opened(closing, job, place, False)
+            ((result,),) = _each(job, search.stored(query - 1, 1))
+            subjects = shown_hits(result.table).record_places.tolist()
         for hit in hits:
             if not 1 <= hit <= len(subjects):
                 expected = f"1 to {len(subjects):,}" if subjects else "none, for the query has no hits"
@@ -166,17 +153,21 @@ class ResultReader:
         for each in pieces:
             each.abort()
 
-    def _opened(self, closing: ExitStack, job: Job, place: ServedPlace, distribution: bool) -> _FoundResults:
-        """Open what a job found, until the end; nobody removes it meanwhile."""
+    def _opened(
+        self, closing: ExitStack, job: Job, place: ServedPlace, distribution: bool
+    ) -> tuple[Search, SearchRequest]:
+        """Open what a job found, until the end, and what it was asked for; nobody removes it meanwhile."""
         with self._guard:
             self._readers[job.identifier] = self._readers.get(job.identifier, 0) + 1
         closing.callback(self._read, job.identifier)
         self._store.job(job.identifier)  # it may have been removed before it was held
         with _readable(job):
             request = self._store.request(job.identifier)
-            found = _FoundResults(job, place, request, self._store.folder_of(job.identifier), distribution)
-            closing.callback(found.close)
-        return found
+            origin = place.origin(request, job.submitted, job.ended)
+            search = begin_search(place.backend, *request.read(), distribution=distribution, origin=origin).search
+            search.keep_in(self._store.folder_of(job.identifier) / KEPT, is_read=True)
+            closing.callback(search.close)
+        return search, request
 
     def _read(self, identifier: str) -> None:
         with self._guard:
@@ -191,78 +182,10 @@ class ResultReader:
             self._store.clear(identifier)
 
 
-class _FoundResults:
-    """What a job found, open for reading.
-
-    Parameters
-    ----------
-    job : Job
-        Done.
-    place : ServedPlace
-        Its database.
-    request : SearchRequest
-        What was asked for.
-    folder : Path
-        The job's.
-    distribution : bool
-        Whether results are to have how the whole database scores.
-    """
-
-    def __init__(
-        self, job: Job, place: ServedPlace, request: SearchRequest, folder: Path, distribution: bool
-    ) -> None:
-        self.request, self._job, self._place, self._folder = request, job, place, folder
-        self._origin = place.origin(request, job.submitted, job.ended)
-        self.file: IO[bytes] | None = None
-        """Of a search in iterations: the bytes as they are sent."""
-        self._search: SearchJob | None = None
-        if request.search_options.makes_profiles:
-            self.file = (folder / FOUND).open("rb")
-            return
-        self._queries, options = request.read()
-        self._options = options
-        options = replace(options, distribution=options.distribution or distribution)
-        search = place.resident.job(options).for_queries(self._queries, origin=self._origin)
-        search.keep_in(folder / KEPT, is_read=True)
-        self._search = search
-
-    @cached_property
-    def _received(self) -> ReceivedResults:
-        assert self.file is not None
-        threads = self._place.resident.threads
-        with _readable(self._job):
-            return read_transfer(self.file, self.request, origin=self._origin, threads=threads)
-
-    @property
-    def run(self) -> RunInfo:
-        """What reports say of the search."""
-        return self._received.run if self._search is None else self._search.run
-
-    def results(self) -> SearchResults:
-        """Return all results, as those of a search that is done again from what was kept."""
-        results = self._place.resident.search(self._queries, self._options, origin=self._origin)
-        results.job.keep_in(self._folder / KEPT, is_read=True)
-        return results
-
-    def batches(self, first: int, count: int, aligned: bool) -> Generator[list[SearchResult]]:
-        """Yield results of some queries, the first counted from 0, some at a time."""
-        with _readable(self._job):
-            if self._search is not None:
-                yield from self._search.kept(first, count, aligned)
-                return
-            place = 0
-            for batch in self._received.batches(several=False):
-                some = [each for number, each in enumerate(batch, place) if first <= number < first + count]
-                place += len(batch)
-                if aligned or self.request.search_options.max_alignments > 1:
-                    align_hits(some, threads_that_help(self._place.resident.threads))
-                if some:
-                    yield some
-
-    def close(self) -> None:
-        """Let go of the files."""
-        if self.file is not None:
-            self.file.close()
+def _each(job: Job, found: Iterator[Found]) -> Generator[Found]:
+    """Yield what is read of a job."""
+    with _readable(job):
+        yield from found
 
 
 @contextmanager
@@ -276,6 +199,6 @@ def _readable(job: Job) -> Iterator[None]:
         why = "the database or the version of swsearch is another one since"
         message = f"job {job.identifier}: what it found cannot be read: {why}; submit it again"
         raise ServerProblem("expired", message) from error
-    except (OutputError, ServerError, OSError) as error:
+    except (OutputError, OSError) as error:
         message = f"job {job.identifier}: what it found is damaged or gone from the disk; submit it again"
         raise ServerProblem("failed", message) from error

@@ -7,7 +7,6 @@ A server's folder holds::
     jobs/ID/queries          as they were sent
     jobs/ID/asked.json       the rest of the request
     jobs/ID/checkpoint/      what was found; see `swsearch.pipeline.checkpoint`
-    jobs/ID/results          the same of a search in iterations; see `swsearch.remote.transfer`
 
 A job is there when its row is: its folder is written before, and removed after the row. What a server that was killed
 left without a row is removed when the next one begins.
@@ -24,7 +23,7 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +34,8 @@ from swsearch.server.problems import ServerProblem
 
 _QUERIES, _ASKED = "queries", "asked.json"
 
-KEPT, FOUND = "checkpoint", "results"
-"""What is in the folder of a job, beside what this module alone knows."""
+KEPT = "checkpoint"
+"""What was found, in the folder of a job."""
 
 STORE_VERSION = 1
 """Of the table; one that a later server made is refused."""
@@ -347,10 +346,7 @@ class Store:
 
     def drop_kept(self, identifier: str) -> None:
         """Remove what was found for a job that will not be done."""
-        folder = self.folder_of(identifier)
-        shutil.rmtree(folder / KEPT, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            (folder / FOUND).unlink(missing_ok=True)
+        shutil.rmtree(self.folder_of(identifier) / KEPT, ignore_errors=True)
 
     def queries(self, identifier: str) -> bytes:
         """Return a job's queries as they were sent."""
@@ -386,20 +382,6 @@ def _job_of(row: Mapping[str, Any]) -> Job:
         problem=json.loads(row["problem"]) if row["problem"] else None, n_hits=row["n_hits"],
         notes=tuple(json.loads(row["notes"])),
     )  # fmt: skip
-
-
-def write_found(folder: Path, pieces: Iterable[bytes]) -> None:
-    """Keep what was found for a job in its folder, all or nothing."""
-    part = folder / f"{FOUND}.part"
-    try:
-        with part.open("wb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        part.rename(folder / FOUND)
-        _sync(folder)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _write(path: Path, data: bytes) -> None:

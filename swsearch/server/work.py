@@ -5,20 +5,18 @@ from __future__ import annotations
 import shutil
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from swsearch.errors import DatabaseError, EngineError, InputError, MemoryLimitError, OutputError
-from swsearch.pipeline.resident import ResidentResults
-from swsearch.pipeline.search_job import SearchJob
-from swsearch.remote.transfer import write_transfer
+from swsearch.pipeline.search import Search
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.remote.wire import SearchRequest
-from swsearch.results import SearchResult
-from swsearch.server.places import Lease, Log, ServedPlace
+from swsearch.server.places import Lease, Log, ServedPlace, begin_search
 from swsearch.server.problems import ServerProblem, problem_of
 from swsearch.server.runner import Running
-from swsearch.server.store import KEPT, disk_full, is_full, write_found
+from swsearch.server.store import KEPT, disk_full, is_full
 
 MOST_BEGUN = 5
 """Engines that a search is begun with, each of which another search brings down, before it is given up."""
@@ -90,51 +88,42 @@ def run_job(place: ServedPlace, request: SearchRequest, running: Running, folder
     Stopped
         If it was stopped.
     """
-    queries, asked = request.read()
-    # how the whole database scores is kept for the report of html, whatever report is asked for first
-    options = replace(asked, distribution=True)
+    queries, options = request.read()
 
     def work(lease: Lease) -> JobEnd:
-        results = lease.resident.search(queries, options, progress=running.advance, origin=place.origin(request))
+        # how the whole database scores is kept for the report of html, whatever report is asked for first
+        results = begin_search(
+            lease.backend, queries, options,
+            distribution=True, progress=running.advance, origin=place.origin(request),
+        )  # fmt: skip
         with results:
-            job = results.job if options.makes_profiles else _kept_job(results, folder / KEPT)
-            job.restored = job.forgone = running.advance
-            running.cells, running.cells_done = job.cells, 0
+            search = _kept_search(results, folder / KEPT)
+            search.restored = search.forgone = running.advance
+            running.cells, running.cells_done = search.cells, 0
             running.holds(results)
-            n_hits = 0
-
-            def count(result: SearchResult) -> None:
-                nonlocal n_hits
-                n_hits += len(result.hits)
-
-            results.watch(count)
-            if options.makes_profiles:  # there are no checkpoints of what they are made of
-                write_found(folder, write_transfer(results, request))
-            else:
-                for _ in results.batches(several=False):
-                    pass
+            n_hits = sum(len(result.hits) for batch in results.batches(several=False) for result in batch)
             notes = [*_unfitted(results), *results.doubts]
             return JobEnd(n_hits, tuple(notes[:MOST_NOTES]))
 
     return with_engine(place, work)
 
 
-def _kept_job(results: ResidentResults, checkpoint: Path) -> SearchJob:
+def _kept_search(results: SearchResults, checkpoint: Path) -> Search:
     """Begin a search, from what was kept of it before the server was started again if that can be used."""
     results.keep_in(checkpoint)
     try:
-        return results.job
+        return results.search
     except InputError:
         if not checkpoint.exists():
             raise
         # of another version of the program, or of a database that was replaced since
         shutil.rmtree(checkpoint)
-        return results.job
+        return results.search
 
 
-def _unfitted(results: ResidentResults) -> list[str]:
+def _unfitted(results: SearchResults) -> list[str]:
     reasons = results.unfitted
-    return [f"{len(reasons):,} of {len(results.job.queries):,} queries: {reasons[0]}"] if reasons else []
+    return [f"{len(reasons):,} of {len(results.search.queries):,} queries: {reasons[0]}"] if reasons else []
 
 
 def why_stopped(running: Running) -> ServerProblem:

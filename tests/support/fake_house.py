@@ -27,7 +27,7 @@ def fake_place(name: str, **changed: Any) -> Any:
         "built": "2026-11-23T14:00:00+00:00", "sources": [{"path": f"{name}.fasta"}], "sha256": "ab" * 32,
         "identity": "cd" * 16, "engine": "cpu: AVX2, 2 threads", "state": "ready", "problem": "", **changed,
     }  # fmt: skip
-    return SimpleNamespace(name=name, title=stated["title"], stated=lambda: stated)
+    return SimpleNamespace(name=name, title=stated["title"], stated=lambda: stated, is_dna="nucleotides" in stated)
 
 
 class FakeHouse:
