@@ -55,7 +55,7 @@ def test_a_search_imports_no_other_command_and_nothing_that_it_does_not_use(tmp_
 
 
 def test_the_functions_are_not_hidden_by_modules():
-    from swsearch.pipeline import search_job as job  # noqa: F401
+    from swsearch.pipeline import search  # noqa: F401
 
     assert callable(swsearch.search)
     assert callable(swsearch.align)

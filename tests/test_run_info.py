@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import swsearch
+from swsearch.backends.local import LocalBackend
 from swsearch.db import build_database
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.inputs import read_queries
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.resident import Resident
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.run_info import Checksum, Origin, checksums, database_checksums
 
 DIGEST = "0" * 64
@@ -40,13 +42,9 @@ def test_a_database_under_another_name_keeps_its_checksum(tmp_path: Path) -> Non
     assert named == (Checksum("database", "db.h5", own.sha256),)
     with swsearch.Database.open(path) as database, ReferenceEngine() as engine:
         database.name = path.name
-        resident = Resident(database, engine)
-        try:
-            queries, origin = read_queries([("q", "MKVLAAGIVG")]), Origin("/etc/passwd", checksums=named)
-            with resident.search(queries, SearchOptions(), origin=origin) as results:
-                (result,) = results
-        finally:
-            resident.close()
+        queries, origin = read_queries([("q", "MKVLAAGIVG")]), Origin("/etc/passwd", checksums=named)
+        backend_of = partial(LocalBackend, engine=engine)
+        (result,) = SearchResults(queries, database, SearchOptions(), backend_of, origin=origin)
     run = result.run
     assert run is not None
     assert (run.database_name, result.database_name) == ("db.h5", "db.h5")

@@ -42,7 +42,7 @@ IMPORTED = (
     "typer",
     "numpy",
     "swsearch.db.database",
-    "swsearch.pipeline.search_job",
+    "swsearch.pipeline.search",
 )
 """Modules from the first to the last that a search imports."""
 

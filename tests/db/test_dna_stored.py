@@ -13,10 +13,10 @@ import swsearch
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.db import Database, append_database, build_database, dna_stored, split_database, verify_database
 from swsearch.db.dna_layout import packed, unpacked
-from swsearch.db.framed import FramedDatabase
 from swsearch.db.frames import Windows
 from swsearch.db.writing import seal
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, SequenceError
+from swsearch.pipeline.windows import FrameWindows
 from swsearch.translation.codes import translated_frames
 from swsearch.translation.frame import FRAME_NUMBERS
 
@@ -55,23 +55,24 @@ def test_windows_are_pieces_of_frames(alone: int, monkeypatch: pytest.MonkeyPatc
         (f"r{k}", "".join(rng.choice("ACGTN") for _ in range(rng.choice([0, 2, 3, 50, 400])))) for k in range(9)
     ]
     with Database.from_records(records, translate=True) as database:
-        framed = FramedDatabase.of(database, Windows(20, 7))
-        pieces = framed.pieces_of(np.arange(framed.n_subjects))
-        assert framed.lengths.tolist() == (pieces.ends - pieces.begins).tolist()
+        windows = FrameWindows(database, Windows(20, 7))
+        places = np.arange(windows.n_places)
+        pieces = windows.pieces_of(places)
+        assert windows.lengths_of(places).tolist() == (pieces.ends - pieces.begins).tolist()
         scored = {}
-        for chunk in framed.chunks(1 << 12):
+        for chunk in windows.chunks(1 << 12):
             scored |= {int(subject): chunk.subject(k) for k, subject in enumerate(chunk.subjects)}
-        for place in range(framed.n_subjects):
+        for place in places:
             record, number = int(pieces.records[place]), int(pieces.numbers[place])
             dna = database.codes(record)
             frames = dict(translated_frames(_dna_codes(dna)))
             expected = frames[number][pieces.begins[place] : pieces.ends[place]]
-            np.testing.assert_array_equal(framed.codes(place), expected)
+            np.testing.assert_array_equal(windows.scored(places[place : place + 1])[0], expected)
             np.testing.assert_array_equal(scored[place], expected)
-            codes, offsets = framed.translated(pieces.take(np.array([place, 0, place])))
-            assert np.diff(offsets).tolist() == [len(expected), len(framed.codes(0)), len(expected)]
+            codes, offsets = windows.translated(pieces.take(np.array([place, 0, place])))
+            assert np.diff(offsets).tolist() == [len(expected), len(scored[0]), len(expected)]
             np.testing.assert_array_equal(codes[offsets[2] :], expected)
-        cores = framed.cores_of(np.arange(framed.n_subjects))
+        cores = windows.cores_of(places)
         assert int((cores[1] - cores[0]).sum()) == sum(
             max(len(dna) - abs(number) + 1, 0) // 3 for _, dna in records for number in FRAME_NUMBERS
         )
@@ -87,7 +88,7 @@ def test_letters_are_packed_and_unpacked() -> None:
         np.testing.assert_array_equal(unpacked(packed(codes))[:n], codes)
 
 
-def test_what_is_no_dna_or_has_no_windows_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_dna_is_refused(tmp_path: Path) -> None:
     protein = tmp_path / "protein.fa"
     protein.write_text(">p\nMKVLEE\n")
     with pytest.raises(SequenceError, match=r"'[EL]' is no residue letter, expected one of the dna letters"):
@@ -97,8 +98,6 @@ def test_what_is_no_dna_or_has_no_windows_is_refused(tmp_path: Path) -> None:
             build_database(protein, tmp_path / "x.h5", translate=True, **asked)
     with pytest.raises(OptionError, match="genetic_code"):
         build_database(protein, tmp_path / "x.h5", genetic_code=11)
-    with Database.from_records([("p", "MKVLE")]) as database, pytest.raises(OptionError, match="holds proteins"):
-        FramedDatabase.of(database, Windows(10, 10))
     assert sorted(tmp_path.iterdir()) == [protein]
 
 

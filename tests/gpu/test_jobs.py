@@ -1,7 +1,6 @@
 """Whole jobs on the GPU engine without a GPU, its memory and its life; see test_gpu_fake.py."""
 
 from dataclasses import replace
-from itertools import chain
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from support.samples import sample
 from support.small_jobs import CHUNK, Small, letters_of, results_of
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.engines.base import Pending, Workload
 from swsearch.engines.gpu import launch, memory, queries, slot
 from swsearch.engines.gpu.chunks import SPANS_KEPT, Usage, together
@@ -22,8 +22,9 @@ from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.memory import MIB
 from swsearch.engines.gpu.slot_memory import DeviceClock, TurnOrder
 from swsearch.options.words import MODES
-from swsearch.pipeline import search_job as job
+from swsearch.pipeline import groups
 from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search import Search
 from swsearch.scoring import load_matrix
 
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
@@ -47,18 +48,18 @@ def database():
     sample([(mode, most) for mode in MODES for most in (3, 500)], lambda case: case[1] == 3 or case[0] == "local"),
 )
 @pytest.mark.parametrize("resident", [True, False], ids=["resident", "streamed"])
-@pytest.mark.parametrize("group_rows", [60, 10**6], ids=["groups", "one group"])
-def test_a_search_equals_the_cpu_engines(database, cpu, monkeypatch, mode, max_hits, resident, group_rows):
+@pytest.mark.parametrize("group_residues", [60, 10**6], ids=["groups", "one group"])
+def test_a_search_equals_the_cpu_engines(database, cpu, monkeypatch, mode, max_hits, resident, group_residues):
     options = {"mode": mode, "max_hits": max_hits}
     if mode == "local":
         options["evalue"] = 1e6
     expected = results_of(QUERIES, database, cpu, **options)
-    monkeypatch.setattr(job, "GROUP_ROWS", group_rows)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", group_residues)
     Small(monkeypatch, CHUNK, resident)
     with fake_engine(monkeypatch) as gpu:
         got = results_of(QUERIES, database, gpu, **options)
         assert gpu.memory_plan.resident == resident
-        n_groups = len(list(job.groups_of(swsearch.inputs.read_queries(QUERIES, PROTEIN))))
+        n_groups = len(list(groups.query_groups(swsearch.inputs.read_queries(QUERIES, PROTEIN))))
         assert n_groups == 1 or n_groups > 2
         n_chunks = len(list(database.chunks(CHUNK)))
         assert n_chunks > 3
@@ -71,7 +72,7 @@ def test_a_search_equals_the_cpu_engines(database, cpu, monkeypatch, mode, max_h
 
 @pytest.mark.parametrize("resident", [True, False])
 def test_kept_chunks_are_scored_in_one_launch_from_the_second_group_on(database, cpu, monkeypatch, resident):
-    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
     monkeypatch.setattr(launch, "FAIR_SHARE", 0)
     Small(monkeypatch, CHUNK, resident)
     group = [query for query in QUERIES if query]
@@ -84,8 +85,8 @@ def test_kept_chunks_are_scored_in_one_launch_from_the_second_group_on(database,
 
 
 @pytest.mark.parametrize("resident", [True, False], ids=["resident", "streamed"])
-@pytest.mark.parametrize("group_rows", [60, 10**6], ids=["groups", "one group"])
-def test_iterations_equal_the_cpu_engines(cpu, monkeypatch, resident, group_rows):
+@pytest.mark.parametrize("group_residues", [60, 10**6], ids=["groups", "one group"])
+def test_iterations_equal_the_cpu_engines(cpu, monkeypatch, resident, group_residues):
     """Profiles of one group are brought while sequences of the next are scored."""
     generator = np.random.default_rng(51)
     families = [draw(seed, [60])[0] for seed in (52, 53, 54)]
@@ -96,7 +97,7 @@ def test_iterations_equal_the_cpu_engines(cpu, monkeypatch, resident, group_rows
             members.append(np.where(changed, generator.integers(0, 20, 60), founder).astype(np.uint8))
     subjects = letters_of([*members, *draw(55, generator.integers(20, 90, 40))])
     asked = [subjects[0], subjects[6], "WWWWWCCCCCWWWWW", subjects[12], subjects[2]]
-    monkeypatch.setattr(job, "GROUP_ROWS", group_rows)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", group_residues)
     Small(monkeypatch, CHUNK, resident)
     with Database.from_records(subjects) as made, fake_engine(monkeypatch) as gpu:
         expected = results_of(asked, made, cpu, iterations=3)
@@ -105,7 +106,7 @@ def test_iterations_equal_the_cpu_engines(cpu, monkeypatch, resident, group_rows
 
 
 def test_a_group_is_begun_before_the_one_before_is_waited_for(database, cpu, monkeypatch):
-    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
     Small(monkeypatch, 1 << 20, True)
     group, steps, find = [query for query in QUERIES if query], [], GpuEngine.find
 
@@ -134,7 +135,7 @@ def test_a_group_is_begun_before_the_one_before_is_waited_for(database, cpu, mon
 @EVERY_MODE
 @pytest.mark.parametrize("resident", [True, False])
 def test_score_gives_every_score(database, cpu, monkeypatch, mode, resident):
-    monkeypatch.setattr(job, "GROUP_ROWS", 100)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 100)
     Small(monkeypatch, CHUNK, resident)
     with fake_engine(monkeypatch) as gpu:
         got = swsearch.score(QUERIES, database, mode=mode, engine=gpu)
@@ -150,7 +151,7 @@ def test_score_gives_every_score(database, cpu, monkeypatch, mode, resident):
 )
 def test_scores_of_merged_chunks_fit_the_memory_for_scores(monkeypatch, cpu, tight):
     # one query per group: a chunk's scores are few, but those of all chunks together are more
-    monkeypatch.setattr(job, "GROUP_ROWS", 1)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
     monkeypatch.setattr(memory, "CHUNK_BYTES", 16 << 10)
     monkeypatch.setattr(memory, "LEAST_CHUNK_BYTES", 8 << 10)
     subjects, group = letters_of(draw(51, [90] * 64 + [1] * 6_000)), letters_of(draw(52, [20, 30]))
@@ -189,7 +190,7 @@ def test_every_group_fits_the_memory_for_queries(monkeypatch, cpu):
 
 @pytest.mark.parametrize("resident", [True, False])
 def test_progress_counts_every_cell_once(database, monkeypatch, resident):
-    monkeypatch.setattr(job, "GROUP_ROWS", 60)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 60)
     monkeypatch.setattr(queries, "PART_QUERIES", 2)
     Small(monkeypatch, CHUNK, resident)
     cells = sum(map(len, QUERIES)) * database.n_residues
@@ -319,10 +320,14 @@ def test_chunks_after_a_plan_come_and_go(gpu, cpu):
 def test_a_database_is_loaded_again_without_a_new_plan(database, gpu, monkeypatch):
     for resident in (True, False):
         Small(monkeypatch, CHUNK, resident)
-        read = swsearch.inputs.read_queries(QUERIES[:2], PROTEIN)
-        searching = job.SearchJob(read, database, gpu, SearchOptions())
-        first, second = ([result.hits for result in chain(*searching.batches())] for _ in range(2))
-        assert first == second
+        read, found = swsearch.inputs.read_queries(QUERIES[:2], PROTEIN), []
+        session = Search(read, SearchOptions(), LocalBackend(database, gpu)).session
+        for _ in range(2):
+            pending = session.select(session.prepare(read))
+            pending.wait()
+            found.append([each.candidates for each in pending.selections()])
+            session.close()  # releases the database
+        assert found[0] == found[1]
         monkeypatch.undo()
 
 
@@ -353,7 +358,7 @@ def test_a_search_that_is_given_up(database, cpu, monkeypatch):
 
 
 def test_usage_and_descriptions(gpu, database):
-    plan = job.plan_for(gpu, [swsearch.inputs.read_queries(QUERIES, PROTEIN)], database)
+    plan = gpu.plan(Workload(database.residue_bytes, database.length_runs, [[*map(len, QUERIES)]]))
     assert gpu.description == "gpu (Fake GPU, sm_90, fake compiler)"
     assert plan.keep
     assert plan.in_flight == gpu.memory_plan.n_slots

@@ -8,7 +8,7 @@ import pytest
 import swsearch
 from swsearch.alphabet import PROTEIN
 from swsearch.options.words import MODES
-from swsearch.pipeline import search_job as job
+from swsearch.pipeline import criteria
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
 from swsearch.statistics.lengths import Lengths
@@ -103,7 +103,7 @@ def test_it_is_the_same_for_engines_groups_and_threads(monkeypatch):
 
     expected = run(threads=1)
     assert expected == run(threads=2) == run(engine="reference")
-    monkeypatch.setattr(job, "SCORES_MEMORY", 8 * len(subjects))
+    monkeypatch.setattr(criteria, "SCORES_MEMORY", 8 * len(subjects))
     assert expected == run(threads=2)
 
 
