@@ -41,7 +41,7 @@ from benchmarks.statistics.iterated import drawn
 from benchmarks.statistics.sensitivity import ERRORS, WRONGS, apart
 from benchmarks.statistics.sensitivity_measures import curve_of, judged, read_scope, sensitivity
 from benchmarks.support.common import finish, heading, table
-from swsearch.pipeline import iterative as iterated
+from swsearch.pipeline import iterate
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.construction import Construction, build_profile
 from swsearch.profiles.profile import Profile
@@ -79,8 +79,8 @@ class Variant:
     scoring: Scoring = field(default_factory=Scoring)
     by_position: bool = False
 
-    def made(self, alignment: QueryAlignment, scoring: Scoring) -> Profile:
-        """Make a profile."""
+    def made(self, alignment: QueryAlignment, scoring: Scoring, _: object = None) -> Profile:
+        """Make a profile, in place of `build_profile` and whatever settings that is given."""
         profile = build_profile(alignment, scoring, self.settings)
         return replace(profile, gaps=gaps_of(alignment, scoring)) if self.by_position else profile
 
@@ -124,7 +124,7 @@ def searched(
     variant: Variant, alignments: list[QueryAlignment], database: swsearch.Database, queries: npt.NDArray[np.int64]
 ) -> pd.DataFrame:
     """Return the hits of the third search, where the first made these alignments."""
-    with patch.object(iterated, "build_profile", variant.made):
+    with patch.object(iterate, "build_profile", variant.made):
         profiles = [replace(variant.made(one, variant.scoring), alignment=one, iteration=1) for one in alignments]
         second = swsearch.search(
             profiles, database, scoring=variant.scoring, evalue=0.01, max_hits=1_000_000, keep_next=True, engine="cpu"
