@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -24,7 +23,12 @@ from typing import Any
 
 from benchmarks.speed.jobs import spread
 from benchmarks.support.common import arguments, finish, heading, numbers, read, residues, swsearch, table, write
+from benchmarks.support.scanning import Scan, Seconds
 from benchmarks.support.timing import Timing, say, take_turn
+from swsearch.db import Database
+from swsearch.engines import create_engine
+from swsearch.inputs import read_queries
+from swsearch.pipeline.groups import query_groups
 
 STREAMED_MEMORY = 200 << 20
 """Bytes of the device's memory where the database is not to stay there; Swiss-Prot takes 186 MiB, and more with what
@@ -47,37 +51,23 @@ class Scans:
     """
 
     def __init__(self, queries: Path, database: Path, devices: Devices, memory: int | None) -> None:
-        from swsearch.db import Database
-        from swsearch.engines import create_engine
-        from swsearch.inputs import read_queries
-        from swsearch.pipeline.database_loading import LoadedDatabase
-        from swsearch.pipeline.options import SearchOptions
-        from swsearch.pipeline.search_job import SearchJob
-
-        self.engine: Any = create_engine("gpu", device=devices if len(devices) > 1 else devices[0], gpu_memory=memory)
-        self.opened = Database.open(database)
-        options = SearchOptions(max_hits=10, statistics="published")
-        self.queries = read_queries(queries)
-        self.job = SearchJob(self.queries, self.opened, self.engine, options)
-        self.loaded = LoadedDatabase(self.engine, self.opened, self.job.plan, self.job.reader.mask)
+        found = read_queries(queries)
+        self._groups = list(query_groups(found))
+        self._engine = create_engine("gpu", device=devices if len(devices) > 1 else devices[0], gpu_memory=memory)
+        self._opened = Database.open(database)
+        self._scan = Scan(self._engine, self._opened, self._groups)
         for _ in range(2):  # kernels are compiled, and the database is there, in one piece, if it stays
-            self.job.select(self.queries[:20], self.loaded)
+            self._scan.select(found[:20])
 
-    def run(self) -> tuple[float, float]:
-        """Scan once, group after group as jobs do; return seconds of the kernels, and of all."""
-        from swsearch.pipeline.search_job import groups_of
-
-        before, begun = self.engine.usage.kernel_seconds, time.perf_counter()
-        for group in groups_of(self.queries):
-            self.job.select(group, self.loaded)
-        wall = time.perf_counter() - begun
-        return float(self.engine.usage.kernel_seconds - before), wall
+    def run(self) -> Seconds:
+        """Scan once, group after group as searches do."""
+        return self._scan.score(*self._groups)
 
     def close(self) -> None:
         """Let go of everything."""
-        self.loaded.close()
-        self.engine.close()
-        self.opened.close()
+        self._scan.close()
+        self._engine.close()
+        self._opened.close()
 
 
 def scans(queries: Path, options: argparse.Namespace, memory: int | None) -> tuple[list[Timing], list[Timing]]:
@@ -110,8 +100,6 @@ def command_lines(queries: Path, options: argparse.Namespace, memory: int | None
 
 def measure(options: argparse.Namespace, folder: Path) -> tuple[list[list[str]], list[dict[str, Any]]]:
     """Measure everything; return the rows of the table and the points for growth.py."""
-    from swsearch.db import Database
-
     records = read(options.fasta)
     many = folder / "many.fasta"
     write(many, spread(records, options.queries))

@@ -11,9 +11,9 @@ Parts, of which --only takes some:
   streamed  the batch with 100 MiB of GPU memory beside the resident one, in turn; each reads the database anew,
   equal     200,000 made-up subjects of 512 residues, of the database's composition,
   memory    what is allocated on the GPU.
-Searches look for the 10 best hits with E <= 10, as SearchJob does. Times are medians of --runs after a run that is
-not counted. Kernel time is the time in which kernels run by the GPU's clock; wall time is that of the Python call,
-with thresholds, launches and hits. GCUPS count residues of query and subjects, padding is no work.
+Searches look for the 10 best hits with E <= 10. Times are medians of --runs after a run that is not counted. Kernel
+time is the time in which kernels run by the GPU's clock; wall time is that of the Python call, with thresholds,
+launches and hits. GCUPS count residues of query and subjects, padding is no work.
 
 Needs: an NVIDIA GPU, a database from `swsearch db build`, a quiet machine; about two minutes with Swiss-Prot.
 Part jobs needs Swiss-Prot's titin and a kinase in it. matplotlib for the plot.

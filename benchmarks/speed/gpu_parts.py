@@ -9,32 +9,25 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import swsearch
 from benchmarks.speed.cudasw import scans
+from benchmarks.support.scanning import MAX_HITS, Scan, Seconds
 from swsearch import Database
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.engines import create_engine
-from swsearch.engines.base import ChunkPlan, Engine, Workload
+from swsearch.engines.base import Engine, Workload
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.inputs import Query
 from swsearch.pipeline.database_loading import LoadedDatabase
-from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.search_job import SearchJob, groups_of
-
-MAX_HITS = 10
-"""Hits of a query, as in the command."""
-
-SCANNED = SearchOptions(max_hits=MAX_HITS, statistics="published")
-"""What scans the database and no more: without scores with random and shuffled sequences, which are the CPU's."""
+from swsearch.pipeline.groups import query_groups
 
 STREAMED_MEMORY = 100 << 20
 """GPU memory where the database does not fit."""
@@ -57,13 +50,6 @@ LOAD_RUNS = 3
 """Fresh engines of part ``load``."""
 
 SEED = 2026
-
-
-class Seconds(NamedTuple):
-    """What a call took: kernels by the GPU's clock, and the call by the wall's."""
-
-    kernel: float
-    wall: float
 
 
 @dataclass
@@ -101,78 +87,11 @@ class Setup:
         return GpuEngine(memory=memory)
 
 
-def kernel_seconds(engine: Engine) -> float | None:
-    """Return how long kernels have run so far; None for an engine without kernels."""
-    usage = getattr(engine, "usage", None)
-    return None if usage is None else float(usage.kernel_seconds)
-
-
-def seconds_of(engine: Engine, work: Callable[[], object]) -> Seconds:
-    """Time a call; an engine without kernels counts as computing all the time."""
-    before = kernel_seconds(engine)
-    begun = time.perf_counter()
-    work()
-    wall = time.perf_counter() - begun
-    after = kernel_seconds(engine)
-    return Seconds(wall if before is None or after is None else after - before, wall)
-
-
-class OneGroupJob(SearchJob):
-    """A job whose engine has room for all queries together, and not only for the groups of a search."""
-
-    @cached_property
-    def plan(self) -> ChunkPlan:
-        """How the engine wants the database."""
-        group = [len(query.codes) for query in self.queries]
-        return self.engine.plan(Workload(self.database.residue_bytes, self.database.length_runs, [group]))
-
-
-class Scan:
-    """A job whose database is read once, when it is first run, and stays on the device if it can.
-
-    Parameters
-    ----------
-    engine : Engine
-        Open; what it held before is given up.
-    database : Database
-        Open.
-    queries : sequence of Query
-        Any that will be asked for.
-    kind : type, optional
-        A job with room for all queries as one group, or `SearchJob` with room for the groups of a search.
-    """
-
-    def __init__(
-        self, engine: Engine, database: Database, queries: Sequence[Query], kind: type[SearchJob] = OneGroupJob
-    ) -> None:
-        self.engine = engine
-        self.job = kind(queries, database, engine, SCANNED)
-        self._loaded = LoadedDatabase(engine, database, self.job.plan)
-
-    def run(self, queries: Sequence[Query]) -> Seconds:
-        """Score some queries as one group."""
-        return self.run_groups([queries])
-
-    def run_groups(self, groups: Sequence[Sequence[Query]]) -> Seconds:
-        """Score groups of queries one after the other."""
-        return seconds_of(self.engine, lambda: [self.job.run_group(group, self._loaded) for group in groups])
-
-    def close(self) -> None:
-        """Give the database back."""
-        self._loaded.close()
-
-
 @contextmanager
-def scanning(
-    setup: Setup, database: Database, queries: Sequence[Query], kind: type[SearchJob] = OneGroupJob
-) -> Iterator[Scan]:
-    """Open a fresh engine for some queries."""
-    with setup.engine() as engine:
-        scan = Scan(engine, database, queries, kind)
-        try:
-            yield scan
-        finally:
-            scan.close()
+def scanning(setup: Setup, database: Database, groups: Sequence[Sequence[Query]]) -> Iterator[Scan]:
+    """Open a fresh engine with room for groups of queries."""
+    with setup.engine() as engine, closing(Scan(engine, database, groups)) as scan:
+        yield scan
 
 
 def measured(runs: Sequence[Seconds], query_residues: int, residues: int) -> dict[str, Any]:
@@ -198,7 +117,7 @@ def rows_of(queries: Sequence[Query]) -> int:
 def singles(setup: Setup) -> dict[str, Any]:
     """Time each query alone, in turn."""
     runs: dict[int, list[Seconds]] = {number: [] for number in range(len(setup.queries))}
-    with scanning(setup, setup.database, setup.queries) as scan:
+    with scanning(setup, setup.database, [setup.queries]) as scan:
         for turn in range(setup.runs + 1):
             for number, query in enumerate(setup.queries):
                 taken = scan.run([query])
@@ -219,7 +138,7 @@ def singles(setup: Setup) -> dict[str, Any]:
 
 def batch(setup: Setup) -> dict[str, Any]:
     """Time all queries as one group."""
-    with scanning(setup, setup.database, setup.queries) as scan:
+    with scanning(setup, setup.database, [setup.queries]) as scan:
         scan.run(setup.queries)
         runs = [scan.run(setup.queries) for _ in range(setup.runs)]
     return measured(runs, rows_of(setup.queries), setup.database.n_residues)
@@ -237,7 +156,7 @@ def short(setup: Setup) -> dict[str, Any]:
             for number, start in enumerate(starts)
         ]
     found = []
-    with scanning(setup, setup.database, peptides[SHORT_LENGTHS[-1]]) as scan:
+    with scanning(setup, setup.database, [peptides[SHORT_LENGTHS[-1]]]) as scan:
         for length in SHORT_LENGTHS:
             for queries in (peptides[length][:1], peptides[length]):
                 scan.run(queries)
@@ -268,10 +187,10 @@ def jobs(setup: Setup) -> dict[str, Any]:
     }
     found = {}
     for name, (queries, subjects, runs) in asked.items():
-        groups = list(groups_of(queries))
-        with scanning(setup, subjects, queries, SearchJob) as scan:
-            scan.run_groups(groups)  # compiles what it needs
-            taken = [scan.run_groups(groups) for _ in range(runs)]
+        groups = list(query_groups(queries))
+        with scanning(setup, subjects, groups) as scan:
+            scan.run(*groups)  # compiles what it needs
+            taken = [scan.run(*groups) for _ in range(runs)]
         found[name] = {"length": rows_of(queries), **measured(taken, rows_of(queries), subjects.n_residues)}
     return {"jobs": found}
 
@@ -285,11 +204,12 @@ def load(setup: Setup) -> dict[str, Any]:
             marks = [begun, time.perf_counter()]
             with Database.open(setup.database_path) as database:
                 marks.append(time.perf_counter())
-                job = SearchJob(setup.queries, database, engine, SCANNED)
-                loaded = LoadedDatabase(engine, database, job.plan)
+                groups = [[len(query.codes) for query in group] for group in query_groups(setup.queries)]
+                plan = engine.plan(Workload(database.residue_bytes, database.length_runs, groups))
+                loaded = LoadedDatabase(engine, database, plan)
                 marks.append(time.perf_counter())
                 for chunk in loaded:
-                    if not job.plan.keep:
+                    if not plan.keep:
                         loaded.done(chunk)
                 if isinstance(engine, GpuEngine):
                     engine.synchronize()
@@ -338,10 +258,9 @@ def streamed(setup: Setup) -> dict[str, Any]:
     with setup.engine() as resident, setup.engine(STREAMED_MEMORY) as small:
         for turn in range(setup.runs + 1):
             for name, engine in zip(memories, (resident, small), strict=True):
-                scan = Scan(engine, setup.database, setup.queries)
-                taken = scan.run(setup.queries)
-                scan.close()
-                notes[name] = scan.job.plan.note
+                with closing(Scan(engine, setup.database, [setup.queries])) as scan:
+                    taken = scan.run(setup.queries)
+                    notes[name] = scan.note
                 if turn:
                     runs[name].append(taken)
     rows, residues = rows_of(setup.queries), setup.database.n_residues
@@ -387,7 +306,7 @@ def equal(setup: Setup) -> dict[str, Any]:
     )
     queries = [Query(f"query_{length}", "", codes[draw(length)]) for length in EQUAL_QUERIES]
     found = []
-    with Database.from_records(subjects) as database, scanning(setup, database, queries) as scan:
+    with Database.from_records(subjects) as database, scanning(setup, database, [queries]) as scan:
         for query in queries:
             scan.run([query])
             runs = [scan.run([query]) for _ in range(setup.runs)]
@@ -404,11 +323,9 @@ def memory(setup: Setup) -> dict[str, Any]:
     """Return what the engine plans, and so allocates, for the batch."""
     found: dict[str, Any] = {}
     for name, limit in (("resident", None), ("streamed", STREAMED_MEMORY)):
-        with setup.engine(limit) as engine:
-            job = OneGroupJob(setup.queries, setup.database, engine, SCANNED)
-            note = job.plan.note
+        with setup.engine(limit) as engine, closing(Scan(engine, setup.database, [setup.queries])) as scan:
             plan = getattr(engine, "memory_plan", None)
-            found[name] = {"limit": limit, "bytes": plan.total if plan else 0, "plan": note}
+            found[name] = {"limit": limit, "bytes": plan.total if plan else 0, "plan": scan.note}
     return found
 
 

@@ -34,7 +34,7 @@ from typing import Any
 from benchmarks.speed.growth_model import Job, Parts, Place, Prediction, Work, predict
 from benchmarks.speed.growth_parts import RESULTS, measure, number, parts_of, read_json, tables_of
 from benchmarks.support.common import arguments, finish, heading, read, table
-from swsearch.pipeline.search_job import GROUP_ROWS
+from swsearch.pipeline.groups import GROUP_RESIDUES
 
 VOLUME = 8e9
 """Bytes of residues in a volume."""
@@ -208,10 +208,12 @@ def tasks(parts: Parts) -> list[str]:
     rows = []
     for size in VOLUMES:
         residues = size / parts.bytes_per_residue
-        on_gpu = GROUP_ROWS * residues / parts.gpu_cells
-        on_cpu = GROUP_ROWS * residues / parts.cpu_cells / 16
+        on_gpu = GROUP_RESIDUES * residues / parts.gpu_cells
+        on_cpu = GROUP_RESIDUES * residues / parts.cpu_cells / 16
         rows.append([f"{size / 1e9:g} GB", *map(shown, (on_gpu, on_cpu, size * parts.copy))])
-    what = f"A task, {GROUP_ROWS:,} query residues by a volume of so many bytes of residues, and reading the volume:"
+    what = (
+        f"A task, {GROUP_RESIDUES:,} query residues by a volume of so many bytes of residues, and reading the volume:"
+    )
     return ["", what, "", *table(["", "a GPU", "16 processors", "reading it to a GPU"], rows)]
 
 

@@ -1,6 +1,6 @@
 """The arithmetic of `growth.py`: how long a search takes, from what its parts take.
 
-A search is a pipeline, as in `swsearch.pipeline.search_job`: groups of queries go through preparing, scoring,
+A search is a pipeline, as in `swsearch.pipeline.search`: groups of queries go through preparing, scoring,
 collecting, rating, aligning and writing, which work at the same time on different groups. A stage begins a group
 when it is done with the one before, and the stage before it is done with this one, so that all together take about
 as long as the longest stage and the first and the last group. Stages share processors, and Python's lock, which
@@ -10,9 +10,8 @@ bound the time, too:
 
 What is assumed, each of which is a simplification:
 
-1.  Groups of queries are those of `swsearch.pipeline.search_job.groups_of` for queries of one length; what a stage
-does is
-    divided among them by residues. No stage waits for the next.
+1.  Groups of queries are those of `swsearch.pipeline.groups` for queries of one length; what a stage does is divided
+    among them by residues. No stage waits for the next.
 2.  Cells are scored at one speed, whatever the query's length and the subjects' lengths; devices are alike.
 3.  A database is divided equally, and nothing is scored twice (no worker dies). With fewer than some tasks for each
     worker the last ones leave workers idle: whole rounds of tasks are counted.
@@ -42,7 +41,7 @@ import math
 from dataclasses import dataclass, field
 
 from swsearch.pipeline.evalues import FEWEST_AT_ONCE, MOST_AT_ONCE
-from swsearch.pipeline.search_job import FIRST_ROWS, GROUP_ROWS
+from swsearch.pipeline.groups import FIRST_GROUP_RESIDUES, GROUP_RESIDUES
 
 MEMORY_USED = 0.9
 """Part of a device's memory for residues; the rest has queries, boundaries and scores."""
@@ -202,10 +201,10 @@ class Job:
         """Part of the queries' residues that each group has."""
         total = self.query_residues
         sizes, left = [], total
-        first = iter(FIRST_ROWS if total > 2 * FIRST_ROWS[0] else ())
+        first = iter(FIRST_GROUP_RESIDUES if total > 2 * FIRST_GROUP_RESIDUES[0] else ())
         length = total / max(1, self.queries)
         while left > 0:
-            sizes.append(min(left, max(next(first, GROUP_ROWS), length)))
+            sizes.append(min(left, max(next(first, GROUP_RESIDUES), length)))
             left -= sizes[-1]
         return [size / total for size in sizes] or [1.0]
 

@@ -1,8 +1,8 @@
 """What the parts of a search cost: measured on this machine's CPU, and read from the results of a GPU.
 
-Parts that are measured are those of `SearchJob`, stage after stage, each by itself with one thread. Processor time is
-taken, which others at work on the machine disturb little, of calls of the extension, which any number of threads
-divide, and of all else, which Python does alone.
+Parts that are measured are the stages of a search, each by itself with one thread. Processor time is taken, which
+others at work on the machine disturb little, of calls of the extension, which any number of threads divide, and of
+all else, which Python does alone.
 """
 
 from __future__ import annotations
@@ -17,18 +17,32 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
+
+import numpy as np
 
 from benchmarks.speed.growth_model import Parts, Work
 from benchmarks.speed.jobs import spread
 from benchmarks.support.common import Records, write
+from benchmarks.support.scanning import batch_of
 from benchmarks.support.timing import say
-
-if TYPE_CHECKING:
-    from swsearch.pipeline.search_job import SearchJob
-    from swsearch.pipeline.selection import Selection
+from swsearch.backends.local import LocalBackend
+from swsearch.db import Database
+from swsearch.engines import create_engine
+from swsearch.engines.cpu import extension
+from swsearch.inputs import read_queries
+from swsearch.pipeline import null_models as nulls
+from swsearch.pipeline.batch import Batch
+from swsearch.pipeline.candidate_codec import packed, unpacked
+from swsearch.pipeline.evalues import MOST_AT_ONCE, assign_evalues
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search import Search
+from swsearch.pipeline.selection import Selection, merge
+from swsearch.pipeline.shuffling import REVERSED
+from swsearch.report import create_writer
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
@@ -118,10 +132,8 @@ class Copies:
 
     def __call__(self, queries: Any, sequences: Any, pairs: Any, copies: range, *more: Any) -> Any:
         """Score, and count."""
-        import numpy as np
-
         rows = np.array([len(query) for query in queries])[pairs[:, 0]]
-        self.rated += len(pairs) if copies.start == 0 else 0
+        self.rated += len(pairs) if copies.start == REVERSED else 0  # of each, the reversed copy comes first
         self.copies += len(pairs) * len(copies)
         self.cells += float((rows * sequences.lengths[pairs[:, 1]]).sum()) * len(copies)
         self.squares += float((rows * rows).sum()) * len(copies)
@@ -145,8 +157,6 @@ def measured_start(folder: Path, turns: int) -> float:
 
 def measured_read(database: Path, turns: int) -> float:
     """Return the processor seconds of one thread to read a byte of residues that is in the page cache."""
-    from swsearch.db import Database
-
     with Database.open(database) as opened:
 
         def read() -> None:
@@ -158,55 +168,54 @@ def measured_read(database: Path, turns: int) -> float:
 
 def measured_stages(database: Path, queries: Path, turns: int) -> dict[str, Any]:
     """Return what one thread found, all queries at once, and the processor seconds of each stage by itself."""
-    from swsearch.db import Database
-    from swsearch.engines import create_engine
-    from swsearch.engines.cpu import extension
-    from swsearch.inputs import read_queries
-    from swsearch.pipeline import null_models as nulls
-    from swsearch.pipeline.database_loading import LoadedDatabase
-    from swsearch.pipeline.options import SearchOptions
-    from swsearch.pipeline.search_job import SearchJob
-
     asked = read_queries(queries)
     clock, copies = Clock(extension.load()), Copies(nulls.score_shuffled)
-    with create_engine("cpu", threads=1) as engine, Database.open(database) as opened:
-        job = SearchJob(asked, opened, engine, SearchOptions(), threads=1)
-        with closing(LoadedDatabase(engine, opened, job.plan, job.reader.mask)) as loaded:
-            prepared = job.scorer.prepare(asked)
-            begun = time.process_time()
-            selections = job.scorer.select(prepared, loaded, job.plan.in_flight)
-            scan = time.process_time() - begun
+    with (
+        create_engine("cpu", threads=1) as engine,
+        Database.open(database) as opened,
+        closing(Search(asked, SearchOptions(), LocalBackend(opened, engine, threads=1))) as search,
+    ):
+        session = search.session
+        prepared = session.prepare(asked)
+        begun = time.process_time()
+        pending = session.select(prepared)
+        pending.wait()
+        selections = pending.selections()
+        scan = time.process_time() - begun
+        selected = batch_of(search, asked, selections)
+
+        def rated() -> Batch:
+            return next(assign_evalues([selected], search.criteria, session.pairs))
+
         with patch.object(nulls, "score_shuffled", copies):
-            rated = job.rated(asked, selections)
+            hits = rated()
         with patch.object(extension, "load", lambda: clock):
             found = {
-                "prepare": clock.divided(lambda: job.scorer.prepare(asked), turns),
-                "rate": clock.divided(lambda: job.rated(asked, selections), turns),
-                "align": clock.divided(lambda: job.made(asked, rated, aligned=True), turns),
+                "prepare": clock.divided(lambda: session.prepare(asked), turns),
+                "rate": clock.divided(rated, turns),
+                "align": clock.divided(lambda: list(search.results_of([hits], aligned=True)), turns),
             }
         lengths, n = opened.length_runs.values, opened.length_runs.counts
         mean = float((lengths * n).sum() / n.sum())
         found["found"] = {
-            "scan": scan, "write": _written(job, rated, turns),
+            "scan": scan, "write": _written(search, hits, turns),
             "merge": _merged(selections, opened.n_subjects, turns),
             "query_lengths": [len(query.codes) for query in asked], "residues": opened.n_residues,
             "spread": float((lengths.astype(float) ** 2 * n).sum() / n.sum()) / mean**2,
-            "hits": [len(each.candidates) for each in rated],
+            "hits": [len(each.candidates) for each in hits.selections],
             "candidates": [len(each.candidates) for each in selections],
             "rated": copies.rated, "copies": copies.copies, "cells": copies.cells, "squares": copies.squares,
         }  # fmt: skip
     return found
 
 
-def _written(job: SearchJob, rated: Sequence[Selection], turns: int) -> float:
+def _written(search: Search, hits: Batch, turns: int) -> float:
     """Return the processor seconds to write a table of what was found."""
-    from swsearch.report import create_writer
-
-    results = job.made(job.queries, rated, aligned=True)
+    results = [result for results in search.results_of([hits], aligned=True) for result in results]
 
     def written() -> None:
         writer = create_writer("6", io.StringIO())
-        writer.begin(job.run)
+        writer.begin(search.run)
         for result in results:
             writer.write(result)
         writer.end()
@@ -216,11 +225,6 @@ def _written(job: SearchJob, rated: Sequence[Selection], turns: int) -> float:
 
 def _merged(selections: Sequence[Selection], n_subjects: int, turns: int) -> float:
     """Return the processor seconds to unpack and merge selections that came in parts."""
-    from dataclasses import replace
-
-    from swsearch.pipeline.candidate_codec import packed, unpacked
-    from swsearch.pipeline.selection import merge
-
     parts = [
         packed([
             replace(each, candidates=each.candidates[each.candidates.subjects % PARTS_MERGED == part])
@@ -293,8 +297,6 @@ def parts_of(measured: dict[str, Any], gpu: dict[str, Any]) -> Parts:
     gpu : dict
         What `gpu.json` holds.
     """
-    from swsearch.pipeline.evalues import MOST_AT_ONCE
-
     found = measured["found"]
     lengths, hits, rated = found["query_lengths"], sum(found["hits"]), found["rated"]
     about, load, batch, command = gpu["about"], gpu["load"], gpu["batch"], gpu["command"]

@@ -20,10 +20,14 @@ from collections.abc import Sequence
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from benchmarks.support.common import arguments, finish, heading, read, residues, swsearch, table, write
+from benchmarks.support.scanning import Scan
 from benchmarks.support.timing import Timing, say, take_turn
+from swsearch.db import Database
+from swsearch.engines import create_engine
+from swsearch.inputs import read_queries
+from swsearch.pipeline.groups import query_groups
 
 PEPTIDES = 990
 """Peptides of 9 to 15 residues, cut from the database's own proteins."""
@@ -50,24 +54,15 @@ def peptides(records: Sequence[Record]) -> list[Record]:
 
 def scan_seconds(engine: str, queries: Path, database: Path) -> float:
     """Return the seconds of scoring the queries with a loaded database: of the kernels, or of the scan on the CPU."""
-    from swsearch.db import Database
-    from swsearch.engines import create_engine
-    from swsearch.inputs import read_queries
-    from swsearch.pipeline.database_loading import LoadedDatabase
-    from swsearch.pipeline.options import SearchOptions
-    from swsearch.pipeline.search_job import SearchJob, groups_of
-
     found = read_queries(queries)
-    with create_engine(engine) as made, Database.open(database) as opened:
-        options = SearchOptions(max_hits=10, statistics="published")
-        job = SearchJob(found, opened, made, options)
-        with closing(LoadedDatabase(made, opened, job.plan, job.reader.mask)) as loaded:
-            job.select(found[:1], loaded)  # now the database is on the device, and kernels are compiled
-            usage: Any = getattr(made, "usage", None)
-            before, begun = 0.0 if usage is None else usage.kernel_seconds, time.perf_counter()
-            for group in groups_of(found):
-                job.select(group, loaded)
-            return time.perf_counter() - begun if usage is None else float(usage.kernel_seconds - before)
+    groups = list(query_groups(found))
+    with (
+        create_engine(engine) as made,
+        Database.open(database) as opened,
+        closing(Scan(made, opened, groups)) as scan,
+    ):
+        scan.select(found[:1])  # now the database is on the device, and kernels are compiled
+        return scan.score(*groups).kernel
 
 
 def command_seconds(timing: Timing, parts: Sequence[object], runs: int) -> Timing:

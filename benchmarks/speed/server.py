@@ -35,9 +35,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.gpu_parts import Scan, kernel_seconds
 from benchmarks.speed.server_soak import soaked
 from benchmarks.support.common import Records, arguments, finish, heading, residues, table, timed
+from benchmarks.support.scanning import Scan
 from benchmarks.support.serving import Asked, Asker, Serving, told_to_wait
 from benchmarks.support.timing import say
 from swsearch import Database, Searcher
@@ -104,7 +104,7 @@ class Contenders:
         self._database = Database.open(options.database)
         read = read_queries(queries)
         self._read = dict(zip([name for name, _ in queries], read, strict=True))
-        self._scan = Scan(self._engine, self._database, read)
+        self._scan = Scan(self._engine, self._database, [read])
         given = dict(asked.options)
         self._searcher = Searcher(options.database, engine=options.engine, threads=options.threads, **given)
         self.hits: list[int] = []
@@ -118,8 +118,7 @@ class Contenders:
 
     def scan(self, query: tuple[str, str]) -> float:
         """Score a query with the loaded database, and no more."""
-        taken = self._scan.run([self._read[query[0]]])
-        return taken.wall if kernel_seconds(self._engine) is None else taken.kernel
+        return self._scan.run([self._read[query[0]]]).kernel
 
     def search(self, query: tuple[str, str]) -> float:
         """Search with a resident searcher, until hits and alignments are arrays."""

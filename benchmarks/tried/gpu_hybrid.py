@@ -5,7 +5,7 @@ Tried: 16 CPU threads beside one H200. The best share, 0.5 % of the residues, ma
 
 For each share s the last s of the database's residues, in whole blocks, go to the CPU engine, in a thread of its own;
 they are the shortest subjects, which keep a SIMD lane each. The GPU engine scores the rest. All queries are one
-group, and hits are those with E <= 10, as SearchJob has them. Wall time runs from the start until both sides are
+group, and hits are those with E <= 10, as searches have them. Wall time runs from the start until both sides are
 done; s = 0 is the GPU alone. Before it, queries are prepared, the GPU's chunks stand on the device, merged as in a
 search that keeps its database, and the CPU's chunk is encoded, so that the hybrid pays for nothing but the scoring.
 The GPU's launch goes first: it takes a moment of Python, and the CPU's tasks would hold the interpreter.
@@ -37,26 +37,23 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.speed.gpu_parts import MAX_HITS, rows_of
+from benchmarks.speed.gpu_parts import rows_of
 from benchmarks.speed.gpu_report import rate, spread
 from benchmarks.support.common import arguments, finish, heading, table
 from benchmarks.support.fingerprint import fingerprint
+from benchmarks.support.scanning import SCANNED
 from swsearch import Database
 from swsearch.blocks import LANES, Chunk, IntArray
 from swsearch.engines import create_engine
 from swsearch.engines.base import Candidates, ChunkPlan, Engine, LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query, read_queries
-from swsearch.options.words import Mode
-from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.scorer import prepare
-from swsearch.pipeline.search_job import SearchJob
-from swsearch.recurrence import Recurrence
+from swsearch.pipeline.windows import subjects_of
 
 SHARES = [0.0, 0.01, 0.02, 0.03, 0.05]
 """What the CPU takes, unless --shares says otherwise."""
-
-MODE: Mode = "local"
 
 Found = list[tuple[Chunk, list[Candidates]]]
 """A chunk, and the hits of each query in it."""
@@ -123,10 +120,10 @@ class Hybrid:
         workload = Workload(database.residue_bytes, database.lengths, [[len(query.codes) for query in queries]])
         self.plan: ChunkPlan = gpu.plan(workload)
         cpu.plan(workload)
-        options = SearchOptions(mode=MODE, max_hits=MAX_HITS, statistics="published")
-        job = SearchJob(queries, database, gpu, options)
-        self._thresholds = Thresholds([job.least.of(len(query.codes)) for query in queries], [None] * len(queries))
-        self._groups = {engine: prepare(engine, queries, Recurrence(options.scoring, MODE)) for engine in (gpu, cpu)}
+        criteria = Criteria.of(SCANNED, subjects_of(database, queries, SCANNED))
+        by_length = [criteria.thresholds.of(len(query.codes)) for query in queries]
+        self._thresholds = Thresholds(by_length, [None] * len(queries))
+        self._groups = {engine: prepare(engine, queries, criteria.recurrence) for engine in (gpu, cpu)}
 
     def _find(self, engine: Engine, loaded: LoadedChunk) -> Pending:
         return engine.find(self._groups[engine], loaded, self._thresholds)

@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 
 from benchmarks.speed import growth, growth_parts
-from benchmarks.speed.growth_model import GROUP_ROWS, MEMORY_USED, MOST_AT_ONCE, Job, Parts, Place, Work, predict
+from benchmarks.speed.growth_model import GROUP_RESIDUES, MEMORY_USED, MOST_AT_ONCE, Job, Parts, Place, Work, predict
 from benchmarks.speed.growth_parts import Clock, number, parts_of, read_json
 
 FREE = Work(0, 0)
@@ -25,7 +25,7 @@ PARTS = Parts(
 )  # fmt: skip
 """Round numbers: only reading and scoring cost anything."""
 
-JOB = Job(1000, 2 * GROUP_ROWS, 10**9)
+JOB = Job(1000, 2 * GROUP_RESIDUES, 10**9)
 """Four groups of queries, of 4,000, 16,000, 50,000 and 30,000 residues; 10^14 cells."""
 
 GROUPS = 4
@@ -195,7 +195,7 @@ def test_points_are_read_as_they_are_described(monkeypatch: pytest.MonkeyPatch) 
         "about": {"heading": ["a machine"]},
         "points": [{
             "name": "one GPU opened twice", "engine": "gpu", "engines": 2, "distinct": 1, "threads": 16,
-            "queries": 1000, "query_residues": 2 * GROUP_ROWS, "residues": 10**9, "seconds": 28.0,
+            "queries": 1000, "query_residues": 2 * GROUP_RESIDUES, "residues": 10**9, "seconds": 28.0,
             "turns": [28.0], "hits": 0,
         }],
     }  # fmt: skip
