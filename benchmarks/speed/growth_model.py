@@ -364,7 +364,7 @@ def predict(job: Job, place: Place, parts: Parts, disk: float | None = None, str
         idle = math.ceil(tasks / place.engines) * place.engines / tasks
     if gpu and resident:
         before["loading"] = n_bytes * read / place.processes
-    works = pair_works(job, parts)
+    works = works_by_stage(job, parts)
     stages = {
         name: work.parallel / place.all_threads + work.serial / min(place.processes, place.all_threads)
         for name, work in works.items()
@@ -398,7 +398,7 @@ def predict(job: Job, place: Place, parts: Parts, disk: float | None = None, str
     return Prediction(before, in_order, resources, job.shares, resident)
 
 
-def pair_works(job: Job, parts: Parts) -> dict[str, Work]:
+def works_by_stage(job: Job, parts: Parts) -> dict[str, Work]:
     """Return what preparing, rating and aligning take of all queries, by stage."""
     hits, rated = hits_of(job, parts), rated_of(job, parts)
     length = job.query_residues / max(1, job.queries)
