@@ -22,7 +22,6 @@ import hashlib
 import json
 import os
 import re
-import struct
 import threading
 import time
 import warnings
@@ -41,7 +40,7 @@ from swsearch.pipeline.codec import StateDecoder, encode
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.fingerprint import Stated, differences, digest_of, manifest
 from swsearch.pipeline.iterate import ProfileGrower
-from swsearch.pipeline.number_arrays import Unreadable, joined, parted, require
+from swsearch.pipeline.number_arrays import Arrays, Facts, Unreadable, joined, parted, require
 from swsearch.pipeline.selection import Selection
 from swsearch.pipeline.subjects import SubjectReader, Subjects
 
@@ -60,7 +59,6 @@ HELD_FILES = 4
 """Files whose states are held until they are taken: those of queries that were searched together."""
 
 _NAME = re.compile(r"queries-(\d{9,18})")
-_SIZE = struct.Struct("<Q")
 
 _Held = tuple[QueryState, SubjectReader]
 
@@ -195,11 +193,14 @@ class Checkpoint:
     def _read(self, name: str) -> dict[int, _Held]:
         """Read what counts of a file; nothing if it is damaged, of which a warning tells."""
         try:
-            head, told, data = _split((self.folder / name).read_bytes())
+            head, told, data = [*(self.folder / name).read_bytes().split(b"\n", 2), b"", b""][:3]
             require(head == self._seal(name, told, data), "its checksum differs")
             found: dict[int, _Held] = {}
-            for part in _parts(data):
-                batch = self._decoder.decode(*parted(part), lambda place: self._file_of.get(place) == name)
+            every, arrays = parted(data)
+            require(isinstance(every, list), "it holds no queries")
+            for k, facts in enumerate(every):
+                some = {key[len(f"{k} ") :]: each for key, each in arrays.items() if key.startswith(f"{k} ")}
+                batch = self._decoder.decode(facts, some, lambda place: self._file_of.get(place) == name)
                 found.update((state.place, (state, batch.subjects)) for state in batch.states)
         except (OSError, Unreadable) as error:
             self._damaged.add(name)
@@ -269,11 +270,14 @@ class Checkpoint:
         waiting, self._waiting = sorted(self._waiting.values(), key=lambda each: (id(each[1]), each[0].place)), {}
         if not waiting:
             return
-        parts = []
-        for _, some in groupby(waiting, key=lambda each: id(each[1])):
+        every: list[Facts] = []
+        arrays: Arrays = {}
+        for k, (_, some) in enumerate(groupby(waiting, key=lambda each: id(each[1]))):
             batch = list(some)
-            parts.append(joined(*encode([state for state, _ in batch], batch[0][1])))
-        data = b"".join(_SIZE.pack(len(part)) + part for part in parts)
+            facts, numbers = encode([state for state, _ in batch], batch[0][1])
+            every.append(facts)
+            arrays |= {f"{k} {key}": each for key, each in numbers.items()}
+        data = joined(every, arrays)
         places = sorted(state.place for state, _ in waiting)
         self._number += 1
         name = f"queries-{self._number:09d}"
@@ -391,24 +395,6 @@ def checkpoint_folder(given: object) -> Path:
     if os.path.exists(name) and not os.path.isdir(name):  # noqa: PTH110, PTH112  # pathlib's raise for long names
         raise OptionError("checkpoint", name, "a folder, not a file")
     return Path(name)
-
-
-def _split(raw: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return a file's first line, its second line, and the rest."""
-    head, _, rest = raw.partition(b"\n")
-    told, _, data = rest.partition(b"\n")
-    return head, told, data
-
-
-def _parts(data: bytes) -> Iterator[bytes]:
-    """Yield what `encode` made of each batch of a file."""
-    at = 0
-    while at < len(data):
-        require(at + _SIZE.size <= len(data), "it ends early")
-        (n,) = _SIZE.unpack_from(data, at)
-        at += _SIZE.size + n
-        require(at <= len(data), "it ends early")
-        yield data[at - n : at]
 
 
 def _places(told: bytes, n: int) -> list[int]:

@@ -19,7 +19,7 @@ from swsearch.blocks import IntArray
 from swsearch.db.frames import FramePieces
 from swsearch.errors import SwsearchError
 from swsearch.inputs import Query
-from swsearch.pipeline.batch import Batch, QueryState
+from swsearch.pipeline.batch import Batch, History, QueryState
 from swsearch.pipeline.candidate_codec import WRONG, add_selection, take_selection
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.iterate import ProfileGrower
@@ -48,6 +48,9 @@ from swsearch.translation.frame import CODON, FRAME_NUMBERS
 
 END = MAX_MAGNITUDE
 """No length, place or count of an alignment reaches it."""
+
+MADE = ("profile", "next")
+"""Profiles that were made: what a query searches with, and what it would search with next."""
 
 
 def encode(
@@ -101,7 +104,7 @@ def _add_state(state: QueryState, writer: ArrayWriter, used: IntArray | None, wi
             "flags": [history.is_ended, history.converged, history.is_cut],
         }
         following = None if history.converged else history.next_profile
-        for name, made in (("profile", profile if n_made else None), ("next", following)):
+        for name, made in zip(MADE, (profile if n_made else None, following), strict=True):
             if made is not None and made.alignment is not None:
                 rows = made.alignment.take(np.arange(n_base, len(made.alignment)))
                 facts["history"][name] = _add_rows(rows, writer)
@@ -214,53 +217,42 @@ class StateDecoder:
         """Return a state with its iterations, and with the profile of the last one."""
         grower, query = self.grower, state.query
         if grower is None or facts is None:
-            require(grower is facts is None and state.selection is not None, "other iterations than were asked for")
+            good = grower is None and facts is None and state.selection is not None
+            require(good, "other iterations than were asked for")
             return state
-        first = grower.first_state(state.place, query)
-        history, n = first.history, len(query.codes)
+        history, n = grower.first_state(state.place, query).history, len(query.codes)
         assert history is not None
-        iteration = next_iteration(query.profile)
+        base, iteration = history.base, next_iteration(query.profile)
         steps = [IterationStep(iteration + k, *_counts(step)) for k, step in enumerate(facts["steps"])]
         is_ended, converged, is_cut = facts["flags"]
-        flags = (is_ended, converged, is_cut)
         n_made, n_most = len(steps) - is_ended, history.last - iteration + 1
-        require(all(type(each) is bool for each in flags), "invalid iterations")
-        require(
-            0 <= n_made < n_most and len(steps) > 0 and is_ended == (state.selection is not None),
-            "invalid iterations",
-        )
-        require(not is_ended or converged or len(steps) == n_most, "iterations that have not ended")
-        rows = {name: self._rows(facts[name], n, reader) for name in ("profile", "next") if name in facts}
+        good = all(type(each) is bool for each in facts["flags"]) and 0 <= n_made < n_most and len(steps) > 0
+        good = good and is_ended == (state.selection is not None)
+        require(good and (not is_ended or converged or len(steps) == n_most), "invalid iterations")
         is_next = bool(is_ended and self.criteria.options.keep_next and n)
-        require(("profile" in rows) == (n_made > 0), "a missing profile")
-        require(("next" in rows) == (is_next and not converged), "a missing profile")
+        rows = {name: self._rows(facts[name], n, reader) for name in MADE if name in facts}
+        good = ("profile" in rows) == (n_made > 0) and ("next" in rows) == (is_next and not converged)
+        require(good, "other profiles than were made")
         if not is_wanted:
             return state
 
         def profile_of(name: str, last: int) -> Profile:
-            alignment = rows[name] if self.subjects is None else history.base.followed_by(rows[name])
+            alignment = rows[name] if self.subjects is None else base.followed_by(rows[name])
             require(len(alignment) and (alignment.query != GAP).all(), "a profile without a query")
             return grower.profile_of(query, alignment, last)
 
-        if n_made:
-            query = replace(query, profile=profile_of("profile", iteration + n_made - 1))
+        made = profile_of("profile", iteration + n_made - 1) if n_made else query.profile
         following = None
-        if is_next and converged:
-            following = query.profile or grower.profile_alone(query, history.base)
-        elif is_next:
-            following = profile_of("next", iteration + n_made)
-        history = replace(
-            history, steps=tuple(steps), is_ended=is_ended, converged=converged, is_cut=is_cut, next_profile=following
-        )
-        return replace(state, query=query, history=history)
+        if is_next:
+            alone = made or grower.profile_alone(query, base)
+            following = alone if converged else profile_of("next", iteration + n_made)
+        history = History(base, history.last, tuple(steps), is_ended, converged, is_cut, following)
+        return replace(state, query=replace(query, profile=made), history=history)
 
     def _rows(self, facts: Facts, n_columns: int, reader: ArrayReader) -> QueryAlignment:
         """Return the next rows of an alignment with a query."""
         names, n_inserted = facts["names"], facts["insertions"]
-        texts = [text for name in names for text in name]
-        require(
-            all(len(name) == 2 for name in names) and all(isinstance(each, str) for each in texts), "invalid names"
-        )
+        require(all([*map(type, name)] == [str, str] for name in names), "invalid names")
         n = len(names)
         columns = reader.codes("columns", n * n_columns).reshape(n, n_columns)
         require(((columns < len(PROTEIN.letters)) | (columns == GAP)).all(), "invalid residues of a profile")

@@ -35,7 +35,7 @@ class SubjectDescription:
     mask : {"none", "lower", "tantan"}
         What of them is scored as X.
     sources : tuple of dict
-        The files that they are from, as `swsearch.db.Database.sources` has them.
+        The files that they are from, as `Database.sources` has them.
     genetic_code : int or None
         NCBI's number of the code that they are translated by, where they are DNA.
     """

@@ -52,39 +52,39 @@ class ReceivedSubjects:
         return len(self.of_records)
 
     def lengths_of(self, places: IntArray) -> IntArray:
-        """Return the residues of subjects."""
+        """See `SubjectReader.lengths_of`."""
         lengths: IntArray = np.diff(self.codes.offsets)[places]
         return lengths
 
     def published_lengths_of(self, places: IntArray) -> IntArray:
-        """Return the lengths that published statistics use: of DNA, a third of the nucleotides of records."""
+        """See `SubjectReader.published_lengths_of`: of DNA, a third of the nucleotides of records."""
         if self.frames is None:
             return self.lengths_of(places)
         return np.maximum(self.frames.dna_lengths[places] // CODON, 1)
 
     def scored(self, places: IntArray) -> SequencePool:
-        """Return subjects as they are scored."""
+        """See `SubjectReader.scored`."""
         taken = self.codes.take(places)
         return taken.codes, taken.offsets
 
     def shown(self, places: IntArray) -> SubjectCodes:
-        """Return subjects as they are scored and shown."""
+        """See `SubjectReader.shown`."""
         return self.codes.take(places)
 
     def headers(self, places: IntArray) -> Headers:
-        """Return the headers of subjects."""
+        """See `SubjectReader.headers`."""
         return pooled(self.names.take(places))
 
     def identifier(self, place: int) -> str:
-        """Return the identifier of one subject."""
+        """See `SubjectReader.identifier`."""
         return self.names.identifiers[place]
 
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
-        """Return the records that subjects are from, and their frames where these are DNA."""
+        """See `SubjectReader.records`."""
         return self.of_records[places], None if self.frames is None else self.frames.take(places)
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
-        """Return None: alignments that were needed come with the hits."""
+        """See `SubjectReader.alignments_of`; alignments that were needed come with the hits."""
         return None
 
 

@@ -357,7 +357,7 @@ class _Checked:
     def _length_runs(self, told: SubjectCounts) -> RunLengths:
         """Return how many of what is scored have each length: of proteins, as the counts have it."""
         lengths, counts = self._lengths("run_lengths"), self._lengths("run_counts")
-        good = len(lengths) == len(counts) and (np.diff(lengths) < 0).all() and (counts > 0).all()
+        good: Any = len(lengths) == len(counts) and (np.diff(lengths) < 0).all() and (counts > 0).all()
         # floats cannot overflow, and what agrees in them is summed exactly afterwards
         good = good and float(counts.astype(np.float64) @ lengths.astype(np.float64)) < 2.0 * MOST_COUNT
         if good and not told.are_windows:

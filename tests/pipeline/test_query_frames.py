@@ -212,7 +212,7 @@ def test_what_is_done_is_kept_and_read_again(subjects, tmp_path) -> None:
     first = list(swsearch.search(QUERIES, subjects, **asked))
     again = swsearch.search(QUERIES, subjects, **asked)
     assert list(again) == first
-    assert again.job.checkpoint is not None
+    assert again.search.checkpoint is not None
     with pytest.raises(InputError, match="genetic_code was 1, is 4"):
         list(swsearch.search(QUERIES, subjects, genetic_code=4, **asked))
     with pytest.raises(InputError, match="translate was on, is not given"):
