@@ -9,8 +9,7 @@ from swsearch.cli.console import say
 
 if TYPE_CHECKING:
     from swsearch.inputs import Query
-    from swsearch.pipeline.search import Search
-    from swsearch.pipeline.search_results import ResultIterator
+    from swsearch.pipeline.search_results import OpenedSearch, ResultIterator
 
 
 def say_of_queries(path: str, found: Sequence[Query], quiet: bool) -> None:
@@ -65,11 +64,11 @@ def fit_notes(results: ResultIterator[Any], quiet: bool) -> Iterator[str]:
     yield from results.doubts
 
 
-def summary(search: Search, seconds: float, spared: int) -> str:
+def summary(search: OpenedSearch, seconds: float, spared: int) -> str:
     """Return a line that says what was done, in how many seconds, but for cells that were spared."""
     rate = (search.cells - spared) / max(seconds, 1e-9) / 1e9
     plural = "query" if len(search.queries) == 1 else "queries"
-    run, engine = search.run, search.backend.description
+    run, engine = search.run, "" if search.run.execution is None else search.run.execution.engine
     subjects, residues = ("subjects", "residues") if run.database_code is None else ("records of DNA", "nucleotides")
     return (
         f"swsearch: {len(search.queries)} {plural} x {run.database_subjects:,} {subjects}, "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVa
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query, open_subjects
 from swsearch.pipeline.backend import Backend
+from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
@@ -64,8 +65,16 @@ class Iterated:
 class OpenedSearch(Protocol):
     """A search that runs here, or ran elsewhere."""
 
+    options: SearchOptions
+    """What is asked for."""
+    criteria: Criteria
+    """What it looks for."""
     queries: Sequence[Query]
     """The queries, in the order of the results."""
+
+    @property
+    def cells(self) -> int:
+        """Cells of the whole search, if no query converges."""
 
     @property
     def run(self) -> RunInfo:

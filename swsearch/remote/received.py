@@ -68,6 +68,8 @@ class ReceivedSearch:
         searched = searched_queries(self.queries, options)
         if len(searched) != header.n_states:
             raise reader.wrong(f"are those of {header.n_states:,} queries, expected {len(searched):,}")
+        self.cells = options.iterations * sum(len(query.codes) for query in searched) * header.n_residues
+        """Cells of the whole search, if no query converged."""
         self._reader, self._reopened, self._is_stopped = reader, reopened, False
         self.criteria = criteria = Criteria(options, header.counts, None, 0)
         self._decoder = StateDecoder(searched, criteria, ProfileGrower(criteria) if options.makes_profiles else None)

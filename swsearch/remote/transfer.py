@@ -124,6 +124,7 @@ def _header(search: Search, request: SearchRequest) -> tuple[dict[str, Any], dic
         "version": run.version,
         "request": request_facts(request),
         "states": len(search.searched),
+        "residues": search.subjects.n_residues,
         "distribution": options.distribution,
         "keep_next": options.keep_next,
         "engine": run.execution.engine,
@@ -161,6 +162,8 @@ class TransferHeader:
         Of the queries.
     n_states : int
         How many queries there are, frames of DNA counted each.
+    n_residues : int
+        Residues that each was scored with.
     distribution, keep_next : bool
         What results keep.
     engine : str
@@ -179,6 +182,7 @@ class TransferHeader:
     stated: dict[str, Any]
     sha256: str
     n_states: int
+    n_residues: int
     distribution: bool
     keep_next: bool
     engine: str
@@ -292,6 +296,7 @@ class _Checked:
             {name: value for name, value in request._facts.items() if name != "sha256"},
             request.text("sha256", 64),
             self.count("states"),
+            self.count("residues"),
             self.flag("distribution"),
             self.flag("keep_next"),
             self.text("engine"),
