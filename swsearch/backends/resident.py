@@ -114,9 +114,9 @@ class ResidentBackend:
         self.cells, self.seconds = 0, 0.0
         """What was scored so far, query residues times subject residues, and the seconds that it took: kernels, by
         the device's clock, on a GPU."""
-        self.plan, self._planned = ChunkPlan(), (self.subjects((), SearchOptions()), GROUP_RESIDUES)
         self._loaded: tuple[Subjects, LoadedDatabase] | None = None
-        self.plan = self._plan_for(*self._planned)
+        self._planned = _workload(self.subjects((), SearchOptions()), GROUP_RESIDUES)
+        self.plan = self._plan_for(self._planned)
         self._thread = threading.Thread(target=self._serve, name="swsearch-resident", daemon=True)
         self._thread.start()
 
@@ -136,6 +136,8 @@ class ResidentBackend:
         with self._guard:
             kept = self._subjects.get("none")
             found = subjects_of(self.database, queries, options, kept if isinstance(kept, FrameWindows) else None)
+            if self._is_closed:
+                return found
             if not isinstance(found, FrameWindows):
                 return self._subjects.setdefault(found.mask, found)
             if found.windows.margin <= MAX_SHARED_MARGIN and found is not kept:
@@ -308,29 +310,27 @@ class ResidentBackend:
 
     def _load(self, subjects: Subjects, rows: int) -> LoadedDatabase:
         """Return subjects as the engine has them, with room for queries of so many residues."""
-        planned, most = self._planned
-        if rows > most or subjects.length_runs is not planned.length_runs:  # those of other masks are the same
-            self._make_room(subjects, GROUP_RESIDUES if rows <= GROUP_RESIDUES else 2 * rows)
+        is_same = subjects.length_runs is self._planned.lengths  # those of other masks are
+        if not is_same or rows > sum(self._planned.groups[0]):
+            self._make_room(_workload(subjects, GROUP_RESIDUES if rows <= GROUP_RESIDUES else 2 * rows))
         if self._loaded is None or self._loaded[0] is not subjects:
             self._unload()
             self._loaded = subjects, LoadedDatabase(self.engine, subjects, self.plan, subjects.mask)
         return self._loaded[1]
 
-    def _make_room(self, subjects: Subjects, rows: int) -> None:
-        """Let the engine plan for subjects, and for queries of so many residues together."""
+    def _make_room(self, workload: Workload) -> None:
+        """Let the engine plan anew."""
         self._unload()
         try:
-            self.plan = self._plan_for(subjects, rows)
+            self.plan = self._plan_for(workload)
         except MemoryLimitError:  # what was there is given up by now: make it again, for the searches after this one
-            self.plan = self._plan_for(*self._planned)
+            self.plan = self._plan_for(self._planned)
             raise
-        self._planned = subjects, rows
+        self._planned = workload
 
-    def _plan_for(self, subjects: Subjects, rows: int) -> ChunkPlan:
-        each = max(1, rows // QUERIES_TOGETHER)
-        groups = [[rows - each * (QUERIES_TOGETHER - 1)] + [each] * (QUERIES_TOGETHER - 1)]
-        plan = self.engine.plan(Workload(subjects.residue_bytes, subjects.length_runs, groups))
-        if not plan.keep and self.engine.name == "cpu" and fits_the_host(subjects):
+    def _plan_for(self, workload: Workload) -> ChunkPlan:
+        plan = self.engine.plan(workload)
+        if not plan.keep and self.engine.name == "cpu" and fits_the_host(workload):
             return replace(plan, keep=True)
         return plan
 
@@ -407,6 +407,13 @@ class ResidentSelection:
     def selections(self) -> list[Selection]:
         """Return what was selected, which the engine's thread has kept."""
         return self.session.scorer.candidates(self.prepared, ())
+
+
+def _workload(subjects: Subjects, rows: int) -> Workload:
+    """Return what an engine is asked for with queries of so many residues together."""
+    each = max(1, rows // QUERIES_TOGETHER)
+    groups = [[rows - each * (QUERIES_TOGETHER - 1)] + [each] * (QUERIES_TOGETHER - 1)]
+    return Workload(subjects.residue_bytes, subjects.length_runs, groups)
 
 
 def _shared(parts: Sequence[_QueryPart]) -> Progress:

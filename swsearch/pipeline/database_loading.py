@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Protocol
 
 from swsearch.blocks import Chunk, RunLengths
-from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk
+from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk, Workload
 from swsearch.errors import InputError
 from swsearch.options.words import Mask
 from swsearch.processors import OwnProcess, has_room_for_threads
@@ -89,7 +89,7 @@ class LoadedDatabase:
         self._kept, self._merged = [], None
 
 
-def fits_the_host(database: ChunkSource) -> bool:
+def fits_the_host(database: ChunkSource | Workload) -> bool:
     """Say whether a database may stay in the host's memory between searches."""
     return bool(database.residue_bytes <= host_memory() // SHARE_OF_MEMORY)
 

@@ -16,7 +16,7 @@ import pytest
 from support.houses import CLIENT, ObedientEngine, asked, built, done, engines, settings, wait_until
 from support.samples import sample
 from swsearch.pipeline import checkpoint
-from swsearch.pipeline import search_job as job_module
+from swsearch.pipeline import groups
 from swsearch.server import house as house_module
 from swsearch.server.house import House
 from swsearch.server.jobs import Job
@@ -35,7 +35,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let queries be scored a few at a time, and kept when they are."""
-    monkeypatch.setattr(job_module, "GROUP_ROWS", 500)
+    monkeypatch.setattr(groups, "GROUP_RESIDUES", 500)
 
 
 @contextmanager
@@ -196,11 +196,11 @@ SERVER = """
 import resource, sys
 from pathlib import Path
 from support.houses import *
-from swsearch.pipeline import search_job as job_module
+from swsearch.pipeline import groups
 from swsearch.server import places
 from swsearch.server.problems import ServerProblem
 
-job_module.GROUP_ROWS = 500
+groups.GROUP_RESIDUES = 500
 engine = ObedientEngine()
 places.create_engine = lambda name, **options: engine
 database, folder, what = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
