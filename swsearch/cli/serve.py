@@ -169,7 +169,8 @@ def _log(text: str) -> None:
 
 def _say_what_is_served(house: "House", url: str) -> None:
     for name, place in house.places.items():
-        database, kinds = place.database, ("records of DNA", "nucleotides") if place.is_dna else ("subjects", "residues")
+        database = place.database
+        kinds = ("records of DNA", "nucleotides") if place.is_dna else ("subjects", "residues")
         say(
             f"swsearch: {name}: {database.n_subjects:,} {kinds[0]}, {database.n_residues:,} {kinds[1]}, "
             f"engine {place.engine.description}"

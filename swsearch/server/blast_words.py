@@ -78,7 +78,7 @@ def _words(
 
 
 _USED_BY_PUT = {
-    "QUERY": "proteins, or DNA for blastx and tblastx, as FASTA, or the letters of one; also as an uploaded file",
+    "QUERY": "proteins, or DNA for blastx, as FASTA, or the letters of one; also as an uploaded file",
     "DATABASE": "the name of one database of this server",
     "PROGRAM": "blastp, or blastx for DNA queries; of a DNA database tblastn, or tblastx for DNA queries",
     "GENETIC_CODE": "for blastx and tblastx, the genetic code of the queries by NCBI's number; 1 by default",

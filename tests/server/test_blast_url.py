@@ -8,6 +8,7 @@ import re
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -18,9 +19,11 @@ from Bio.Blast import NCBIWWW, NCBIXML
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.houses import N_SUBJECTS, built_dna, proteins
 from support.samples import sample
 from support.serving import SEQUENCES, Reply, Served, serving
 from swsearch.api import search
+from swsearch.db import Database
 from swsearch.server.blast_formats import BLAST_FORMATS
 from swsearch.server.blast_url import LONGEST_LIKELY, seconds_likely
 from swsearch.server.blast_words import WORDS
@@ -275,11 +278,29 @@ def test_no_request_breaks_it(served: Served, pairs: list[tuple[str, str]], is_g
     assert reply.body
 
 
+def test_a_dna_database_is_searched_by_names_of_programs_for_dna(tmp_path: Path) -> None:
+    database = built_dna(tmp_path)
+    (name, protein) = proteins(N_SUBJECTS)[4]
+    with serving(ServerSettings((database,), tmp_path / "state", engine="cpu", threads=1, workers=1)) as served:
+        for program, query in (("tblastn", protein), ("tblastx", Database.open(database).sequence(0)[:900])):
+            rid = put(served, PROGRAM=program, DATABASE="genome", QUERY=f">{name}\n{query}\n")
+            xml = ask(served, {"CMD": "Get", "RID": rid, "FORMAT_TYPE": "XML"}).body
+            (record,) = Blast.parse(io.BytesIO(xml))
+            assert record[0].target.id == "n0"
+            assert f"<BlastOutput_program>{program}</BlastOutput_program>".encode() in xml
+        page = ask(served, {"CMD": "Put", "PROGRAM": "blastp", "DATABASE": "genome", "QUERY": protein})
+        assert b"PROGRAM: got 'blastp', expected tblastn, or tblastx for DNA queries: genome holds DNA" in page.body
+        stated = served.get("/databases/genome").json
+    with Database.open(database) as opened:
+        assert (stated["nucleotides"], stated["genetic_code"]) == (opened.n_residues, 1)
+    assert 1.9 < stated["n_residues"] / stated["nucleotides"] < 2
+
+
 class FailingHouse:
     """A house whose jobs are what a test says."""
 
     def __init__(self, settings: ServerSettings) -> None:
-        self.settings, self.places = settings, dict.fromkeys(("tiny",))
+        self.settings, self.places = settings, {"tiny": SimpleNamespace(is_dna=False)}
         self.state: JobState = "queued"
         self.problem: dict[str, Any] | None = None
         self.refusal: Exception | None = None

@@ -66,6 +66,22 @@ def test_blastx_takes_dna_and_a_genetic_code() -> None:
     assert "GENETIC_CODE has no effect: queries of blastp are proteins" in notes_on(blastp)
 
 
+def test_a_dna_database_has_programs_of_its_own() -> None:
+    dna = ("trembl",)
+    tblastn = asked(PROGRAM="tblastn", DATABASE="trembl", GENETIC_CODE="11", DB_GENETIC_CODE="11")
+    assert request_of(tblastn, DATABASES, dna).options == {}
+    assert {
+        "GENETIC_CODE has no effect: queries of tblastn are proteins",
+        "DB_GENETIC_CODE has no effect: a DNA database has its own",
+    } <= set(notes_on(tblastn))
+    tblastx = asked(PROGRAM="TBLASTX", DATABASE="trembl", QUERY="ACGTACGTTGCA", GENETIC_CODE="11")
+    assert request_of(tblastx, DATABASES, dna).options == {"translate": True, "genetic_code": 11}
+    with pytest.raises(InputError, match="expected tblastn, or tblastx for DNA queries: trembl holds DNA"):
+        request_of(asked(DATABASE="trembl"), DATABASES, dna)
+    with pytest.raises(InputError, match="expected blastp, or blastx for DNA queries: sprot holds proteins"):
+        request_of(asked(PROGRAM="tblastn"), DATABASES, dna)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [

@@ -513,3 +513,14 @@ def test_a_token_becomes_a_cookie_that_no_script_reads() -> None:
     alone = Visitor(pages_alone(FakeHouse()))
     assert alone.get("/login").headers["location"] == "/"
     assert "Log out" not in alone.get("/").text
+
+
+def test_a_dna_database_is_shown_as_one() -> None:
+    dna = {"nucleotides": 5_000_000, "n_residues": 9_999_900, "n_subjects": 3, "genetic_code": 11}
+    alone = Visitor(pages_alone(FakeHouse(names=("genome",), **dna)))
+    form, about = alone.page("/").seen, alone.page("/about").seen
+    assert "3 DNA records, 5,000,000 nucleotides" in form
+    assert "Search databases" in form
+    for text in ("DNA databases are searched in their six reading frames", "Nucleotides5,000,000", "Genetic code11",
+                 "Residues of six frames9,999,900", 'qblast("tblastn", "genome"'):  # fmt: skip
+        assert text in " ".join(about.split()), text

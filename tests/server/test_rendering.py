@@ -15,12 +15,13 @@ from Bio.Seq import Seq
 
 import swsearch
 from support.command_line import run
-from support.houses import CLIENT, asked, built, done, settings
+from support.houses import CLIENT, asked, built, built_dna, done, settings
 from support.samples import sample
 from swsearch import report
+from swsearch.backends.resident import ResidentBackend
 from swsearch.db import Database
 from swsearch.errors import InputError, OptionError
-from swsearch.pipeline.search_job import SearchJob
+from swsearch.pipeline.result_builder import ResultBuilder
 from swsearch.remote.received import read_transfer
 from swsearch.report.html import Link
 from swsearch.server.house import House
@@ -128,6 +129,54 @@ def test_translated_dna_has_the_bytes_of_the_command_line_or_is_refused(folder: 
     assert len(b"".join(house.subjects(job.identifier, 1, [1, 2])).split(b">")) == 3
 
 
+@pytest.mark.parametrize("options", [{"max_alignments": 2}, {"statistics": "published", "translate": True}], ids=str)
+def test_a_dna_database_has_the_bytes_of_the_command_line(tmp_path: Path, options: dict[str, Any]) -> None:
+    database, program = built_dna(tmp_path / "data"), "tblastx" if "translate" in options else "tblastn"
+    request = replace(asked(3, "genome", **options), origin={"queries": "q.fa"})
+    if "translate" in options:
+        with Database.open(database) as opened:
+            request = replace(request, queries=f">q1 some DNA\n{opened.sequence(1)[300:900]}\n>q2\nACGT\n".encode())
+    kinds = [kind for kind in report.OUTPUT_FORMATS if not kind.writer.is_single_query]
+    keys = [kind.key for kind in kinds if program in kind.writer.programs]
+    wanted = expected(tmp_path / "data", request.queries, keys, options, "genome.h5")
+    with House(settings(database, tmp_path / "served")) as house:
+        job = done(house, request)
+        assert job.n_hits
+        for key in keys:
+            same = without_circumstances if key == "html" else bytes
+            assert same(house.rendered(job.identifier, key).whole()) == same(wanted[key]), key
+            assert same(house.search_now(request, key, CLIENT).whole()) == same(wanted[key]), key
+        for kind in kinds:
+            if kind.key not in keys:
+                with pytest.raises(ServerProblem, match=f"format {kind.key}: got results of translated DNA"):
+                    house.rendered(job.identifier, kind.key)
+        sent = house.rendered(job.identifier, "swsearch"), house.search_now(request, "swsearch", CLIENT)
+        for each in sent:
+            text = io.StringIO()
+            swsearch.write(read_transfer(io.BytesIO(each.whole()), house.request(job.identifier)), text, "15")
+            assert text.getvalue().encode() == wanted["15"]
+        (record,) = house.subjects(job.identifier, 1, [1])
+        found = wanted["6"].split(b"\t")[1]
+        assert record.startswith(b">" + found)
+        stated = house.places["genome"].stated()
+    with Database.open(database) as opened:
+        assert "".join(record.decode().splitlines()[1:]) == opened.sequence(opened.find(found.decode())[0])
+        assert (stated["n_subjects"], stated["nucleotides"]) == (opened.n_subjects, opened.n_residues)
+    assert (stated["genetic_code"], job.cells) == (1, job.n_residues * stated["n_residues"])
+
+
+def test_what_a_dna_database_is_not_for_is_refused_when_it_is_asked(tmp_path: Path) -> None:
+    with House(settings(built_dna(tmp_path / "data"), tmp_path / "served")) as house:
+        for options, said in (
+            ({"mode": "global"}, "genome.h5 is a DNA database, whose frames are only aligned locally"),
+            ({"iterations": 2}, "genome.h5: a DNA database cannot be combined with"),
+            ({"distribution": True}, "which has no scores of whole subjects"),
+        ):
+            with pytest.raises(ServerProblem, match=said):
+                house.submit([asked(1, "genome", **options)], CLIENT)
+        assert not house.jobs_of(CLIENT)
+
+
 def test_a_database_in_volumes_goes_by_the_name_of_its_manifest(folder: Path, tmp_path: Path) -> None:
     source, manifest = folder / "small.fasta", tmp_path / "data" / "parts.json"
     manifest.parent.mkdir()
@@ -164,11 +213,12 @@ def test_a_report_says_how_long_the_search_took_and_not_how_long_ago_it_was(hous
     assert page == house.rendered(job.identifier, "html").whole().decode()
 
 
-def test_nothing_is_scored_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = done(house, asked(5))
+@pytest.mark.parametrize("options", [{}, {"iterations": 2, "evalue": 100.0}], ids=str)
+def test_nothing_is_scored_again(house: House, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    job = done(house, asked(5, **options))
     before = house.counts().cells
-    monkeypatch.setattr(SearchJob, "batches", None)
-    for key in ("6", "15", "html", "parquet"):
+    monkeypatch.setattr(ResidentBackend, "open", None)
+    for key in ("6", "15", "html", "parquet", "swsearch"):
         assert house.rendered(job.identifier, key).whole()
     assert house.counts().cells == before
 
@@ -224,10 +274,10 @@ def test_pieces_come_as_they_are_made_and_are_made_no_more_once_they_are_closed(
 ) -> None:
     job = done(house, asked(8))
     monkeypatch.setattr("swsearch.server.rendering.PIECE_BYTES", 1000)
-    monkeypatch.setattr("swsearch.pipeline.search_job.KEPT_TOGETHER", 4)
-    made, real = [], SearchJob.made
+    monkeypatch.setattr("swsearch.pipeline.search.STORED_QUERIES", 4)
+    made, real = [], ResultBuilder._results
     monkeypatch.setattr(
-        SearchJob, "made", lambda self, queries, *rest: made.append(len(queries)) or real(self, queries, *rest)
+        ResultBuilder, "_results", lambda self, batch, lists: made.append(len(lists)) or real(self, batch, lists)
     )
     rendered = house.rendered(job.identifier, "15")
     assert len(next(rendered.chunks)) >= 1000

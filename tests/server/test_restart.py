@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -13,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from support.houses import CLIENT, ObedientEngine, asked, built, done, engines, settings, wait_until
+from support.houses import CLIENT, ObedientEngine, asked, built, built_dna, done, engines, settings, wait_until
 from support.samples import sample
-from swsearch.pipeline import checkpoint
-from swsearch.pipeline import groups
+from swsearch.pipeline import checkpoint, groups
 from swsearch.server import house as house_module
 from swsearch.server.house import House
 from swsearch.server.jobs import Job
@@ -193,14 +193,22 @@ def test_a_job_that_runs_out_of_disk_fails_with_that_reason(
 
 
 SERVER = """
-import resource, sys
+import json, resource, sys
 from pathlib import Path
 from support.houses import *
-from swsearch.pipeline import groups
+from swsearch.pipeline import checkpoint, groups
 from swsearch.server import places
 from swsearch.server.problems import ServerProblem
 
 groups.GROUP_RESIDUES = 500
+checkpoint.SAVE_SECONDS = 0.0
+saved, save = set(), checkpoint.Checkpoint.save
+
+def save_and_count(self, states, subjects):
+    save(self, states, subjects)
+    saved.update((each.place, 0 if each.history is None else len(each.history.steps)) for each in states)
+
+checkpoint.Checkpoint.save = save_and_count
 engine = ObedientEngine()
 places.create_engine = lambda name, **options: engine
 database, folder, what = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
@@ -211,6 +219,14 @@ with House(settings(database, folder)) as house:
         jobs = house.submit([asked(30), asked(2)], CLIENT)
         engine.wait()
         print(*(job.identifier for job in jobs), flush=True)
+        sys.stdin.read()
+    if what == "go on":
+        engine.may_go.clear()
+        engine.free = int(sys.argv[4])
+        job, = house.submit([asked(30, database.stem, **json.loads(sys.argv[5]))], CLIENT)
+        engine.wait()
+        wait_until(lambda: len(saved) == sum(engine.scored))
+        print(job.identifier, sum(engine.scored), flush=True)
         sys.stdin.read()
     for number in range(1000):
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
@@ -224,10 +240,36 @@ with House(settings(database, folder)) as house:
 """
 
 
-def server(database: Path, folder: Path, what: str) -> subprocess.Popen[str]:
+def server(database: Path, folder: Path, what: str, *more: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)])}
-    line = [sys.executable, "-c", SERVER, str(database), str(folder), what]
+    line = [sys.executable, "-c", SERVER, str(database), str(folder), what, *more]
     return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "free", "options"),
+    [("proteins", 9, {"iterations": 3, "evalue": 100.0}), ("dna", 2, {}), ("dna", 2, {"max_alignments": 2})],
+    ids=str,
+)
+def test_a_job_of_a_server_that_is_killed_goes_on_where_it_was(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, free: int, options: dict[str, object]
+) -> None:
+    """Iterations that were done, and places of hits that were located, are not computed again."""
+    searched = built_dna(tmp_path) if kind == "dna" else database
+    with server(searched, tmp_path / "served", "go on", str(free), json.dumps(options)) as process:
+        assert process.stdout is not None
+        identifier, n_scored = process.stdout.readline().split()
+        process.kill()
+        assert process.wait(60) == -signal.SIGKILL
+    again = ObedientEngine()
+    with engines(monkeypatch, again), House(settings(searched, tmp_path / "served")) as house:
+        assert house.wait(identifier, 60).state == "done"
+        n_rest = sum(again.scored)
+        found = house.rendered(identifier, "15").whole()
+        assert found == house.search_now(asked(30, searched.stem, **options), "15", CLIENT).whole()
+        n_all = sum(again.scored) - n_rest
+    assert (int(n_scored) > 0, n_rest > 0) == (True, True)
+    assert int(n_scored) + n_rest == n_all
 
 
 @pytest.mark.exhaustive

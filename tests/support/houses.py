@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from Bio.Data import CodonTable
+from Bio.Seq import Seq
 
 from swsearch.db import Database
 from swsearch.engines.base import ChunkPlan, Engine, Workload
@@ -53,6 +55,22 @@ def built(folder: Path, name: str = "small.h5", seed: int = 0, count: int = N_SU
     source = folder / f"{Path(name).stem}.fasta"
     source.write_bytes(fasta(proteins(count, seed)))
     Database.build(source, folder / name).close()
+    return folder / name
+
+
+def built_dna(folder: Path, name: str = "genome.h5", seed: int = 0) -> Path:
+    """Build a database of DNA, whose records code for the proteins of `built`, on either strand."""
+    codons = {residue: codon for codon, residue in CodonTable.unambiguous_dna_by_id[1].forward_table.items()}
+    draw, records = np.random.default_rng(seed), []
+    genes = ["".join(map(codons.__getitem__, letters)) for _, letters in proteins(N_SUBJECTS, seed)]
+    for first in range(0, N_SUBJECTS, 10):
+        between = ["".join(draw.choice(list("ACGT"), draw.integers(20, 300))) for _ in range(10)]
+        strand = "".join(map("".join, zip(between, genes[first : first + 10], strict=True)))
+        records.append((f"n{first}", strand if first % 20 else str(Seq(strand).reverse_complement())))
+    folder.mkdir(parents=True, exist_ok=True)
+    source = folder / f"{Path(name).stem}.fasta"
+    source.write_bytes(fasta(records))
+    Database.build(source, folder / name, translate=True).close()
     return folder / name
 
 
