@@ -1,0 +1,266 @@
+"""Workers of a Dask client in this process: those that are left out, that are paused, and tasks that are stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import warnings
+
+import pytest
+
+import swsearch
+from support.clusters import SOON, until
+from swsearch.cluster import opening, pool, tasks
+from swsearch.cluster.messages import EngineRequest
+from swsearch.cluster.pool import Pool
+from swsearch.db import build_database
+from swsearch.errors import ClusterError, GpuUnavailableError, OptionError, SwsearchWarning
+from swsearch.pipeline.prefetch import check_wanted
+
+distributed = pytest.importorskip("distributed")
+
+QUERY = "MKVLAAGIVGWWHHPEMKVLAAGIVGWWHHPE"
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pool")
+    (folder / "in.fasta").write_text("".join(f">s{k}\n{QUERY[k % 7 :]}\n" for k in range(40)))
+    build_database(folder / "in.fasta", folder / "db.h5")
+    return folder / "db.h5"
+
+
+def searched(database, client, **options):
+    with swsearch.search(QUERY, database, engine="cpu", client=client, **options) as results:
+        return [len(result.hits) for result in results]
+
+
+def sent_by_name(monkeypatch, name, function):
+    """Put a function in the place of a task; workers, threads of this process, then call it."""
+    function.__module__, function.__qualname__, function.__name__ = tasks.__name__, name, name
+    monkeypatch.setattr(tasks, name, function)
+
+
+# workers
+
+
+@pytest.mark.filterwarnings("ignore::swsearch.errors.SwsearchWarning")
+def test_a_worker_of_another_version_is_not_used(database, dask_client, monkeypatch):
+    told = iter(["", "swsearch 0.0.1, here 1.0", "swsearch 0.0.1, here 1.0"])  # the scheduler's is the first
+    monkeypatch.setattr(pool, "difference", lambda theirs, ours: next(told))
+    with pytest.raises(ClusterError, match=r": none of its workers can be used: .*: swsearch 0.0.1, here 1.0"):
+        searched(database, dask_client)
+
+
+def test_a_scheduler_of_another_version_is_refused(database, dask_client, monkeypatch):
+    monkeypatch.setattr(pool, "difference", lambda theirs, ours: "swsearch 0.0.1, here 1.0")
+    with pytest.raises(ClusterError, match=r"the scheduler cannot be used: swsearch 0.0.1, here 1.0; install swsear"):
+        searched(database, dask_client)
+
+
+@pytest.mark.filterwarnings("ignore::swsearch.errors.SwsearchWarning")
+def test_a_worker_that_cannot_load_swsearch_is_not_used(database, dask_client, monkeypatch):
+    async def look(engine, dask_worker=None):
+        raise ModuleNotFoundError("No module named 'swsearch'")
+
+    sent_by_name(monkeypatch, "look", look)
+    with pytest.raises(ClusterError, match=r"it cannot load swsearch .ModuleNotFoundError: No module named"):
+        searched(database, dask_client)
+
+
+def test_a_worker_that_cannot_be_reached_is_used_all_the_same(database, dask_client, monkeypatch):
+    """Its connection breaks when it is killed; that it cannot load swsearch would be another thing."""
+
+    async def look(engine, dask_worker=None):
+        raise ConnectionResetError
+
+    sent_by_name(monkeypatch, "look", look)
+    assert searched(database, dask_client) == [40]
+
+
+@pytest.mark.filterwarnings("ignore::swsearch.errors.SwsearchWarning")
+def test_an_engine_that_no_worker_has_is_told_before_anything_is_searched(database, dask_client, monkeypatch):
+    monkeypatch.setattr("swsearch.engines.choice.pycuda_is_installed", lambda: False)
+    with pytest.raises(GpuUnavailableError, match="a worker at inproc://.*: engine gpu cannot"):
+        swsearch.search(QUERY, database, engine="gpu", client=dask_client)
+
+
+def test_workers_that_do_many_tasks_at_a_time_are_told_of(database):
+    options = {"processes": False, "dashboard_address": None, "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=4, silence_logs=50, **options) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        pytest.warns(SwsearchWarning, match=r"workers do 4 tasks at a time.*SWSEARCH_THREADS=4 dask worker"),
+    ):
+        assert searched(database, client) == [40]
+
+
+def pause(dask_worker) -> None:
+    dask_worker.memory_manager.memory_pause_fraction = 1e-9
+
+
+def resume(dask_worker) -> None:
+    dask_worker.memory_manager.memory_pause_fraction = False
+    dask_worker.status = type(dask_worker.status).running
+
+
+def test_the_tasks_of_a_worker_that_dask_pauses_are_done_elsewhere(database, dask_client):
+    paused = next(iter(dask_client.scheduler_info()["workers"]))
+    dask_client.run(pause, workers=[paused])
+    try:
+        assert searched(database, dask_client) == [40]
+    finally:
+        dask_client.run(resume, workers=[paused])
+
+
+# clients
+
+
+def test_a_client_that_is_closed_or_none_is_refused(database, dask_client):
+    with pytest.raises(OptionError, match=r"client: got an? .*expected a dask\.distributed\.Client"):
+        searched(database, object())
+    with distributed.Client(dask_client.scheduler.address, set_as_default=False) as client:
+        closed = client
+    with pytest.raises(ClusterError, match="the Dask client was closed, or its scheduler is gone"):
+        searched(database, closed)
+
+
+def test_an_asynchronous_client_is_refused(database, dask_client):
+    async def refused() -> None:
+        address = dask_client.scheduler.address
+        async with distributed.Client(address, asynchronous=True, set_as_default=False) as client:
+            with pytest.raises(OptionError, match="made without asynchronous=True"):
+                searched(database, client)
+
+    asyncio.run(refused())
+
+
+# tasks that are stopped
+
+
+class Endless:
+    """A task that works until it is told to stop."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.begun, self.stopped = threading.Event(), threading.Event()
+
+        def score(*given):
+            try:
+                self.begun.set()
+                while True:
+                    check_wanted()
+                    time.sleep(0.001)
+            finally:
+                self.stopped.set()
+
+        sent_by_name(monkeypatch, "score", score)
+
+
+def test_what_runs_is_stopped_when_a_search_is_closed(database, dask_client, monkeypatch):
+    endless = Endless(monkeypatch)
+    results = swsearch.search(QUERY, database, engine="cpu", client=dask_client)
+    waiting = threading.Thread(target=lambda: pytest.raises(BaseException, next, results), daemon=True)
+    waiting.start()
+    assert endless.begun.wait(SOON)
+    results.stop()
+    assert endless.stopped.wait(SOON)
+    waiting.join(SOON)
+    until(lambda: not any(dask_client.processing().values()))
+    assert dask_client.status == "running"
+
+
+def test_a_client_that_is_closed_meanwhile_ends_the_search(database, dask_client, monkeypatch):
+    endless = Endless(monkeypatch)
+    client = distributed.Client(dask_client.scheduler.address, set_as_default=False)
+    results = swsearch.search(QUERY, database, engine="cpu", client=client)
+    closing = threading.Thread(target=lambda: endless.begun.wait(SOON) and client.close())
+    closing.start()
+    with pytest.raises(ClusterError, match="the scheduler is gone"):
+        next(results)
+    closing.join()
+    assert endless.stopped.wait(SOON)
+
+
+def test_large_tasks_go_without_a_warning(database, dask_client):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with swsearch.search("MKVL" * (3 << 20), database, engine="cpu", client=dask_client, statistics="none") as results:
+            results.search.session.prepare(results.search.searched)
+            session = results.search.session
+            pending = session.select(session.prepare(results.search.searched))
+            pending.wait()
+    assert [str(each.message) for each in said if "large graph" in str(each.message)] == []
+
+
+# workers that hang, with time told by hand
+
+
+class Client:
+    """What a pool asks of a client, as a test says it."""
+
+    status, scheduler = "running", None
+
+    def __init__(self) -> None:
+        self.busy: dict[str, list[str]] = {}
+        self.restarted: list[str] = []
+
+    def processing(self):
+        return {address: tuple(keys) for address, keys in self.busy.items()}
+
+    def restart_workers(self, workers, **options):
+        self.restarted += workers
+        if "no nanny" in workers:
+            raise ValueError("it has no nanny")
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    monkeypatch.setattr(pool, "ask", lambda *given, **options: {})
+    notices = []
+    return Pool(Client(), EngineRequest("cpu"), "the cluster", timeout=10, notice=notices.append), notices
+
+
+def test_a_worker_that_gives_nothing_back_is_started_anew(watched):
+    of, notices = watched
+    of.client.busy = {"a": ["swsearch_1"], "b": ["swsearch_2"], "other": ["somebody's"], "idle": []}
+    for second in range(30):
+        of.client.busy["b"] = [f"swsearch_{second}"]
+        of.look()
+        of.client.busy["a"] = ["swsearch_1", f"swsearch_new_{second}"]  # which wait there
+    assert set(of.client.restarted) == {"a"}
+    assert notices[0] == "worker a: returned no result within the task timeout of 10 s; restarting it"
+    assert "a" in of.workers
+
+
+def test_a_worker_without_a_nanny_is_left_out(watched):
+    of, notices = watched
+    of.client.busy = {"no nanny": ["swsearch_1"], "b": []}
+    for _ in range(15):
+        of.look()
+    assert of.workers == ["b"]
+    assert notices[-1] == (
+        "worker no nanny is not used: it returned no result within 10 s (ValueError: it has no nanny)"
+    )
+    of.client.busy = {"b": []}
+    of.look()
+    assert len(notices) == 2  # it was not in use any more
+
+
+def test_without_a_worker_for_long_the_search_ends(watched, monkeypatch):
+    of, notices = watched
+    of.client.busy = {"a": []}
+    of.look()
+    of.client.busy = {}
+    for _ in range(int(pool.PATIENCE)):
+        of.look()
+    assert notices == ["worker a was lost; repeating its tasks"]
+    with pytest.raises(ClusterError, match="the cluster: waited 120 s for a worker, and there is none: start workers"):
+        [of.look() for _ in range(5)]
+
+
+def test_the_connecting_thread_is_given_up_in_time(monkeypatch):
+    monkeypatch.setattr(opening, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(opening, "MORE_SECONDS", 0.1)
+    with pytest.raises(TimeoutError, match="nothing within 0 s"):
+        opening._within(lambda: time.sleep(5))
