@@ -186,7 +186,11 @@ class Search:
         if rounds is not None:
             stages.on_close(rounds.close)
         ready = stages.add("prepare", prepare_batches(self._started(rounds), session))
-        found: Iterator[Batch] = collect_selections(stages.add("score", select_subjects(ready, session)))
+        selected = select_subjects(ready, session)
+        if self.checkpoint is None or self._grower is not None or isinstance(self.subjects, FrameWindows):
+            found: Iterator[Batch] = collect_selections(stages.add("score", selected))
+        else:  # what was scored is stored before more is scored
+            found = stages.add("score", self._kept(collect_selections(selected)))
         if isinstance(self.subjects, FrameWindows):
             found = locate_loci(found, self.subjects, self.criteria, self.backend.threads)
         if self._grower is not None and rounds is not None:

@@ -260,7 +260,7 @@ def test_a_search_that_its_caller_leaves_goes_on(tmp_path, database, cpu, small_
     assert selected[0] == 2
     names = {path.name for path in tmp_path.iterdir()}
     assert names >= {"lock", "manifest.json", "queries-000000001"}
-    assert len(selected) - (len(names) - 2) in range(4)  # one is scored, one waits, one is being kept
+    assert len(selected) - (len(names) - 2) in (0, 1)  # groups are scored ahead; the last may have been given up
     with pytest.raises(InputError, match=r"evalue was 10\.0, is 1000000\.0; max_hits was 500, is 5"):
         lines(database, cpu, tmp_path)
     shutil.rmtree(tmp_path)
