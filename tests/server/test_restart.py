@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,8 @@ import pytest
 from support.houses import CLIENT, ObedientEngine, asked, built, built_dna, done, engines, settings, wait_until
 from support.samples import sample
 from swsearch.pipeline import checkpoint, groups
+from swsearch.pipeline.batch import QueryState
+from swsearch.pipeline.subjects import SubjectReader
 from swsearch.server import house as house_module
 from swsearch.server.house import House
 from swsearch.server.jobs import Job
@@ -46,9 +48,18 @@ def begun(
     engine = ObedientEngine()
     engine.may_go.clear()
     engine.free = 2
+    saved: set[int] = set()
+    save = checkpoint.Checkpoint.save
+
+    def save_and_count(self: checkpoint.Checkpoint, states: Sequence[QueryState], subjects: SubjectReader) -> None:
+        save(self, states, subjects)
+        saved.update(state.place for state in states)
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "save", save_and_count)
     with engines(monkeypatch, engine), House(settings(database, folder, **changes)) as house:
         (job,) = house.submit([asked(N_QUERIES)], CLIENT)
         engine.wait()
+        wait_until(lambda: len(saved) == sum(engine.scored))
         yield house, job, engine
 
 
@@ -197,6 +208,8 @@ import json, resource, sys
 from pathlib import Path
 from support.houses import *
 from swsearch.pipeline import checkpoint, groups
+from swsearch.pipeline.batch import QueryState
+from swsearch.pipeline.subjects import SubjectReader
 from swsearch.server import places
 from swsearch.server.problems import ServerProblem
 
