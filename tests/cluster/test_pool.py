@@ -87,7 +87,11 @@ def test_an_engine_that_no_worker_has_is_told_before_anything_is_searched(databa
 
 
 def test_workers_that_do_many_tasks_at_a_time_are_told_of(database):
-    options = {"processes": False, "dashboard_address": None, "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"}}
+    options = {
+        "processes": False,
+        "dashboard_address": None,
+        "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+    }
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=4, silence_logs=50, **options) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
@@ -185,7 +189,9 @@ def test_a_client_that_is_closed_meanwhile_ends_the_search(database, dask_client
 def test_large_tasks_go_without_a_warning(database, dask_client):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        with swsearch.search("MKVL" * (3 << 20), database, engine="cpu", client=dask_client, statistics="none") as results:
+        with swsearch.search(
+            "MKVL" * (3 << 20), database, engine="cpu", client=dask_client, statistics="none"
+        ) as results:
             results.search.session.prepare(results.search.searched)
             session = results.search.session
             pending = session.select(session.prepare(results.search.searched))
@@ -255,7 +261,9 @@ def test_without_a_worker_for_long_the_search_ends(watched, monkeypatch):
     for _ in range(int(pool.PATIENCE)):
         of.look()
     assert notices == ["worker a was lost; repeating its tasks"]
-    with pytest.raises(ClusterError, match="the cluster: waited 120 s for a worker, and there is none: start workers"):
+    with pytest.raises(
+        ClusterError, match="the cluster: waited 120 s for a worker, and there is none: start workers"
+    ):
         [of.look() for _ in range(5)]
 
 

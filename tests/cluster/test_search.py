@@ -177,7 +177,9 @@ QUICK = {
     ("name", "cut"),
     sample(
         [(name, cut) for name in OPTIONS for cut in ("one", "four")],
-        lambda each: (each[0] in QUICK and each[1] == "four") or (each[0] in ("usual", "genome") and each[1] == "one"),
+        lambda each: (
+            (each[0] in QUICK and each[1] == "four") or (each[0] in ("usual", "genome") and each[1] == "one")
+        ),
     ),
 )
 def test_the_bytes_are_those_of_one_process(folders, dask_client, name, cut):
