@@ -10,6 +10,7 @@
 #   parity  gpu_parity.py: all scores and outputs of the twenty queries; DATA has the CPU's reference, reference.npz
 #   iterations  jobs.py: 1,000 queries in three iterations; and whether GPU and CPU find the same, to the byte
 #   many    jobs.py, 1,000 queries, of an older revision, OLD, and of this one in turn, three times each
+#   revisions  revisions.py: whole commands of an older revision, OLD, and of this one in turn; ENGINE, ONLY and RUNS
 #   turns   gpu.py with an older revision, OLD, and with this one in turn, TURNS times each; ONLY are its parts
 #   places  places.py: a GPU opened twice, and all where there are several, write the bytes of the CPU; four minutes;
 #           PLACES are words of places.py, such as "GPU, all" for workers with a GPU and for all GPUs
@@ -31,6 +32,10 @@ database() {
     [ -f "$data/sp.h5" ] || python3 -m swsearch db build "$data/sprot.fasta" -o "$data/sp.h5" || exit 1
 }
 
+unpacked() {
+    [ -f "$data/sprot.fasta" ] || python3 -c "import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], 'wb'))" "$data"/sprot.fasta{.xz,} || exit 1
+}
+
 case $part in
 tests)
     python3 -m pytest -q -p no:cacheprovider -p no:benchmark -n 0 -m gpu --durations=8 tests/gpu 2>&1 | tee "$out/gpu_tests.txt" | tail -n 40
@@ -49,7 +54,7 @@ speed)
     tail -n 22 "$out/pairs_gpu.txt"
     ;;
 evalues)
-    [ -f "$data/sprot.fasta" ] || python3 -c "import lzma, shutil, sys; shutil.copyfileobj(lzma.open(sys.argv[1]), open(sys.argv[2], 'wb'))" "$data"/sprot.fasta{.xz,} || exit 1
+    unpacked
     database
     databases=("$data/sp.h5")
     if [ -f "$data/db20k.fasta" ]; then
@@ -120,6 +125,11 @@ iterations)
     done
     (cd "$out" && for one in gpu-*.tsv; do cmp "$one" "cpu-${one#gpu-}" && echo "$one: the same bytes, $(wc -l < "$one") lines"; done)
     rm -f "$out"/[gc]pu-*.tsv
+    ;;
+revisions)
+    unpacked
+    python3 -m benchmarks.speed.revisions "$old" "$PWD" "$data/sprot.fasta" --engine "${ENGINE:-gpu}" \
+        --runs "${RUNS:-3}" --only "${ONLY:-}" --many "${MANY:-1000}" --out "$out/revisions_${ENGINE:-gpu}.txt"
     ;;
 turns)
     database
