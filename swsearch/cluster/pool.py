@@ -280,11 +280,14 @@ class Pool:
             call.workers, call.future = self._workers_for(call), None
             if call.workers == []:
                 return
-            share = () if call.share is None else (self._token(call.share, call.workers),)
-            call.future = self.client.submit(
-                tasks.run, program(), call.function, call.data, *share, pure=False, priority=call.priority,
-                key=self._key(call.function.__name__), workers=call.workers,
-            )  # fmt: skip
+            try:
+                share = () if call.share is None else (self._token(call.share, call.workers),)
+                call.future = self.client.submit(
+                    tasks.run, program(), call.function, call.data, *share, pure=False, priority=call.priority,
+                    key=self._key(call.function.__name__), workers=call.workers,
+                )  # fmt: skip
+            except Exception as error:  # the client was closed, also where its scheduler has gone
+                raise self._gone() from error
 
     def _key(self, name: str) -> str:
         return f"{KEYS}{name}-{self._id}{next(self._numbers):08x}"

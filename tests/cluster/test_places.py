@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -12,10 +13,9 @@ import swsearch
 from support.fake_gpus import cards, fake_engines
 from support.samples import sample
 from swsearch import Database
-from swsearch.cluster.crew import InlineCrew
-from swsearch.cluster.job import CrewEngine
-from swsearch.cluster.running import ClusterResults
-from swsearch.cluster.sent import EngineWanted
+from swsearch.backends.local import LocalBackend
+from swsearch.cluster.messages import EngineRequest
+from swsearch.cluster.opening import pool_of_client
 from swsearch.db import build_database, write_manifest
 from swsearch.inputs import read_queries
 from swsearch.pipeline.arguments import options_of
@@ -58,7 +58,7 @@ CASES = {
     "names in several volumes": {"include_ids": ["copy1", "s2", "s68"], "evalue": 1e6},
     "names left out": {"exclude_ids": ["copy0", "copy2"], "statistics": "published", "max_hits": 8},
 }
-PLACES = ["manifest", "list", "crew", "crew, one file", "crew, list", "devices", "devices, volumes"]
+PLACES = ["manifest", "list", "workers", "workers, one file", "workers, list", "devices", "devices, volumes"]
 EVERY = [(case, cut, place) for case in CASES for cut in [*CUTS, "one each"] for place in PLACES]
 QUICK = [*[each for each in EVERY if each[1] != "one each"][::17], ("ties, one hit", "one each", "manifest")]
 
@@ -92,11 +92,11 @@ def databases(tmp_path_factory):
     return found
 
 
-def written(databases, subjects, engine, options, kind=SearchResults):
+def written(databases, subjects, backend_of, options):
     streams = [io.StringIO() for _ in FORMATS]
     found = read_queries(databases["queries"])
-    with kind(found, subjects, options_of(**options), engine, threads=1) as results:
-        name = results.job.database.name
+    with SearchResults(found, subjects, options_of(**options), backend_of, threads=1) as results:
+        name = results.search.subjects.name
         swsearch.write(results, streams, FORMATS)
     # a name is broken into lines where it is long
     lines = [stream.getvalue().replace(name, "NAME") for stream in streams]
@@ -108,20 +108,20 @@ def written(databases, subjects, engine, options, kind=SearchResults):
     ("case", "cut", "place"),
     sample(EVERY, lambda each: each in QUICK),
 )
-def test_the_bytes_are_the_same_wherever_it_runs(databases, cpu, monkeypatch, case, cut, place):
-    expected = written(databases, databases["one"], cpu, CASES[case])
+def test_the_bytes_are_the_same_wherever_it_runs(databases, cpu, dask_client, monkeypatch, case, cut, place):
+    expected = written(databases, databases["one"], partial(LocalBackend, engine=cpu), CASES[case])
     assert expected[0].count("\n") > 0
     manifest, volumes = databases[cut]
     where, _, kind = place.partition(", ")
     subjects = databases["one"] if kind == "one file" or place == "devices" else manifest
     if "list" in place:
         subjects = volumes
-    if where == "crew":
-        with InlineCrew(3, 1) as crew:
-            found = written(databases, subjects, CrewEngine(crew, EngineWanted("cpu")), CASES[case], ClusterResults)
+    if where == "workers":
+        with pool_of_client(dask_client, EngineRequest("cpu")) as pool:
+            found = written(databases, subjects, pool.backend, CASES[case])
     elif where == "devices":
         with fake_engines(monkeypatch, cards(3)) as engine:
-            found = written(databases, subjects, engine, CASES[case])
+            found = written(databases, subjects, partial(LocalBackend, engine=engine), CASES[case])
     else:
-        found = written(databases, subjects, cpu, CASES[case])
+        found = written(databases, subjects, partial(LocalBackend, engine=cpu), CASES[case])
     assert found == expected

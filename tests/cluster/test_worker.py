@@ -1,31 +1,26 @@
-"""What a worker keeps: volumes where they are found, and shares as far as its memory goes."""
+"""What a worker keeps: volumes where they are found, shares as far as its memory goes, and a GPU of its own."""
 
 from __future__ import annotations
 
-import json
+import os
+import platform
 import shutil
-from dataclasses import replace
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from support.db_helpers import HBA, HBB
 from swsearch import Database
-from swsearch.cluster import tasks
-from swsearch.cluster.crew import InlineCrew, Task
-from swsearch.cluster.on_worker import as_one
-from swsearch.cluster.sent import AllowedPart, EngineWanted, GroupSent, VolumeWanted, VolumeWork, of_bytes, to_bytes
-from swsearch.cluster.transport import WorkerPlace
-from swsearch.cluster.worker import FOLDERS, Bench, bench_of, forget, make_engine, open_volume
+from swsearch.cluster import worker
+from swsearch.cluster.messages import EngineRequest, VolumeFile
+from swsearch.cluster.worker import FOLDERS, THREADS, WorkerState, open_volume, own_device
 from swsearch.db import build_database
 from swsearch.engines.base import ChunkPlan
 from swsearch.errors import DatabaseError
-from swsearch.inputs import read_queries
-from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.scorer import Scorer
-from swsearch.version import version
-
-PLACE = WorkerPlace(0, 0, 1, 1 << 30, "here")
+from swsearch.pipeline.subjects import ProteinSubjects
 
 
 def build(path, *letters):
@@ -34,7 +29,7 @@ def build(path, *letters):
     fasta.write_text("".join(f">s{k}\n{each}\n" for k, each in enumerate(letters)))
     build_database(fasta, path)
     with Database.open(path) as database:
-        return VolumeWanted(str(path), database.identity())
+        return VolumeFile(str(path), database.identity())
 
 
 @pytest.fixture
@@ -42,21 +37,28 @@ def volume(tmp_path):
     return build(tmp_path / "shared" / "v1.h5", HBA, HBB, HBA[:40])
 
 
+def of_dask(nthreads=1, memory=1 << 30):
+    """Return what a state asks of Dask's worker."""
+    return SimpleNamespace(
+        state=SimpleNamespace(nthreads=nthreads), memory_manager=SimpleNamespace(memory_limit=memory)
+    )
+
+
 @pytest.fixture
-def bench():
-    made = Bench(PLACE)
-    yield made
-    made.close()
+def state():
+    return WorkerState(of_dask())
 
 
-def work_on(volume, **others):
-    values = {"allowed": None, "fit": None, "includes": False, "largest": (2, 300), "mask": "none"} | others
-    return VolumeWork(volume, EngineWanted("cpu"), SearchOptions(), **values)
+@pytest.fixture
+def subjects(volume):
+    return ProteinSubjects(open_volume(volume), "none")
+
+
+# volumes
 
 
 def test_a_volume_is_taken_from_where_it_is(volume):
-    with open_volume(volume, "here") as database:
-        assert database.name == volume.path
+    assert open_volume(volume).name == volume.path
 
 
 def test_a_copy_on_a_workers_disk_is_taken_first(volume, tmp_path, monkeypatch):
@@ -65,54 +67,55 @@ def test_a_copy_on_a_workers_disk_is_taken_first(volume, tmp_path, monkeypatch):
     empty.mkdir()
     shutil.copy(volume.path, local / "v1.h5")
     monkeypatch.setenv(FOLDERS, f"{empty}:{local}")
-    with open_volume(volume, "here") as database:
-        assert database.name == str(local / "v1.h5")
+    assert open_volume(volume).name == str(local / "v1.h5")
     (tmp_path / "shared" / "v1.h5").unlink()
-    with open_volume(volume, "here") as database:
-        assert database.name == str(local / "v1.h5")
+    open_volume.cache_clear()
+    assert open_volume(volume).name == str(local / "v1.h5")
 
 
 def test_another_volume_of_that_name_is_not_taken(volume, tmp_path, monkeypatch):
     other = build(tmp_path / "local" / "v1.h5", HBB, HBA)
     monkeypatch.setenv(FOLDERS, str(tmp_path / "local"))
-    with open_volume(volume, "here") as database:
-        assert database.name == volume.path
-    wanted = VolumeWanted(volume.path, "0" * 64)
-    with pytest.raises(
-        DatabaseError, match=r"worker on here: volume v1.h5: .*local.*is another database .*; .*shared"
-    ):
-        open_volume(wanted, "here")
+    assert open_volume(volume).name == volume.path
+    wanted = VolumeFile(volume.path, "0" * 64)
+    with pytest.raises(DatabaseError, match=r"volume v1.h5: .*local.*is another database .*; .*shared"):
+        open_volume(wanted)
     (tmp_path / "shared" / "v1.h5").write_bytes(b"no database")
+    open_volume.cache_clear()
     with pytest.raises(DatabaseError, match=f"sha256 {other.identity[:12]}, expected {volume.identity[:12]}"):
-        open_volume(volume, "here")
+        open_volume(volume)
 
 
 def test_a_volume_that_is_nowhere_is_told_with_the_remedy(tmp_path):
     with pytest.raises(DatabaseError, match=r"v9.h5 not found; move it where this machine can read it.*SWSEARCH_VOL"):
-        open_volume(VolumeWanted(str(tmp_path / "v9.h5"), "0" * 64), "here")
+        open_volume(VolumeFile(str(tmp_path / "v9.h5"), "0" * 64))
 
 
-def test_shares_are_kept_as_far_as_memory_goes(volume, bench, monkeypatch):
-    data = to_bytes(work_on(volume))
-    work = bench.work(data)
-    assert bench.work(data) is work
-    engine = bench.engine(EngineWanted("cpu"))
-    assert bench.engine(EngineWanted("cpu")) is engine
-    held = {}
-    for place in (0, 1):
-        share = work.volume  # both of the same size
-        key = (volume, "none", place, 2)
-        held[key] = bench.loaded(engine, key, share, (1, 100))
-        assert held[key].plan.keep
-        assert bench.loaded(engine, key, share, (1, 100)) is held[key]
-    first, second = held
-    monkeypatch.setattr(Bench, "memory", 3 * work.volume.residue_bytes)
-    third = bench.loaded(engine, (volume, "none", 2, 3), work.volume, (1, 100))
-    assert third.plan.keep
-    assert set(bench._held) == {(volume, "none", 2, 3)}
-    monkeypatch.setattr(Bench, "memory", work.volume.residue_bytes)
-    assert not bench.loaded(engine, first, work.volume, (1, 100)).plan.keep
-    assert second not in bench._held
+# threads, shares and memory
+
+
+def test_the_environment_says_how_many_threads_compute(monkeypatch):
+    monkeypatch.setattr("swsearch.processors.available_processors", lambda: 64)
+    assert WorkerState(of_dask(nthreads=2)).threads == 2
+    monkeypatch.setenv(THREADS, "16")
+    assert WorkerState(of_dask(nthreads=2)).threads == 16
+    monkeypatch.setenv(THREADS, "1000")
+    assert WorkerState(of_dask(nthreads=2)).threads == 64
+
+
+def test_shares_are_kept_up_to_half_of_the_memory(state, subjects):
+    engine, n = state.engine(EngineRequest("cpu")), subjects.residue_bytes
+    assert state.engine(EngineRequest("cpu")) is engine
+    held = {place: state.share(engine, place, subjects, "none", (1, 100)) for place in (0, 1)}
+    assert [state.share(engine, place, subjects, "none", (1, 100)) for place in (0, 1)] == list(held.values())
+    state.memory = 2 * 2 * n
+    state.share(engine, 2, subjects, "none", (1, 100))
+    assert list(state._shares) == [1, 2]
+    state.memory = n
+    alone = state.share(engine, 3, subjects, "none", (1, 100))
+    assert 3 not in state._shares
+    list(alone.loaded)
+    assert alone.loaded.whole is None  # it is read again
 
 
 class Device:
@@ -121,7 +124,7 @@ class Device:
     name = "gpu"
 
     def __init__(self, room):
-        self.room, self.plans, self.released = room, [], []
+        self.room, self.plans = room, []
 
     def plan(self, workload):
         self.plans.append(workload.residue_bytes)
@@ -130,139 +133,84 @@ class Device:
     def reads_again(self, chunks):
         pass
 
-    def release(self, loaded):
-        self.released.append(loaded)
 
-
-def test_a_device_holds_as_many_shares_as_fit_one_plan(volume, bench):
-    share = bench.work(to_bytes(work_on(volume))).volume
-    n, engine = share.residue_bytes, Device(2 * share.residue_bytes)
-    keys = [(volume, "none", place, 3) for place in range(3)]
-    for key in keys:
-        bench.loaded(engine, key, share, (1, 100))
+def test_a_device_holds_as_many_shares_as_fit_one_plan(state, subjects):
+    n, engine = subjects.residue_bytes, Device(2 * subjects.residue_bytes)
+    for key in range(3):
+        state.share(engine, key, subjects, "none", (1, 100))
     assert engine.plans == [n, 2 * n, 3 * n, 2 * n]
-    assert list(bench._held) == keys[1:]
-    bench.loaded(engine, keys[1], share, (1, 100))
+    assert list(state._shares) == [1, 2]
+    state.share(engine, 1, subjects, "none", (1, 100))
     assert len(engine.plans) == 4
-    bench.loaded(engine, keys[1], share, (1000, 10**6))  # more queries than were planned for
+    state.share(engine, 1, subjects, "none", (1000, 10**6))  # more queries than were planned for
     assert engine.plans[4:] == [2 * n]
 
 
-def test_what_fails_on_an_engine_is_loaded_anew(volume, bench):
-    work = bench.work(to_bytes(work_on(volume)))
-    engine = bench.engine(EngineWanted("cpu"))
-    bench.loaded(engine, (volume, "none", 0, 1), work.volume, (1, 100))
-    with pytest.raises(ZeroDivisionError), bench.turn(engine):
-        raise ZeroDivisionError
-    assert not bench._held
-    with bench.turn(engine):
-        pass  # the next may have it
+def test_another_engine_takes_the_place_of_the_first(state, subjects):
+    first = state.engine(EngineRequest("cpu"))
+    state.share(first, 0, subjects, "none", (1, 100))
+    assert state.engine(EngineRequest("reference")) is not first
+    assert not state._shares
+    assert state.request == EngineRequest("reference")
 
 
-def test_each_worker_of_a_host_takes_a_gpu_of_its_own(monkeypatch):
-    made = []
-    monkeypatch.setattr("swsearch.cluster.worker.create_engine", lambda name, **options: made.append((name, options)))
+PROGRAM = """
+import resource
+import numpy as np
+from swsearch.cluster.worker import _keep_freed_memory
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(200):
+        np.ones(512 << 10, dtype=np.int8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+first = faults()
+_keep_freed_memory()
+faults()
+print(first, faults())
+"""
+"""Prints how many pages the system gave for 200 arrays of 128 pages each, before and after."""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no such setting")
+@pytest.mark.parametrize(("trim", "is_kept"), [("65536", True), ("131072", False)])
+def test_what_a_task_frees_is_kept_for_the_next_one_unless_the_user_set_something(trim, is_kept):
+    environment = {**os.environ, "MALLOC_TRIM_THRESHOLD_": trim}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    before, after = map(int, done.stdout.split())
+    assert before > 150 * 128
+    assert (after < 10 * 128) == is_kept, (before, after)
+
+
+# GPUs
+
+
+@pytest.fixture
+def gpus(monkeypatch, tmp_path):
+    """Two GPUs, whose locks are files of this test."""
     monkeypatch.setattr("swsearch.engines.choice.pycuda_is_installed", lambda: True)
-    monkeypatch.setattr("swsearch.engines.gpu.device.list_devices", lambda: ["a", "b"])
-    for on_host in range(3):
-        make_engine(EngineWanted("auto", 1 << 30), WorkerPlace(0, on_host, 4, 0, "here"), 4)
-    assert [(name, options["device"], options["gpu_memory"]) for name, options in made] == [
-        ("auto", 0, 1 << 30), ("auto", 1, 1 << 30), ("auto", 0, 1 << 30),
-    ]  # fmt: skip
+    devices = [SimpleNamespace(index=0), SimpleNamespace(index=1)]
+    monkeypatch.setattr("swsearch.engines.gpu.device.list_devices", lambda: devices)
+    bus = SimpleNamespace(Device=lambda index: SimpleNamespace(pci_bus_id=lambda: f"test:{os.getpid()}:{index}"))
+    monkeypatch.setattr("swsearch.engines.gpu.device.driver", lambda: bus)
+    yield devices
+    own_device.cache_clear()
+    for index in range(2):
+        Path(f"/tmp/swsearch-gpu-{os.getuid()}-test-{os.getpid()}-{index}").unlink(missing_ok=True)
 
 
-def test_a_worker_without_a_gpu_takes_the_cpu_whatever_gpu_memory_says(monkeypatch):
-    monkeypatch.setattr("swsearch.engines.choice.pycuda_is_installed", lambda: False)
-    with make_engine(EngineWanted("auto", 1 << 30), PLACE, 1) as engine:
-        assert engine.name == "cpu"
+def test_each_worker_of_a_host_takes_a_gpu_of_its_own(gpus):
+    # each call stands for a process of its own: what one has locked no other gets
+    assert [own_device.__wrapped__() for _ in range(3)] == [0, 1, 0]
 
 
-def test_facts_tell_of_engine_and_volumes(volume, tmp_path):
-    missing = VolumeWanted(str(tmp_path / "v2.h5"), "0" * 64)
-    try:
-        told = json.loads(tasks.facts(to_bytes((EngineWanted("cpu"), [volume, missing])), PLACE))
-        assert told["name"] == "cpu"
-        assert told["engine"].startswith("cpu (")
-        assert (told["host"], told["version"], told["threads"], told["problem"]) == ("here", version(), 1, "")
-        assert told["volumes"][volume.path] == ""
-        assert "v2.h5 not found" in told["volumes"][missing.path]
-        assert "gpu cannot be used" in json.loads(tasks.facts(to_bytes((EngineWanted("gpu"), [])), PLACE))["problem"]
-    finally:
-        forget(PLACE)
-    assert bench_of(PLACE) is not None
-    forget(PLACE)
+def test_a_worker_knows_its_gpu_once_and_for_all(gpus):
+    assert [own_device() for _ in range(3)] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999, 1.0])
-def test_what_is_allowed_is_sent_in_little_memory(share):
-    generator = np.random.default_rng(3)
-    for n in (0, 1, 7, 70_000):
-        allowed = generator.random(n) < share
-        sent = of_bytes(to_bytes(AllowedPart.of(allowed)))
-        assert sent.array().dtype == np.bool_
-        assert np.array_equal(sent.array(), allowed)
-        assert len(to_bytes(sent)) < 1000 + n // (100 if share in (0.0, 0.001, 0.999, 1.0) else 7)
-
-
-def test_what_a_worker_keeps_is_its_own_however_clients_count_it():
-    with as_one("w", PLACE) as first, as_one("w", replace(PLACE, index=7)) as second:
-        assert second.index == 7
-        assert bench_of(first) is bench_of(second)
-    with as_one("other", PLACE) as other:
-        assert bench_of(other) is not bench_of(first)
-    forget(first)
-    forget(other)
-
-
-def test_a_worker_of_another_rank_lets_go_of_what_it_kept_when_no_task_runs():
-    moved = replace(PLACE, on_host=1)
-    with as_one("w2", PLACE) as first:
-        before = bench_of(first)
-        before.engine(EngineWanted("cpu"))
-        with as_one("w2", moved) as second:
-            assert bench_of(second) is before
-    with as_one("w2", moved) as third:
-        after = bench_of(third)
-        assert third.on_host == 1
-        assert after is not before
-        assert before._made is None
-    forget(third)
-
-
-def test_two_crews_of_one_process_share_nothing():
-    """Closed, one would take the engine from under the tasks of the other."""
-    task = Task("swsearch.cluster.tasks:facts", to_bytes((EngineWanted("cpu"), [])), ("facts",), 1)
-    with InlineCrew(1, 1) as stays:
-        stays.submit(task).result()
-        (place,) = stays._transport._places.values()
-        kept = bench_of(place)
-        with InlineCrew(1, 1) as other:
-            other.submit(task).result()
-        assert kept._made is not None
-        assert bench_of(place) is kept
-
-
-def test_an_engine_that_another_search_replaced_is_not_given_anything(volume, monkeypatch):
-    place = replace(PLACE, owner="replaced")
-    bench, used = bench_of(place), []
-    payload = to_bytes((to_bytes(work_on(volume)), to_bytes(GroupSent(read_queries(HBA), [None])), 0, 1))
-    prepare, loaded = Scorer.prepare, Bench.loaded
-
-    def replaced(scorer, *given):
-        made = prepare(scorer, *given)
-        if len(used) == 0:
-            used.append(scorer.engine)
-            bench.engine(EngineWanted("reference"))
-        return made
-
-    def noted(bench, engine, *given):
-        used.append(engine)
-        return loaded(bench, engine, *given)
-
-    monkeypatch.setattr(Scorer, "prepare", replaced)
-    monkeypatch.setattr(Bench, "loaded", noted)
-    tasks.score(payload, place)
-    assert len(used) == 2
-    assert used[1] is bench.engine(EngineWanted("cpu"))
-    assert used[1] is not used[0]
-    forget(place)
+def test_a_worker_without_a_gpu_takes_the_cpu_whatever_gpu_memory_says(state, monkeypatch):
+    monkeypatch.setattr(worker, "own_device", lambda: None)
+    assert state.engine(EngineRequest("auto", 1 << 30)).name == "cpu"
