@@ -1,44 +1,18 @@
 """What a survey says of workers: of those that fit, of others, and of those that do not answer."""
 
-import json
+from __future__ import annotations
+
 import shutil
 
 import pytest
 
 from support import fake_pycuda
-from swsearch.cluster.same_program import program
-from swsearch.cluster.survey import WorkerSeen, look, survey
-from swsearch.cluster.transport import WorkerFound, WorkerPlace
+from swsearch.cluster import pool, survey
+from swsearch.cluster.survey import WorkerSeen
+from swsearch.cluster.worker import state_of
 from swsearch.db import Database
 
-
-class FakeCluster:
-    """Workers of this process; `answers` replaces what some of them would say."""
-
-    def __init__(self, *workers, versions=None, answers=None):
-        self.workers = {each.address: each for each in workers}
-        self.versions, self.answers = versions or {}, answers or {}
-        self.asked = []
-
-    def present(self):
-        return self.workers
-
-    def describe(self, worker):
-        told = self.versions.get(worker.address, program())
-        if isinstance(told, Exception):
-            raise told
-        return told
-
-    def ask(self, worker, function, *arguments):
-        self.asked.append((worker.address, arguments[1]))
-        answer = self.answers.get(worker.address)
-        if isinstance(answer, Exception):
-            raise answer
-        return function(*arguments) if answer is None else json.dumps(answer).encode()
-
-
-def worker(number=1, host="alpha", **facts):
-    return WorkerFound(f"tcp://{host}:{number}", host, **{"n_threads": 1, "memory": 1 << 30, **facts})
+pytest.importorskip("distributed")
 
 
 def built(path, letters):
@@ -59,89 +33,83 @@ def _no_gpu(monkeypatch):
     fake_pycuda.remove(monkeypatch)
 
 
-def test_a_worker_says_what_it_is_and_finds_the_database(database):
-    (seen,) = survey(FakeCluster(worker()), database.volumes)
-    assert seen.problem == ""
-    assert seen.engine.startswith("cpu (")
-    assert seen.why.startswith("PyCUDA is not installed")
-    assert (seen.devices, seen.shares_a_device) == (0, False)
+def test_workers_say_what_they_are_and_find_the_database(dask_client, database):
+    first, second = survey.survey(dask_client, database.volumes)
+    assert first.address < second.address
+    assert (first.host, first.on_host, second.on_host) == (second.host, 0, 1)
     path = database.volumes[0].path
-    assert (seen.volumes[path].path, seen.volumes[path].problem) == (path, "")
-    assert seen.versions["swsearch"] == program()["swsearch"]
-    assert seen.versions["python"].count(".") == 2
+    for seen in (first, second):
+        assert seen.problem == ""
+        assert seen.description.startswith("cpu (")
+        assert seen.why.startswith("PyCUDA is not installed")
+        assert (seen.devices, seen.shares_a_device, seen.at_once, seen.is_set) == (0, False, 2, False)
+        assert (seen.volumes[path].path, seen.volumes[path].problem) == (path, "")
+        assert seen.python.count(".") == 2
+        assert seen.memory > 1 << 20
 
 
-def test_no_workers_and_no_volumes():
-    assert survey(FakeCluster()) == []
-    (seen,) = survey(FakeCluster(worker()))
-    assert seen.volumes == {}
+def test_without_volumes_none_are_looked_at(dask_client):
+    assert [each.volumes for each in survey.survey(dask_client)] == [{}, {}]
 
 
-def test_workers_are_put_in_order_and_counted_by_host():
-    cluster = FakeCluster(worker(2), worker(1, "beta"), worker(1))
-    seen = survey(cluster)
-    assert [each.found.address for each in seen] == ["tcp://alpha:1", "tcp://alpha:2", "tcp://beta:1"]
-    assert [each.on_host for each in seen] == [0, 1, 0]
-    assert sorted((address, place.on_host) for address, place in cluster.asked) == [
-        ("tcp://alpha:1", 0), ("tcp://alpha:2", 1), ("tcp://beta:1", 0),
-    ]  # fmt: skip
+def test_a_survey_leaves_the_engine_of_a_search_alone(dask_client):
+    survey.survey(dask_client)
+    before = state_of()._made
+    survey.survey(dask_client)
+    assert state_of()._made is before
 
 
-def test_a_worker_of_another_version_is_not_asked_further():
-    cluster = FakeCluster(worker(), versions={"tcp://alpha:1": {**program(), "swsearch": "0.0.9"}})
-    (seen,) = survey(cluster)
-    assert seen.problem == f"swsearch 0.0.9, here {program()['swsearch']}"
-    assert cluster.asked == []
+def test_a_worker_of_another_version_is_not_asked_further(dask_client, monkeypatch):
+    monkeypatch.setattr(pool, "difference", lambda theirs, ours: "swsearch 0.0.9, here 1.0")
+    for seen in survey.survey(dask_client):
+        assert (seen.problem, seen.description) == ("swsearch 0.0.9, here 1.0", "")
 
 
 @pytest.mark.parametrize(
-    ("cluster", "problem"),
+    ("error", "problem"),
     [
-        ({"versions": ModuleNotFoundError("No module named 'swsearch'")},
+        (ModuleNotFoundError("No module named 'swsearch'"),
          "it cannot load swsearch (ModuleNotFoundError: No module named 'swsearch')"),
-        ({"versions": TimeoutError()}, "no answer"),
-        ({"answers": TimeoutError()}, "no answer; it is busy or hangs"),
-        ({"answers": OSError("gone\naway")}, "OSError: gone away"),
+        (TimeoutError(), "no answer; it is busy or hangs"),
+        (OSError("gone\naway"), "OSError: gone away"),
     ],
 )  # fmt: skip
-def test_what_a_worker_cannot_say_is_its_problem(cluster, problem):
-    one = {name: {"tcp://alpha:1": error} for name, error in cluster.items()}
-    bad, good = survey(FakeCluster(worker(1), worker(2), **one))
-    assert bad.problem == problem
-    assert good.problem == ""
+def test_what_a_worker_cannot_say_is_its_problem(dask_client, monkeypatch, error, problem):
+    looked = survey._look_closely
+
+    def refuse(files, worker):
+        if worker.address == bad:
+            raise error
+        return looked(files, worker)
+
+    bad = min(dask_client.scheduler_info()["workers"])
+    monkeypatch.setattr(survey, "_look_closely", refuse)
+    assert [each.problem for each in survey.survey(dask_client)] == [problem, ""]
 
 
-def test_a_volume_that_is_missing_or_another_is_told_of(database, tmp_path):
+def test_a_volume_that_is_missing_or_another_is_told_of(dask_client, database, tmp_path):
     path = database.volumes[0].path
     volumes = database.volumes
     volumes[0].identity()  # of the file as it was
     built(tmp_path / "other.h5", "MKVLAAGIVGLCAKWWW")
     shutil.copy(tmp_path / "other.h5", path)
-    (seen,) = survey(FakeCluster(worker()), volumes)
+    seen = survey.survey(dask_client, volumes)[0]
     assert "another database" in seen.volumes[path].problem
     (tmp_path / "two.h5").unlink()
-    (seen,) = survey(FakeCluster(worker()), volumes)
+    seen = survey.survey(dask_client, volumes)[0]
     assert f"{path} not found" in seen.volumes[path].problem
     assert seen.volumes[path].path == ""
 
 
-def test_a_copy_of_the_workers_own_is_found_first(database, tmp_path, monkeypatch):
+def test_a_copy_of_the_workers_own_is_found_first(dask_client, database, tmp_path, monkeypatch):
     path = database.volumes[0].path
     (tmp_path / "local").mkdir()
     copy = shutil.copy(path, tmp_path / "local")
     monkeypatch.setenv("SWSEARCH_VOLUMES", str(tmp_path / "local"))
-    (seen,) = survey(FakeCluster(worker()), database.volumes)
-    assert seen.volumes[path].path == str(copy)
+    assert survey.survey(dask_client, database.volumes)[0].volumes[path].path == str(copy)
 
 
 def test_two_workers_of_one_gpu_are_known():
-    assert [WorkerSeen(worker(), rank, devices=2).shares_a_device for rank in range(4)] == [False, False, True, True]
-    assert not WorkerSeen(worker(), 3, devices=0).shares_a_device
-
-
-def test_looking_leaves_nothing_on_the_worker():
-    from swsearch.cluster import worker as of_worker
-
-    before = dict(of_worker._benches)
-    look(b"\x80\x05].", WorkerPlace(1 << 30, 0, 1, 0, "alpha"))  # an empty list, pickled
-    assert of_worker._benches == before
+    seen = [WorkerSeen("tcp://a:1", "a", 2, 0, rank, devices=2) for rank in range(4)]
+    assert [each.shares_a_device for each in seen] == [False, False, True, True]
+    assert not WorkerSeen("tcp://a:1", "a", 2, 0, 3, devices=0).shares_a_device
