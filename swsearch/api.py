@@ -155,11 +155,12 @@ def search(
     close: Callable[[], None] = _keep_open
     backend_of: Callable[[Database], Backend]
     if client is not None:
+        from swsearch.cluster.backend import ClusterBackend
         from swsearch.cluster.opening import check_is_database, engine_request, pool_of_client
 
         check_is_database(subjects)
         pool = pool_of_client(client, engine_request(engine, gpu_memory, device, "client"), threads)
-        backend_of, close = pool.backend, pool.close
+        backend_of, close = partial(ClusterBackend, pool=pool), pool.close
     else:
         made = engine_of(engine, threads, device, gpu_memory, chosen.cpu_only)
         close, used = _keep_open if made is None else made.close, made or engine
@@ -184,7 +185,7 @@ class Searcher:
     A context manager; its options hold for all calls. Calls from several threads are safe, and those that come while
     another is scored are scored together; a call with many queries lets others have a turn about every second, or
     after a query that takes longer. Results are those of `search`. A fork cannot use it (e.g. a worker of
-    ``multiprocessing.Pool``): make one in each process.
+    ``multiprocessing.WorkerPool``): make one in each process.
 
     Parameters
     ----------

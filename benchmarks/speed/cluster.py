@@ -52,9 +52,9 @@ MIB = 1 << 20
 
 SMALL_GROUPS = """
 import sys
-from swsearch.pipeline import search_job as job
-job.GROUP_ROWS = int(sys.argv.pop(1))
-job.FIRST_ROWS = (job.GROUP_ROWS, job.GROUP_ROWS)
+from swsearch.pipeline import groups
+groups.GROUP_RESIDUES = int(sys.argv.pop(1))
+groups.FIRST_GROUP_RESIDUES = (groups.GROUP_RESIDUES, groups.GROUP_RESIDUES)
 from swsearch.__main__ import main
 sys.exit(main())
 """
@@ -63,10 +63,11 @@ sys.exit(main())
 
 @contextmanager
 def workers(number: int) -> Iterator[str]:
-    """Start workers with one thread each; yield the scheduler's address."""
+    """Start workers that compute with one thread each; yield the scheduler's address."""
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=number, threads_per_worker=1, dashboard_address=":0") as cluster:  # type: ignore[no-untyped-call]
+    started = {"n_workers": number, "threads_per_worker": 2, "env": {"SWSEARCH_THREADS": "1"}}
+    with LocalCluster(**started, dashboard_address=":0") as cluster:  # type: ignore[no-untyped-call]
         yield str(cluster.scheduler_address)
 
 

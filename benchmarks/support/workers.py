@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -52,12 +53,13 @@ class Workers:
 
     def _start(self, module: str, *words: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", module, *words], stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
-        )
+            [sys.executable, "-m", module, *words], stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+            env={**os.environ, "SWSEARCH_THREADS": "1"},
+        )  # fmt: skip
 
     def add(self) -> None:
         """Start another worker; it comes when it comes."""
-        words = ["--host", "127.0.0.1", "--nworkers", "1", "--nthreads", "1", "--nanny", "--no-dashboard"]
+        words = ["--host", "127.0.0.1", "--nworkers", "1", "--nthreads", "2", "--nanny", "--no-dashboard"]
         words += ["--local-directory", str(self._folder), "--memory-limit", "0", self.address]
         self._nannies.append(self._start("distributed.cli.dask_worker", *words))
 

@@ -48,9 +48,10 @@ def backend_for(
             cpu_only=cpu_only,
         )  # fmt: skip
         return engine, partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
+    from swsearch.cluster.backend import ClusterBackend
     from swsearch.cluster.opening import check_is_database, engine_request, open_pool
 
     wanted = engine_request(asked.engine, asked.gpu_memory, asked.device, "--cluster")
     check_is_database(subjects)
     pool = open_pool(run.cluster, wanted, threads, run.task_timeout)
-    return pool, pool.backend
+    return pool, partial(ClusterBackend, pool=pool)

@@ -16,7 +16,7 @@ from swsearch.alignments import AlignmentTable
 from swsearch.blocks import IntArray
 from swsearch.cluster import tasks
 from swsearch.cluster.messages import VolumeFile, VolumeSearch, without_history
-from swsearch.cluster.pool import Call, Pool
+from swsearch.cluster.pool import Call, WorkerPool
 from swsearch.cluster.tasks import VolumeShare, packed
 from swsearch.inputs import Query
 from swsearch.pipeline.additional_hsps import FoundFurther
@@ -59,13 +59,13 @@ class ClusterBackend:
     ----------
     database : Database
         Open.
-    pool : Pool
+    pool : WorkerPool
         Open.
     """
 
     is_shared = False
 
-    def __init__(self, database: Database, pool: Pool) -> None:
+    def __init__(self, database: Database, pool: WorkerPool) -> None:
         self.database, self.pool, self.threads = database, pool, threads_that_help(pool.threads)
 
     @property
@@ -158,7 +158,7 @@ class ClusterSession:
         self.pairs.local.close()
 
 
-def _search_of(asked: SessionRequest, pool: Pool, file: VolumeFile, first: int, end: int) -> VolumeSearch:
+def _search_of(asked: SessionRequest, pool: WorkerPool, file: VolumeFile, first: int, end: int) -> VolumeSearch:
     """Return what all tasks on a volume have in common, whose places are those from one to another."""
     subjects, criteria, groups = asked.subjects, asked.criteria, asked.groups
     engine = replace(pool.engine, name="cpu") if criteria.options.cpu_only else pool.engine
@@ -232,7 +232,7 @@ class ClusterPairWork:
     ----------
     local : LocalPairWork
         Computes here.
-    pool : Pool
+    pool : WorkerPool
         Has the workers.
     volumes : sequence of VolumeShare
         Each a whole volume.
@@ -240,7 +240,7 @@ class ClusterPairWork:
 
     parallel = BATCHES_AT_ONCE
 
-    def __init__(self, local: LocalPairWork, pool: Pool, volumes: Sequence[VolumeShare]) -> None:
+    def __init__(self, local: LocalPairWork, pool: WorkerPool, volumes: Sequence[VolumeShare]) -> None:
         self.local, self._pool, self._volumes = local, pool, volumes
         self._firsts: IntArray = np.array([each.search.first for each in volumes], dtype=np.int64)
 

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from swsearch.cluster.messages import EngineRequest, one_line
-from swsearch.cluster.pool import MAX_TASKS_AT_ONCE, Notice, Pool
-from swsearch.cluster.worker import THREADS
+from swsearch.cluster.pool import MAX_TASKS_AT_ONCE, Notice, WorkerPool
+from swsearch.cluster.worker import THREADS_VARIABLE
 from swsearch.engines.choice import checked
 from swsearch.errors import ClusterError, InputError, OptionError, check_choice, real_number
 from swsearch.inputs import path_of
 from swsearch.options.words import ENGINES
 from swsearch.processors import available_processors
 
-CONNECT_SECONDS, MORE_SECONDS = 10.0, 3.0
+REACH_SECONDS, MORE_SECONDS = 10.0, 3.0
 """Seconds that Dask has to reach a scheduler, and more after them: it waits for ever for what says nothing."""
 
 DASK_SETTINGS = {
@@ -76,7 +76,7 @@ def check_is_database(subjects: Any) -> None:
 
 def pool_of_client(
     client: Any, engine: EngineRequest, threads: int | None = None, notice: Notice | None = None
-) -> Pool:
+) -> WorkerPool:
     """Return the workers of a Dask client, which stays open.
 
     Raises
@@ -92,13 +92,13 @@ def pool_of_client(
         raise OptionError("client", client, "a dask.distributed.Client")
     if client.asynchronous or getattr(client, "_asynchronous", False):
         raise OptionError("client", client, "a dask.distributed.Client made without asynchronous=True")
-    return Pool(client, engine, notice=notice).open()
+    return WorkerPool(client, engine, notice=notice).open()
 
 
 def open_pool(
     name: str, engine: EngineRequest, threads: int | None = None, timeout: float | None = None,
     notice: Notice | None = None,
-) -> Pool:  # fmt: skip
+) -> WorkerPool:  # fmt: skip
     """Open a cluster by its name.
 
     Parameters
@@ -131,7 +131,7 @@ def open_pool(
         raise OptionError("threads", threads, f"none with --cluster {name}", remedy)
     with ExitStack() as opened:
         client = opened.enter_context(connected(name, threads))
-        pool = Pool(client, engine, name.strip(), threads=threads, timeout=timeout, notice=notice).open()
+        pool = WorkerPool(client, engine, name.strip(), threads=threads, timeout=timeout, notice=notice).open()
         pool.then_close = opened.pop_all().close
         return pool
 
@@ -155,7 +155,7 @@ def connected(name: str, threads: int | None = None) -> Iterator[Any]:
         try:
             if local is None:
                 where = name if "://" in name else f"tcp://{name}"
-                client = _within(lambda: distributed.Client(where, timeout=CONNECT_SECONDS, set_as_default=False))
+                client = _within(lambda: distributed.Client(where, timeout=REACH_SECONDS, set_as_default=False))
             else:
                 client = _local(distributed, opened, int(local[1]), threads or available_processors())
         except Exception as error:  # of many kinds, by what is there and the version of Dask
@@ -185,8 +185,8 @@ def _within(connect: Callable[[], Any]) -> Any:
 
     thread = threading.Thread(target=run, name="swsearch-connect", daemon=True)
     thread.start()
-    thread.join(CONNECT_SECONDS + MORE_SECONDS)
-    found = made[0] if made else TimeoutError(f"nothing within {CONNECT_SECONDS:.0f} s")
+    thread.join(REACH_SECONDS + MORE_SECONDS)
+    found = made[0] if made else TimeoutError(f"nothing within {REACH_SECONDS:.0f} s")
     if isinstance(found, Exception):
         raise found
     return found
@@ -196,9 +196,9 @@ def _local(distributed: Any, opened: ExitStack, workers: int, threads: int) -> A
     """Start worker processes on this machine, and return their client."""
     system, config = importlib.import_module("distributed.system"), importlib.import_module("dask").config
     folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="swsearch-cluster-", ignore_cleanup_errors=True))
+    _track_quietly()  # started later, it would let the signal through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:  # what is born here never hears Ctrl-C: this process does, and ends its workers
-        _track_quietly()  # started later, it would let the signal through again
         with warnings.catch_warnings(), config.set(DASK_SETTINGS):
             warnings.simplefilter("ignore")
             cluster = distributed.LocalCluster(
@@ -206,10 +206,10 @@ def _local(distributed: Any, opened: ExitStack, workers: int, threads: int) -> A
                 memory_limit=system.MEMORY_LIMIT // workers, silence_logs=logging.CRITICAL,
                 # it listens all the same, and only here
                 dashboard_address=None, scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-                env={THREADS: str(max(threads // workers, 1))},
+                env={THREADS_VARIABLE: str(max(threads // workers, 1))},
             )  # fmt: skip
             opened.callback(_close_workers, cluster)
-            return distributed.Client(cluster, timeout=CONNECT_SECONDS, set_as_default=False)
+            return distributed.Client(cluster, timeout=REACH_SECONDS, set_as_default=False)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from swsearch.cluster import tasks
 from swsearch.cluster.messages import EngineRequest, OtherProgramError, TaskFailure, listed, one_line
@@ -37,18 +37,15 @@ from swsearch.errors import (
 )
 from swsearch.pipeline.prefetch import check_wanted
 
-if TYPE_CHECKING:
-    from swsearch.cluster.backend import ClusterBackend
-    from swsearch.db import Database
-
 MAX_TRIES = 3
 """How often a task may fail, and how many tasks a worker, before it is given up."""
 
 LISTEN_SECONDS, FETCH_SECONDS = 0.02, 3.0
 """Seconds between two looks at tasks; to wait for one result while there may be others."""
 
-LOOK_SECONDS, ANSWER_SECONDS, PATIENCE = 1.0, 60.0, 120.0
-"""Seconds between two looks at workers; that a worker has to say what it is; to wait for a worker."""
+WORKERS_SECONDS, FIRST_ANSWERS, ANSWER_SECONDS, PATIENCE = 1.0, 10.0, 60.0, 120.0
+"""Seconds between two looks at workers; in which all may say what they are before a search begins, and that each has;
+to wait for a worker."""
 
 FIRST_LIMIT, LEAST_LIMIT, GENEROSITY = 3600.0, 300.0, 20.0
 """Seconds that a worker may take for its first result, and for any; how many times longer than any took before."""
@@ -83,7 +80,7 @@ class Call:
         return future is not None and bool(future.done())
 
 
-class Pool:
+class WorkerPool:
     """The workers of a client, for one search at a time.
 
     Parameters
@@ -124,17 +121,11 @@ class Pool:
         self._error: SwsearchError | None = None
         self._is_told = False  # of workers that do too many tasks at a time
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def backend(self, database: Database) -> ClusterBackend:
-        """Return what searches a database with these workers."""
-        from swsearch.cluster.backend import ClusterBackend
-
-        return ClusterBackend(database, self)
 
     # workers
 
@@ -149,7 +140,7 @@ class Pool:
         told = [each for address, each in self.facts.items() if address not in self._problems]
         return told[0] if told else {"engine": "", "description": "no engine", "fallback": ""}
 
-    def open(self) -> Pool:
+    def open(self) -> WorkerPool:
         """Wait for a worker, ask all that are there what they are, and look after them from now on.
 
         Raises
@@ -166,7 +157,11 @@ class Pool:
         except Exception as error:
             raise ClusterError(f"{self.name}: no worker came within {PATIENCE:.0f} s; start some") from error
         self._busy = {address: (set(), 0.0) for address in self.client.nthreads()}
-        self._survey(sorted(self._busy))
+        asking = threading.Thread(target=self._survey, args=(sorted(self._busy),), daemon=True)
+        asking.start()
+        asking.join(FIRST_ANSWERS)
+        if not self.facts:
+            asking.join()
         if not self.workers:
             for address, told in self.facts.items():
                 if told["problem"]:
@@ -212,7 +207,7 @@ class Pool:
             if is_restricted or call.future is None:  # Dask would wait for just these workers, for ever
                 self._begin(call)
         # time in which all stood still, as on a laptop that slept, is nobody's
-        self._clock += min(time.monotonic() - begun + LOOK_SECONDS, 5 * LOOK_SECONDS)
+        self._clock += min(time.monotonic() - begun + WORKERS_SECONDS, 5 * WORKERS_SECONDS)
 
     def _since(self, before: set[str], since: float, now: set[str]) -> tuple[set[str], float]:
         """Return the tasks of a worker, and since when it has given none back."""
@@ -238,23 +233,23 @@ class Pool:
 
     def _survey(self, workers: Sequence[str]) -> None:
         """Ask workers what they are; who does not answer is used all the same, since Dask says that it is there."""
-        answers: dict[str, Any] = {}
         with suppress(Exception):  # the client was closed meanwhile
-            answers = ask(self.client, tasks.look, self.engine, workers=workers)
-        for address, told in answers.items():
-            if isinstance(told, dict):
-                self.facts[address] = told
-                if told["problem"]:
-                    self._leave_out(address, told["problem"])
-            elif isinstance(told, OtherProgramError):
-                self._leave_out(address, str(told))
-            elif not isinstance(told, OSError):  # as of a lost connection, or of no answer in time
-                # it must get no task: Dask closes a worker that cannot load what a task calls
-                self._leave_out(address, f"it cannot load swsearch ({one_line(told)})")
-        at_once = max((self.facts[each]["at_once"] for each in workers if each in self.facts), default=0)
-        if at_once > MAX_TASKS_AT_ONCE and not self._is_told:
-            self._is_told = True
-            self._notice(too_many_at_once(at_once))
+            ask(self.client, tasks.look, self.engine, workers=workers, hear=self._hear)
+
+    def _hear(self, address: str, told: Any) -> None:
+        """Take what a worker says of itself."""
+        if isinstance(told, dict):
+            self.facts[address] = told
+            if told["problem"]:
+                self._leave_out(address, told["problem"])
+            if told["at_once"] > MAX_TASKS_AT_ONCE and not self._is_told:
+                self._is_told = True
+                self._notice(too_many_at_once(told["at_once"]))
+        elif isinstance(told, OtherProgramError):
+            self._leave_out(address, str(told))
+        elif not isinstance(told, OSError):  # as of a lost connection, or of no answer in time
+            # it must get no task: Dask closes a worker that cannot load what a task calls
+            self._leave_out(address, f"it cannot load swsearch ({one_line(told)})")
 
     def _leave_out(self, address: str, problem: str) -> None:
         if address not in self._problems:
@@ -406,14 +401,14 @@ class Pool:
 
     def pause(self) -> bool:
         """Wait for a moment; say whether this is open still."""
-        return not self._is_closed.wait(LOOK_SECONDS) and self._error is None
+        return not self._is_closed.wait(WORKERS_SECONDS) and self._error is None
 
     def fail(self, error: Exception) -> None:
         """Let an error be raised wherever results are waited for."""
         self._error = error if isinstance(error, SwsearchError) else self._gone()
 
 
-def _watch(known: weakref.ref[Pool]) -> None:
+def _watch(known: weakref.ref[WorkerPool]) -> None:
     """Look at the workers of a pool as long as somebody has it."""
     while (pool := known()) is not None and pool.pause():
         try:
@@ -423,17 +418,23 @@ def _watch(known: weakref.ref[Pool]) -> None:
         del pool
 
 
-def ask(client: Any, function: Callable[..., Any], *arguments: Any, workers: Sequence[str]) -> dict[str, Any]:
-    """Return what an asynchronous function returns on each worker, or an error.
+def ask(
+    client: Any,
+    function: Callable[..., Any],
+    *arguments: Any,
+    workers: Sequence[str],
+    hear: Callable[[str, Any], None],
+) -> None:
+    """Hear what an asynchronous function returns on each worker, or an error, as it comes.
 
-    That is an `OtherProgramError` of another version, and a `TimeoutError` where there is no answer in time.
+    That is an `OtherProgramError` of another version, and Python's own of time where there is no answer.
     """
 
     async def run(address: str, called: Callable[..., Any], *given: Any) -> Any:
         asked = client._run(called, *given, workers=[address], on_error="return")
         return (await asyncio.wait_for(asked, ANSWER_SECONDS))[address]
 
-    async def one(address: str) -> Any:
+    async def answer(address: str) -> Any:
         try:
             theirs = await run(address, program)
             if not isinstance(theirs, dict):
@@ -443,11 +444,13 @@ def ask(client: Any, function: Callable[..., Any], *arguments: Any, workers: Seq
         except Exception as error:
             return error
 
-    async def every() -> dict[str, Any]:
-        return dict(zip(workers, await asyncio.gather(*map(one, workers)), strict=True))
+    async def one(address: str) -> None:
+        hear(address, await answer(address))
 
-    found: dict[str, Any] = client.sync(every)
-    return found
+    async def every() -> None:
+        await asyncio.gather(*map(one, workers))
+
+    client.sync(every)
 
 
 def too_many_at_once(number: int) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from swsearch.cluster.messages import OtherProgramError, VolumeFile, one_line
 from swsearch.cluster.pool import ask
 from swsearch.cluster.tasks import describe
-from swsearch.cluster.worker import THREADS, open_volume, state_of
+from swsearch.cluster.worker import THREADS_VARIABLE, open_volume, state_of
 from swsearch.errors import GpuUnavailableError, SwsearchError
 
 if TYPE_CHECKING:
@@ -83,9 +83,11 @@ def survey(client: Any, volumes: Sequence[Volume] = ()) -> list[WorkerSeen]:
     order = sorted(told, key=lambda address: (told[address]["host"], address))
     files = [VolumeFile(each.path, each.identity()) for each in volumes]
     ranks: Counter[str] = Counter()
+    answers: dict[str, Any] = {}
+    ask(client, look_closely, files, workers=order, hear=answers.__setitem__)
     found = []
-    for address, answer in ask(client, look_closely, files, workers=order).items():
-        each = told[address]
+    for address in order:
+        each, answer = told[address], answers[address]
         facts = answer if isinstance(answer, dict) else {"problem": _problem_of(answer)}
         found.append(
             WorkerSeen(
@@ -118,7 +120,7 @@ def _look_closely(files: Sequence[VolumeFile], worker: Any) -> dict[str, Any]:
         "problem": told["problem"],
         "threads": here.threads,
         "processors": available_processors(),
-        "is_set": THREADS in os.environ,
+        "is_set": THREADS_VARIABLE in os.environ,
         "python": platform.python_version(),
         "description": told["description"],
         "why": "" if told["engine"] == "gpu" else told["fallback"] or why,

@@ -42,7 +42,7 @@ from swsearch.recurrence import Recurrence
 from swsearch.results import SubjectCodes
 from swsearch.statistics.fitted import Fit, FittedStatistics
 
-WATCH_SECONDS = 0.5
+WANTED_SECONDS = 0.5
 """Seconds between two looks at whether a task is wanted."""
 
 
@@ -152,7 +152,7 @@ def _watched(worker: Any) -> Iterator[None]:
     key, number, is_done = worker.get_current_task(), begin_work(), threading.Event()
 
     def watch() -> None:
-        while not is_done.wait(WATCH_SECONDS):
+        while not is_done.wait(WANTED_SECONDS):
             task = worker.state.tasks.get(key)
             if task is None or task.state == "cancelled":
                 stop_work(number)
@@ -191,7 +191,7 @@ def fit(how: Fit, recurrence: Recurrence, queries: Sequence[Query]) -> list[Fitt
 
 
 def pair_nulls(share: VolumeShare, asked: Sequence[PairsAsked]) -> list[tuple[FloatArray, FloatArray]]:
-    """Make the nulls of pairs; return the chance levels and bounds of each query's."""
+    """Make the nulls of pairs; return the levels and bounds of each query's n pairs, both of shape (n,)."""
     with closing(share.pairs) as pairs:
         return [(each.levels, each.bounds) for each in pairs.nulls(asked, share.volume)]
 

@@ -28,11 +28,11 @@ from swsearch.pipeline.groups import GROUP_RESIDUES
 from swsearch.pipeline.subjects import Subjects
 from swsearch.processors import threads_that_help
 
-FOLDERS = "SWSEARCH_VOLUMES"
+FOLDERS_VARIABLE = "SWSEARCH_VOLUMES"
 """Environment variable of a worker: folders that hold copies of volumes, separated as in PATH. They are looked at
 before a volume's own path: a copy was put there to be used."""
 
-THREADS = "SWSEARCH_THREADS"
+THREADS_VARIABLE = "SWSEARCH_THREADS"
 """Environment variable of a worker: threads to compute with. Dask's ``--nthreads`` is tasks at a time."""
 
 CPU_MEMORY_PART, MAX_OPEN_VOLUMES = 2, 32
@@ -67,7 +67,7 @@ class WorkerState:
     """
 
     def __init__(self, worker: Any) -> None:
-        self.threads = threads_that_help(int(os.environ.get(THREADS) or worker.state.nthreads))
+        self.threads = threads_that_help(int(os.environ.get(THREADS_VARIABLE) or worker.state.nthreads))
         self.memory: int = worker.memory_manager.memory_limit or host_memory() // 2
         self.turn = threading.RLock()
         """Whoever has it has the engine."""
@@ -204,14 +204,14 @@ def own_device() -> int | None:
 
 @lru_cache(MAX_OPEN_VOLUMES)
 def open_volume(wanted: VolumeFile) -> Database:
-    """Open a volume: a copy in the folders of `FOLDERS`, else the file itself.
+    """Open a volume: a copy in the folders of `FOLDERS_VARIABLE`, else the file itself.
 
     Raises
     ------
     DatabaseError
         If it is in neither place, or other files stand there.
     """
-    folders = [each for each in os.environ.get(FOLDERS, "").split(os.pathsep) if each]
+    folders = [each for each in os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep) if each]
     copies = [str(Path(folder) / Path(wanted.path).name) for folder in folders]
     problems: list[str] = []
     for path in dict.fromkeys([*copies, wanted.path]):
@@ -229,7 +229,7 @@ def open_volume(wanted: VolumeFile) -> Database:
         problems.append(f"{path} is another database (sha256 {found[:12]}, expected {wanted.identity[:12]})")
     raise DatabaseError(
         f"volume {Path(wanted.path).name}: {'; '.join(problems)}; move it where this machine can read it, or copy it "
-        f"into a folder in the worker's {FOLDERS}"
+        f"into a folder in the worker's {FOLDERS_VARIABLE}"
     )
 
 

@@ -90,7 +90,7 @@ def test_workers_that_are_killed_are_replaced(files, n_killed):
 def test_a_worker_that_hangs_is_started_anew(files, tmp_path):
     with cluster(tmp_path) as here:
         looking_after = here.worker("--nworkers", "2")
-        until(lambda: len(worker_processes(looking_after.pid)) == 2)
+        here.wait_for(2)
 
         def stop(search):
             work_has_begun(looking_after.pid)
@@ -104,7 +104,7 @@ def test_a_worker_that_hangs_is_started_anew(files, tmp_path):
 def test_a_worker_that_hangs_and_has_no_nanny_is_left_out(files, tmp_path):
     with cluster(tmp_path) as here:
         workers = [here.worker("--no-nanny") for _ in range(2)]
-        time.sleep(5)
+        here.wait_for(2)
 
         def stop(search):
             time.sleep(3)
@@ -120,9 +120,11 @@ def test_workers_that_come_late_are_used(files, tmp_path):
 
         def come(search):
             time.sleep(4)
-            first = here.worker()
-            work_has_begun(first.pid)
-            work_has_begun(here.worker().pid)
+            here.worker()
+            here.wait_for(1)
+            time.sleep(1)
+            here.worker()
+            here.wait_for(2)
 
         assert "Traceback" not in searched(files, here.address, come)
 
@@ -133,14 +135,14 @@ def test_workers_that_have_other_sources_or_none_are_not_used(files, tmp_path):
     shutil.copytree(ROOT / "swsearch", other / "swsearch")
     for name in ("db", "cuda"):
         shutil.copytree(ROOT / name, other / "swsearch" / name)
-    (other / "swsearch" / "pipeline" / "scorer.py").open("a").write("\n# another\n")
+    (other / "swsearch" / "pipeline" / "another.py").write_text("")
     none.mkdir(parents=True)
     (none / "__init__.py").write_text("raise ModuleNotFoundError('No module named swsearch')\n")
     with cluster(tmp_path) as here:
         here.worker()
         here.worker(PYTHONPATH=str(other))
         here.worker(PYTHONPATH=str(none.parent))
-        time.sleep(6)
+        here.wait_for(3)
         told = searched(files, here.address, lambda search: None)
     assert "is not used: the sources of swsearch " in told
     assert "is not used: it cannot load swsearch (" in told
@@ -150,6 +152,7 @@ def test_workers_that_have_other_sources_or_none_are_not_used(files, tmp_path):
 def test_a_scheduler_that_is_killed_ends_the_search(files, tmp_path):
     with cluster(tmp_path) as here:
         looking_after = here.worker()
+        here.wait_for(1)
         with started(line(here.address), cwd=files, env=environment(), text=True) as search:
             work_has_begun(looking_after.pid)
             time.sleep(1)

@@ -35,7 +35,7 @@ def test_a_limit_of_time_that_is_none_is_refused(timeout):
 
 
 def test_a_scheduler_that_is_not_there(monkeypatch):
-    monkeypatch.setattr(opening, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(opening, "REACH_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(ClusterError, match=f"^127.0.0.1:{port}: no Dask scheduler answered") as raised:
@@ -45,7 +45,7 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
 
 def test_what_listens_and_says_nothing_is_given_up(monkeypatch):
     """Dask would wait for it for ever."""
-    monkeypatch.setattr(opening, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(opening, "REACH_SECONDS", 0.2)
     monkeypatch.setattr(opening, "MORE_SECONDS", 0.2)
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
@@ -81,7 +81,7 @@ def test_semaphores_are_removed_without_a_word(monkeypatch, before):
 
 
 def test_a_connection_that_takes_for_ever_is_given_up(monkeypatch):
-    monkeypatch.setattr(opening, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(opening, "REACH_SECONDS", 0.1)
     monkeypatch.setattr(opening, "MORE_SECONDS", 0.1)
     with pytest.raises(TimeoutError, match="nothing within 0 s"):
         opening._within(lambda: time.sleep(5))

@@ -14,6 +14,7 @@ from support.fake_gpus import cards, fake_engines
 from support.samples import sample
 from swsearch import Database
 from swsearch.backends.local import LocalBackend
+from swsearch.cluster.backend import ClusterBackend
 from swsearch.cluster.messages import EngineRequest
 from swsearch.cluster.opening import pool_of_client
 from swsearch.db import build_database, write_manifest
@@ -118,7 +119,7 @@ def test_the_bytes_are_the_same_wherever_it_runs(databases, cpu, dask_client, mo
         subjects = volumes
     if where == "workers":
         with pool_of_client(dask_client, EngineRequest("cpu")) as pool:
-            found = written(databases, subjects, pool.backend, CASES[case])
+            found = written(databases, subjects, partial(ClusterBackend, pool=pool), CASES[case])
     elif where == "devices":
         with fake_engines(monkeypatch, cards(3)) as engine:
             found = written(databases, subjects, partial(LocalBackend, engine=engine), CASES[case])

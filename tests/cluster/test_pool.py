@@ -13,7 +13,7 @@ import swsearch
 from support.clusters import SOON, until
 from swsearch.cluster import opening, pool, tasks
 from swsearch.cluster.messages import EngineRequest
-from swsearch.cluster.pool import Pool
+from swsearch.cluster.pool import WorkerPool
 from swsearch.db import build_database
 from swsearch.errors import ClusterError, GpuUnavailableError, OptionError, SwsearchWarning
 from swsearch.pipeline.prefetch import Stopped, check_wanted
@@ -231,9 +231,9 @@ class Client:
 
 @pytest.fixture
 def watched(monkeypatch):
-    monkeypatch.setattr(pool, "ask", lambda *given, **options: {})
+    monkeypatch.setattr(pool, "ask", lambda *given, **options: None)
     notices = []
-    return Pool(Client(), EngineRequest("cpu"), "the cluster", timeout=10, notice=notices.append), notices
+    return WorkerPool(Client(), EngineRequest("cpu"), "the cluster", timeout=10, notice=notices.append), notices
 
 
 def test_a_worker_that_gives_nothing_back_is_started_anew(watched):

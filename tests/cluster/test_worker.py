@@ -16,7 +16,7 @@ from support.db_helpers import HBA, HBB
 from swsearch import Database
 from swsearch.cluster import worker
 from swsearch.cluster.messages import EngineRequest, VolumeFile
-from swsearch.cluster.worker import FOLDERS, THREADS, WorkerState, open_volume, own_device
+from swsearch.cluster.worker import FOLDERS_VARIABLE, THREADS_VARIABLE, WorkerState, open_volume, own_device
 from swsearch.db import build_database
 from swsearch.engines.base import ChunkPlan
 from swsearch.errors import DatabaseError
@@ -66,7 +66,7 @@ def test_a_copy_on_a_workers_disk_is_taken_first(volume, tmp_path, monkeypatch):
     local.mkdir()
     empty.mkdir()
     shutil.copy(volume.path, local / "v1.h5")
-    monkeypatch.setenv(FOLDERS, f"{empty}:{local}")
+    monkeypatch.setenv(FOLDERS_VARIABLE, f"{empty}:{local}")
     assert open_volume(volume).name == str(local / "v1.h5")
     (tmp_path / "shared" / "v1.h5").unlink()
     open_volume.cache_clear()
@@ -75,7 +75,7 @@ def test_a_copy_on_a_workers_disk_is_taken_first(volume, tmp_path, monkeypatch):
 
 def test_another_volume_of_that_name_is_not_taken(volume, tmp_path, monkeypatch):
     other = build(tmp_path / "local" / "v1.h5", HBB, HBA)
-    monkeypatch.setenv(FOLDERS, str(tmp_path / "local"))
+    monkeypatch.setenv(FOLDERS_VARIABLE, str(tmp_path / "local"))
     assert open_volume(volume).name == volume.path
     wanted = VolumeFile(volume.path, "0" * 64)
     with pytest.raises(DatabaseError, match=r"volume v1.h5: .*local.*is another database .*; .*shared"):
@@ -97,9 +97,9 @@ def test_a_volume_that_is_nowhere_is_told_with_the_remedy(tmp_path):
 def test_the_environment_says_how_many_threads_compute(monkeypatch):
     monkeypatch.setattr("swsearch.processors.available_processors", lambda: 64)
     assert WorkerState(of_dask(nthreads=2)).threads == 2
-    monkeypatch.setenv(THREADS, "16")
+    monkeypatch.setenv(THREADS_VARIABLE, "16")
     assert WorkerState(of_dask(nthreads=2)).threads == 16
-    monkeypatch.setenv(THREADS, "1000")
+    monkeypatch.setenv(THREADS_VARIABLE, "1000")
     assert WorkerState(of_dask(nthreads=2)).threads == 64
 
 

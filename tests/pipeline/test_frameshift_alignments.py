@@ -13,7 +13,6 @@ from support.samples import sample
 from support.small_searches import ORIGIN, fasta, searched, transferred, written
 from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import PROTEIN
-from swsearch.cluster.job import ClusterJob
 from swsearch.db import Database
 from swsearch.engines import create_engine
 from swsearch.engines.cpu.engine import CpuEngine
@@ -224,12 +223,6 @@ def test_what_a_server_sends_is_the_same(reads, proteins, tmp_path) -> None:
         sent = transferred(results, request)
         with read_transfer(io.BytesIO(sent), request, threads=1) as there:
             assert written(there, kinds) == expected
-
-
-def test_a_cluster_refuses_them(reads, proteins) -> None:
-    options = SearchOptions(translate=True, frame_shift=15)
-    with pytest.raises(OptionError, match="frame_shift: got 15, expected none with a cluster"):
-        ClusterJob([], None, None, options)  # type: ignore[arg-type]  # it looks at the options first
 
 
 REFUSED = [

@@ -65,19 +65,21 @@ class Cluster:
 
     def _start(self, kind: str, words: list[str], **environment: str) -> subprocess.Popen[bytes]:
         env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-        log = (self._folder / f"{kind}{len(self._started)}.log").open("wb")
         line = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words]
-        self._started.append(subprocess.Popen(line, stdout=log, stderr=log, env=env))
+        with (self._folder / f"{kind}{len(self._started)}.log").open("wb") as log:
+            self._started.append(subprocess.Popen(line, stdout=log, stderr=log, env=env))
         return self._started[-1]
 
     def worker(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
         """Start a worker; what is started is the process that looks after it, if there is one."""
         given = [self.address, "--nthreads", "2", "--memory-limit", "2GB", "--no-dashboard", *words]
         folder = self._folder / f"local{len(self._started)}"
-        started = self._start(
-            "worker", [*given, "--local-directory", str(folder)], SWSEARCH_THREADS="1", **environment
-        )
-        return started
+        environment = {"SWSEARCH_THREADS": "1", **environment}
+        return self._start("worker", [*given, "--local-directory", str(folder)], **environment)
+
+    def wait_for(self, n: int) -> None:
+        """Wait until so many workers have said that they are there."""
+        until(lambda: sum(each.read_text().count("Registered to") for each in self._folder.glob("worker*.log")) >= n)
 
     def close(self) -> None:
         for each in reversed(self._started):
