@@ -67,7 +67,7 @@ class Cluster:
         env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
         line = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words]
         with (self._folder / f"{kind}{len(self._started)}.log").open("wb") as log:
-            self._started.append(subprocess.Popen(line, stdout=log, stderr=log, env=env))
+            self._started.append(subprocess.Popen(line, stdout=log, stderr=log, env=env, cwd=self._folder))
         return self._started[-1]
 
     def worker(self, *words: str, **environment: str) -> subprocess.Popen[bytes]:
