@@ -291,7 +291,7 @@ class Database(Collection, TaxaOfSubjects):
         A loop over subjects asks once, or for those it needs (`lengths_of`).
         """
         lengths = np.empty(self.n_subjects, dtype=np.int32)
-        for segment in self.segments:
+        for segment in self._segments:
             lengths[segment.first : segment.first + segment.n_subjects] = segment.input_lengths()
         lengths.setflags(write=False)
         return lengths
@@ -307,7 +307,7 @@ class Database(Collection, TaxaOfSubjects):
         return self._opened
 
     @property
-    def segments(self) -> Sequence[Segment]:
+    def _segments(self) -> Sequence[Segment]:
         """What it consists of, in order."""
         return self._held.segments
 
@@ -357,7 +357,7 @@ class Database(Collection, TaxaOfSubjects):
             raise TypeError(f"index: got {shown(index)}, expected an integer")
         if not 0 <= index < self.n_subjects:
             raise IndexError(f"subject {shown(index)}, expected 0 to {self.n_subjects - 1}")
-        segment = self.segments[int(np.searchsorted(self._firsts, index, side="right")) - 1]
+        segment = self._segments[int(np.searchsorted(self._firsts, index, side="right")) - 1]
         return segment, int(index) - segment.first
 
     def chunks(self, max_bytes: int, *, mixed: bool = False, mask: Mask | None = None) -> Iterator[Chunk]:
@@ -422,7 +422,7 @@ class Database(Collection, TaxaOfSubjects):
         DatabaseError
             If the bytes are not those that were written.
         """
-        return bulk.lengths_of(self.segments, bulk.checked_subjects(subjects, self.n_subjects))
+        return bulk.lengths_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
 
     def codes_of(self, subjects: Ordinals) -> tuple[ByteArray, IntArray]:
         """Return the residue codes of many subjects, nothing masked, each part of the file read once.
@@ -439,7 +439,7 @@ class Database(Collection, TaxaOfSubjects):
         offsets : ndarray, shape (n + 1,), int64
             Subject i is ``pool[offsets[i]:offsets[i + 1]]``.
         """
-        return bulk.codes_of(self.segments, bulk.checked_subjects(subjects, self.n_subjects))
+        return bulk.codes_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
 
     def headers_of(self, subjects: Ordinals) -> tuple[ByteArray, IntArray]:
         """Return the header lines of many subjects, without ``>``, each part of the file read once.
@@ -456,7 +456,7 @@ class Database(Collection, TaxaOfSubjects):
         offsets : ndarray, shape (n + 1,), int64
             Header i is ``pool[offsets[i]:offsets[i + 1]]``.
         """
-        return bulk.headers_of(self.segments, bulk.checked_subjects(subjects, self.n_subjects))
+        return bulk.headers_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
 
     def masked_of(
         self, subjects: Ordinals, mask: Mask
@@ -478,7 +478,7 @@ class Database(Collection, TaxaOfSubjects):
             Residues of each run: 0-based, the end excluded; ascending within a subject.
         """
         check_choice("mask", mask, MASKS)
-        return bulk.masked_of(self.segments, bulk.checked_subjects(subjects, self.n_subjects), mask)
+        return bulk.masked_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects), mask)
 
     def sequence(self, index: int) -> str:
         """Return one subject's letters, soft-masked ones in lower case, by ordinal."""
@@ -531,12 +531,12 @@ class Database(Collection, TaxaOfSubjects):
         asked = AskedNames(checked_identifiers(identifiers))
         # the indexes of many files together may be as large as that of one file that is too large to keep its own
         keep = len(self._held.files) == 1 or self.n_subjects <= INDEXED_SUBJECTS
-        found = Matches.joined([segment.matches(asked, keep) for segment in self.segments])
+        found = Matches.joined([segment.matches(asked, keep) for segment in self._segments])
         return resolved(found, asked.n, self.n_subjects)
 
     def all_headers(self) -> Iterator[NamedHeaders]:
         """Yield all header lines, some at a time: their bytes, offsets, shape (n + 1,), and ordinals, shape (n,)."""
-        for segment in self.segments:
+        for segment in self._segments:
             for pool, bounds, places in segment.all_headers():
                 yield pool, bounds, places + segment.first
 
@@ -578,7 +578,7 @@ class Database(Collection, TaxaOfSubjects):
         return described
 
     def _n_masked(self, mask: Mask) -> int:
-        return sum(segment.n_masked(mask) for segment in self.segments)
+        return sum(segment.n_masked(mask) for segment in self._segments)
 
     def close(self) -> None:
         """Close the database; chunks that were loaded stay valid.

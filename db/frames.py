@@ -191,7 +191,7 @@ def frame_segments(database: Database, windows: Windows) -> list[FrameSegment]:
     assert database.genetic_code is not None
     found: list[FrameSegment] = []
     first = 0
-    for dna in database.segments:
+    for dna in database._segments:
         assert isinstance(dna, DnaSegment)
         found.append(FrameSegment(dna, database.genetic_code, windows, first))
         first += found[-1].n_subjects

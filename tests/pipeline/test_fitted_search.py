@@ -19,6 +19,7 @@ from swsearch.backends.local import LocalBackend
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import read_queries
+from swsearch.pipeline import result_builder
 from swsearch.pipeline import criteria, groups
 from swsearch.pipeline import prefetch as ahead
 from swsearch.pipeline import search as searching
@@ -113,7 +114,7 @@ def test_output_does_not_depend_on_chunks_groups_or_threads(small, mode, monkeyp
     assert run(threads=2) == expected
     monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
     assert run(threads=2) == expected
-    monkeypatch.setattr(searching, "HITS_PER_PART", 1)
+    monkeypatch.setattr(result_builder, "HITS_PER_PART", 1)
     monkeypatch.setattr(ahead, "has_room_for_threads", lambda *_: False)
     assert run(threads=2) == expected
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(chunk_bytes=1))

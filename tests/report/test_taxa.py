@@ -21,7 +21,6 @@ from support.taxa import SEQUENCE, SUBJECTS, write_subjects, write_taxonomy
 from swsearch.db import Database
 from swsearch.db.taxonomy import Taxon
 from swsearch.errors import SwsearchWarning
-from swsearch.remote.taxa import taxa_told, told_taxa
 from swsearch.report.taxa import hits_by_taxon
 from swsearch.results import HitTable
 
@@ -137,17 +136,6 @@ def test_hits_know_their_taxa(database: Database) -> None:
     assert pickle.loads(pickle.dumps(hit)).taxa == hit.taxa
     table = HitTable.of(list(result.hits)[::-1])
     assert table.headers.taxa == [hit.taxa for hit in result.hits][::-1]
-
-
-def test_taxa_come_from_a_server_as_they_were(database: Database) -> None:
-    taxa = database.taxa_of(range(database.n_subjects))
-    told = told_taxa(taxa)
-    assert taxa_told(told, len(taxa)) == taxa
-    assert taxa_told({}, 3) is None
-    for name, wrong in (("taxa", told["taxa"] + 90), ("n_taxa", told["n_taxa"][1:]), ("taxon_names", told["taxa"])):
-        assert taxa_told({**told, name: wrong}, len(taxa)) == []
-    names = np.frombuffer(json.dumps([["9606", "", "", "", ""]] * 9).encode(), dtype=np.uint8)
-    assert taxa_told({**told, "taxon_names": names}, len(taxa)) == []
 
 
 @pytest.mark.exhaustive
