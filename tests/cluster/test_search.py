@@ -21,7 +21,7 @@ from swsearch.cluster import backend, tasks
 from swsearch.db import build_database
 from swsearch.db.volumes import write_manifest
 from swsearch.errors import ClusterError, DatabaseError, InputError, MemoryLimitError, OptionError
-from swsearch.pipeline import groups, iterate, search
+from swsearch.pipeline import groups, iterate, result_builder
 from swsearch.pipeline.pairs import LocalPairWork
 
 FORMATS = ("6", "0", "xml", "json")
@@ -108,7 +108,7 @@ def small_parts(monkeypatch):
     """Cut little work into many parts, here and on workers, which are threads of this process."""
     monkeypatch.setattr(groups, "GROUP_RESIDUES", 150)
     monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (100,))
-    monkeypatch.setattr(search, "HITS_PER_PART", 20)
+    monkeypatch.setattr(result_builder, "HITS_PER_PART", 20)
     monkeypatch.setattr(iterate, "HITS_PER_PART", 20)
     monkeypatch.setattr(backend, "FIT_RESIDUES", 100)
 
