@@ -355,3 +355,20 @@ def test_rows_of_msa_are_those_of_one_process(folders, tmp_path, dask_client):
     assert files
     for name in files:
         assert (tmp_path / "there" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+
+
+@pytest.mark.parametrize("options", [{}, {"iterations": 3}, {"name": "genome.h5", "evalue": 100}], ids=str)
+def test_a_search_goes_on_from_its_checkpoint_with_and_without_workers(
+    folders, dask_client, tmp_path, monkeypatch, options
+):
+    expected = found(folders, "four", **options)
+    name = options.get("name", "db.h5")
+    given = {key: value for key, value in options.items() if key != "name"}
+    with swsearch.search(
+        folders["queries"], folders["four"] / name, engine="cpu", client=dask_client, checkpoint=tmp_path, **given
+    ) as results:
+        next(results)  # and leave the rest
+    assert found(folders, "four", client=dask_client, checkpoint=tmp_path, **options) == expected
+    failing(monkeypatch, "score", InputError("nothing is left to score"))
+    assert found(folders, "four", client=dask_client, checkpoint=tmp_path, **options) == expected
+    assert found(folders, "four", checkpoint=tmp_path, **options) == expected
