@@ -172,7 +172,7 @@ def _distributed() -> Any:
 
 
 def _within(connect: Callable[[], Any]) -> Any:
-    """Connect, and give up in time."""
+    """Connect, and give up in time; shown by ``test_what_listens_and_says_nothing_is_given_up``."""
     made: list[Any] = []
 
     def run() -> None:
@@ -198,7 +198,7 @@ def _local(distributed: Any, opened: ExitStack, workers: int, threads: int) -> A
     folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="swsearch-cluster-", ignore_cleanup_errors=True))
     _track_quietly()  # started later, it would let the signal through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:  # what is born here never hears Ctrl-C: this process does, and ends its workers
+    try:  # what is born here never hears Ctrl-C, this process does (test_nothing_goes_on_running)
         with warnings.catch_warnings(), config.set(DASK_SETTINGS):
             warnings.simplefilter("ignore")
             cluster = distributed.LocalCluster(

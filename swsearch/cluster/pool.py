@@ -204,7 +204,8 @@ class WorkerPool:
             raise ClusterError(f"{self.name}: waited {PATIENCE:.0f} s for a worker, and there is none: {why}")
         for call in list(self._calls):
             is_restricted = call.workers is not None and not set(call.workers) & set(self._busy)
-            if is_restricted or call.future is None:  # Dask would wait for just these workers, for ever
+            # Dask would wait for just these workers, for ever (test_a_task_for_a_worker_that_has_gone_goes_elsewhere)
+            if is_restricted or call.future is None:
                 self._begin(call)
         # time in which all stood still, as on a laptop that slept, is nobody's
         self._clock += min(time.monotonic() - begun + WORKERS_SECONDS, 5 * WORKERS_SECONDS)
@@ -218,7 +219,11 @@ class WorkerPool:
         return now, self._clock
 
     def _restart(self, address: str, limit: float) -> None:
-        """Start a worker anew that hangs; where it has no nanny leave it out, with all that Dask has there."""
+        """Start a worker anew that hangs; where it has no nanny leave it out, with all that Dask has there.
+
+        Shown by ``test_a_worker_that_hangs_is_started_anew`` and
+        ``test_a_worker_that_hangs_and_has_no_nanny_is_left_out``.
+        """
         what = "the task timeout of " if self._timeout else ""
         self._notice(f"worker {address}: returned no result within {what}{limit:,.0f} s; restarting it")
         self._busy[address] = set(), self._clock
@@ -249,6 +254,7 @@ class WorkerPool:
             self._leave_out(address, str(told))
         elif not isinstance(told, OSError):  # as of a lost connection, or of no answer in time
             # it must get no task: Dask closes a worker that cannot load what a task calls
+            # (test_workers_that_have_other_sources_or_none_are_not_used)
             self._leave_out(address, f"it cannot load swsearch ({one_line(told)})")
 
     def _leave_out(self, address: str, problem: str) -> None:
@@ -346,7 +352,10 @@ class WorkerPool:
         return [found[place] for place in range(len(calls))]
 
     def _begin_again(self, call: Call, worker: str, cause: BaseException) -> None:
-        """Begin a task again that failed, elsewhere; raise where that is in vain."""
+        """Begin a task again that failed, elsewhere; raise where that is in vain.
+
+        Shown by ``test_errors_keep_their_class_after_some_tries``: Dask's own retries would be one worker's.
+        """
         if isinstance(cause, (InputError, OutputError)):
             raise cause
         if self._is_closed.is_set():

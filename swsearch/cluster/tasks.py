@@ -148,7 +148,10 @@ def run(wanted: dict[str, str], function: Callable[..., Any], data: bytes, *shar
 
 @contextmanager
 def _watched(worker: Any) -> Iterator[None]:
-    """Stop this thread's work when Dask has cancelled its task: Dask leaves one that runs as it is."""
+    """Stop this thread's work when Dask has cancelled its task: Dask leaves one that runs as it is.
+
+    Shown by ``test_what_runs_is_stopped_when_a_search_is_closed``.
+    """
     key, number, is_done = worker.get_current_task(), begin_work(), threading.Event()
 
     def watch() -> None:

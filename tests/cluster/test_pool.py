@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
@@ -219,9 +220,14 @@ class Client:
     def __init__(self) -> None:
         self.busy: dict[str, list[str]] = {}
         self.restarted: list[str] = []
+        self.submitted: list[list[str] | None] = []
 
     def processing(self):
         return {address: tuple(keys) for address, keys in self.busy.items()}
+
+    def submit(self, *given, workers=None, **options):
+        self.submitted.append(workers)
+        return SimpleNamespace(done=lambda: False, release=lambda: None, status="pending")
 
     def restart_workers(self, workers, **options):
         self.restarted += workers
@@ -260,6 +266,18 @@ def test_a_worker_without_a_nanny_is_left_out(watched):
     of.client.busy = {"b": []}
     of.look()
     assert len(notices) == 2  # it was not in use any more
+
+
+def test_a_task_for_a_worker_that_has_gone_goes_elsewhere(watched):
+    of, _ = watched
+    of.client.busy = {"a": [], "b": []}
+    of.look()
+    call = of.call(tasks.fit, tasks.packed())
+    call.avoided.add("a")
+    of._begin(call)
+    of.client.busy = {"a": []}
+    of.look()
+    assert of.client.submitted == [None, ["b"], None]
 
 
 def test_without_a_worker_for_long_the_search_ends(watched, monkeypatch):
