@@ -19,8 +19,7 @@ from swsearch.backends.local import LocalBackend
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import read_queries
-from swsearch.pipeline import result_builder
-from swsearch.pipeline import criteria, groups
+from swsearch.pipeline import criteria, groups, result_builder
 from swsearch.pipeline import prefetch as ahead
 from swsearch.pipeline import search as searching
 from swsearch.pipeline.null_models import NullMaker, PairsAsked

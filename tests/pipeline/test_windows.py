@@ -162,16 +162,13 @@ def test_what_dna_cannot_have_is_refused(asked: dict[str, Any], named: str) -> N
         lambda database: swsearch.score("MKVLAAGIVG", database, top=1),
         lambda database: list(database.chunks(1 << 20)),
         lambda database: database.subset(np.ones(1, dtype=np.bool_)),
-        swsearch.Searcher,
         lambda database: next(iter(swsearch.search("MKVLAAGIVG", database, iterations=2))),
     ],
 )
 def test_what_has_no_frames_says_so_and_finds_no_zeros(ask: Any) -> None:
     with (
         swsearch.Database.from_records([("a", "ACGTTGCA" * 20)], translate=True) as database,
-        pytest.raises(
-            swsearch.SwsearchError, match=r"^<memory>: a (DNA database |Searcher or server cannot use a DNA database)"
-        ),
+        pytest.raises(swsearch.SwsearchError, match=r"^<memory>: a DNA database "),
     ):
         ask(database)
 
