@@ -20,12 +20,17 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from Bio.Data.CodonTable import standard_dna_table
+from Bio.SeqIO.FastaIO import SimpleFastaParser
+
 from benchmarks.support.common import finish, heading, table
 
 DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
 
 SEARCH = "search queries.fasta sample.h5 --engine cpu"
 FEW = "--max-hits 20"
+READS = f"search reads.fasta sample.h5 --engine cpu --translate {FEW}"
+GENOME = f"search queries.fasta genome.h5 --engine cpu {FEW}"
 
 COMMANDS = [
     "db build sample.fasta.gz -o built.h5",
@@ -68,6 +73,30 @@ COMMANDS = [
     f"{SEARCH} --verbose {FEW}",
     f"{SEARCH} --quiet --statistics none --mode global",
     "search some.fasta some.fasta --engine reference --max-hits 3",
+    f"{SEARCH} --iterations 3 {FEW}",
+    f"{SEARCH} --iterations 2 --statistics published {FEW} -o hits.json -o hits.html",
+    f"{SEARCH} --iterations 2 --max-included 5 --max-alignments 2 --outfmt 0 {FEW}",
+    f"{SEARCH} --iterations 2 {FEW} --save-msa found.sto",
+    f"{SEARCH} --iterations 2 {FEW} --save-profile found.json",
+    f"search family.a3m sample.h5 --engine cpu {FEW} --outfmt jsonl",
+    f"{SEARCH} --checkpoint kept {FEW}",
+    f"search queries.fasta sample.h5 some.fasta --engine cpu {FEW}",
+    f"{SEARCH} --sort score --dbsize 1000000 {FEW}",
+    f"search one.fasta sample.h5 --engine cpu --query-loc 10-60 {FEW} --outfmt 0",
+    f"{READS}",
+    f"{READS} --outfmt 0 --strand plus --genetic-code 11",
+    f"{READS} --statistics published --max-alignments 3 -o hits.json",
+    f"{READS} --min-identity 40 -o hits.xml -o hits.jsonl",
+    f"{READS} --frame-shift 15 --outfmt 0",
+    f"{READS} --frame-shift 15 --statistics none -o hits.sam",
+    f"{GENOME}",
+    f"{GENOME} --outfmt 0 --statistics published",
+    f"{GENOME} --min-identity 60 -o hits.json -o hits.xml",
+    f"{GENOME} --sort score --include-ids contigs.txt",
+    f"{GENOME} -o hits.html -o hits.arrow",
+    f"search reads.fasta genome.h5 --engine cpu --translate {FEW} --outfmt jsonl",
+    f"search reads.fasta genome.h5 --engine cpu --translate {FEW} --statistics none --min-score 50",
+    f"msa one.fasta sample.h5 -o folder --engine cpu {FEW}",
     "align queries.fasta some.fasta",
     "align queries.fasta queries.fasta --pairs --mode local --outfmt sam",
     "align some.fasta queries.fasta --mode semiglobal --free-ends subject --outfmt paf",
@@ -120,13 +149,22 @@ def prepare(folder: Path, python: str) -> None:
     (folder / "one.dna").write_text(f">one\n{bases}\n")
     (folder / "two.dna").write_text(f">two\n{bases[:900]}{bases[950:2000]}AACC{bases[2000:]}\n")
     (folder / "ids.txt").write_text("P30410\nP01321\nP69907\n")
+    codons = {residue: codon for codon, residue in sorted(standard_dna_table.forward_table.items())}
+    records = list(SimpleFastaParser((folder / "queries.fasta").open()))
+    genes = ["".join(codons.get(residue, "NNN") for residue in letters) for _, letters in records]
+    (folder / "one.fasta").write_text(">{}\n{}\n".format(*records[0]))
+    (folder / "family.a3m").write_text(f">family\n{records[0][1]}\n>other\n{records[0][1][:-20]}{'-' * 20}\n")
+    (folder / "reads.fasta").write_text("".join(f">r{k}\n{gene[:90]}A{gene[90:]}\n" for k, gene in enumerate(genes)))
+    (folder / "genome.fasta").write_text("".join(f">c{k}\n{bases[:500]}{gene}ACGT\n" for k, gene in enumerate(genes)))
+    (folder / "contigs.txt").write_text("c0\nc2\n")
     run(folder, python, "db build sample.fasta.gz -o sample.h5")
+    run(folder, python, "db build genome.fasta -o genome.h5 --translate")
 
 
 def run(folder: Path, python: str, line: str) -> Ran:
     """Run one command in a copy of a folder's files; return its exit code, stdout, stderr and new files."""
     command, _, stdin = line.partition(" < ")
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     given = before[stdin] if stdin else b""
     done = subprocess.run(
         [python, "-P", "-m", "swsearch", *shlex.split(command)], cwd=folder, input=given, capture_output=True,
@@ -134,9 +172,12 @@ def run(folder: Path, python: str, line: str) -> Ran:
     )  # fmt: skip
     outputs = {"stdout": done.stdout, "stderr": done.stderr}
     for path in sorted(folder.iterdir()):
-        if before.get(path.name) != path.read_bytes():
+        if path.is_dir():
+            outputs.update((each.name, each.read_bytes()) for each in path.iterdir() if path.name != "kept")
+            shutil.rmtree(path)
+        elif before.get(path.name) != path.read_bytes():
             outputs[path.name] = path.read_bytes()
-            if path.name not in before and path.name != "sample.h5":
+            if path.name not in before and path.name not in ("sample.h5", "genome.h5"):
                 path.unlink()
             elif path.name in before:
                 path.write_bytes(before[path.name])
