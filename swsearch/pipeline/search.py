@@ -265,8 +265,9 @@ class Search:
             if self.checkpoint is None:
                 yield Batch(states, self.subjects)
                 continue
+            begun = set(map(id, states))
             for batch in self.checkpoint.resumed(states):
-                self._count_restored([state for state in batch.states if state not in states])
+                self._count_restored([state for state in batch.states if id(state) not in begun])
                 yield batch
 
     def _count_restored(self, states: Sequence[QueryState]) -> None:
