@@ -35,14 +35,20 @@ class PendingSelection(Protocol):
         """Say whether `wait` returns at once."""
 
     def wait(self) -> None:
-        """Wait until engine and subjects are not needed any more."""
+        """Wait until engine and subjects are not needed any more.
+
+        Raises
+        ------
+        Stopped
+            If the search is stopped meanwhile; see `swsearch.pipeline.prefetch.result_of`.
+        """
 
     def selections(self) -> list[Selection]:
         """Return what was selected for each query; called once, after `wait`, by any thread."""
 
 
 class PairWork(Protocol):
-    """Computes what is asked of pairs that were found."""
+    """Computes what is asked of pairs that were found; `LocalPairWork` does it here."""
 
     @property
     def parallel(self) -> int:
@@ -73,16 +79,19 @@ class Session(Protocol):
 
     @property
     def n_residues(self) -> int:
-        """Residues that each query is scored with."""
+        """Residues of subjects that each query is scored with; progress adds up to these times its own."""
 
     def prepare(self, queries: Sequence[Query]) -> Any:
-        """Make queries ready, in the form that `select` takes."""
+        """Make queries ready, in the form that `select` takes; the next ones while others are scored."""
 
     def select(self, prepared: Any) -> PendingSelection:
-        """Begin to select the subjects of queries that may be reported."""
+        """Begin to select, for each query, the subjects that may be reported.
+
+        It is called by one thread, also before the last selection was waited for.
+        """
 
     def close(self) -> None:
-        """Release what was made for the search."""
+        """Release what was made for the search, engines too, when nothing is scored any more."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +103,11 @@ class SessionRequest:
     subjects : Subjects
         As `Backend.subjects` returned them.
     criteria : Criteria
-        What it looks for.
+        What it looks for, of the whole database: shares are scored with these.
     groups : sequence of sequence of int
         Query lengths of each group that is scored together.
     progress : callable or None
-        Called with the cells just finished.
+        Called with the cells just finished, by one thread at a time.
     """
 
     subjects: Subjects
@@ -116,7 +125,7 @@ class Backend(Protocol):
 
     @property
     def threads(self) -> int:
-        """Threads of this process that a search may use."""
+        """Threads of this process for nulls, alignments and loci."""
 
     @property
     def is_shared(self) -> bool:
@@ -134,10 +143,10 @@ class Backend(Protocol):
         """Return the subjects as these queries are compared with them."""
 
     def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
-        """Return what follows from options and subjects."""
+        """Return what follows from options and subjects: `Criteria.of`, unless it is kept."""
 
     def max_group_queries(self, criteria: Criteria) -> int | None:
-        """Return how many queries a group has at most; None where residues alone limit it."""
+        """Return how many queries a group has at most: `Criteria.max_queries`, or fewer."""
 
     def open(self, asked: SessionRequest) -> Session:
         """Begin a search."""

@@ -48,11 +48,12 @@ def work_of_thread() -> int:
 def begin_work() -> int:
     """Give what this thread does from now on a number, by which another thread may stop it."""
     number = next(_numbers)
-    _work_on(number)
+    join_work(number)
     return number
 
 
-def _work_on(number: int) -> None:
+def join_work(number: int) -> None:
+    """Do work of a number in this thread from now on, as another thread does; see `work_of_thread`."""
     extension.load().work_on(number)
     _own.work = number
 
@@ -172,7 +173,7 @@ class InPlace(Generic[Item]):
         finally:
             with self._guard:
                 work, self._work = self._work, 0
-                _work_on(before)
+                join_work(before)
                 end_work(work)
 
     def close(self) -> None:
@@ -285,7 +286,7 @@ class _Shared(Generic[Item]):
         """Make items; the thread's work."""
         error: BaseException | None = None
         try:
-            _work_on(self.work)
+            join_work(self.work)
             for item in self.items:
                 if not self._put(item):
                     break
