@@ -9,21 +9,13 @@ A further alignment costs one to two times the cells of the pair. Those of one h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.alignment import PairAlignment
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.tracing import own_costs
-from swsearch.later import Later
-from swsearch.pipeline.filters import HitFilters
 from swsearch.reference import Cigar
-from swsearch.results import Hsp
-from swsearch.statistics.choice import HitNumbers
-from swsearch.translation import Frame
 
 
 def used_pairs(pair: PairAlignment) -> npt.NDArray[np.int64]:
@@ -69,58 +61,3 @@ def find_after(first: PairAlignment, most: int, least: int = 1) -> list[FoundFur
         *own_costs(first.query_rows),
     )
     return [each[:4] for each in found]
-
-
-@dataclass(frozen=True)
-class Further:
-    """Finds the further alignments of a hit: what its `hsps` hold after the best one.
-
-    Parameters
-    ----------
-    most : int
-        Alignments of a hit, the best included.
-    least : int
-        Least score of one: lower ones miss the E-value threshold or ``min_score``.
-    threshold : float or None
-        Largest E-value.
-    filters : HitFilters
-        What they must be like; of the ``most`` best, those that pass are shown.
-    numbers : callable
-        Returns what statistics say of scores with subjects of some lengths.
-    part : Frame or None
-        The place of the part of the query that is searched.
-    """
-
-    most: int
-    least: int
-    threshold: float | None
-    filters: HitFilters
-    numbers: Callable[[Sequence[int], npt.NDArray[np.integer]], list[HitNumbers]]
-    part: Frame | None = None
-
-    def find(
-        self, best: Later[PairAlignment], subject_length: int, known: Sequence[FoundFurther] | None = None
-    ) -> list[Hsp]:
-        """Find the further alignments of a hit.
-
-        Parameters
-        ----------
-        best : Later of PairAlignment
-            The best one.
-        subject_length : int
-            Residues.
-        known : sequence of tuple, optional
-            What `find_after` returns, where somebody else has called it.
-        """
-        first = best.get()
-        known = find_after(first, self.most - 1, self.least) if known is None else known
-        found = [first.like(*each) for each in known]
-        numbers = self.numbers([pair.score for pair in found], np.full(len(found), subject_length))
-        return [
-            Hsp(pair, pair.score, **vars(number), query_frame=self.part)
-            for pair, number in zip(found, numbers, strict=True)
-            if self._reaches(number) and self.filters.passes(pair)
-        ]
-
-    def _reaches(self, number: HitNumbers) -> bool:
-        return self.threshold is None or number.evalue is None or number.evalue <= self.threshold

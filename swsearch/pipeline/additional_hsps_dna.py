@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch.alignment import PairAlignment
 from swsearch.blocks import IntArray
@@ -18,16 +17,16 @@ from swsearch.inputs import Query
 from swsearch.later import Later
 from swsearch.pipeline.additional_hsps import find_after
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.null_models import PairsAsked
+from swsearch.pipeline.evalues import nulls_of
 from swsearch.pipeline.pairs import LocalPairWork, align_alone
+from swsearch.pipeline.ranking import Ranked
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.results import Hsp
-from swsearch.statistics.choice import HitNumbers
 from swsearch.statistics.fitted import FittedStatistics, PairNulls
 from swsearch.statistics.karlin_altschul import Statistics
 
-NumbersOf = Callable[[Query, Statistics | PairNulls | None, Sequence[int], npt.NDArray[np.integer]], list[HitNumbers]]
-"""Returns what statistics say of a query's scores with subjects of some lengths."""
+HspsOf = Callable[[Query, Statistics | PairNulls | None, Sequence[PairAlignment], int], list[Hsp]]
+"""Returns alignments of a query with a subject of some length that are within the E-value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +41,8 @@ class FurtherOfFrames:
         Aligns, and makes nulls.
     reader : SubjectReader
         Reads the hits' subjects.
-    numbers : callable
-        Returns what statistics say of scores.
+    hsps : callable
+        Returns alignments with what statistics say of them.
     queries : sequence of Query
         The frames.
     statistics : sequence of Statistics or None
@@ -55,7 +54,7 @@ class FurtherOfFrames:
     criteria: Criteria
     pairs: LocalPairWork
     reader: SubjectReader
-    numbers: NumbersOf
+    hsps: HspsOf
     queries: Sequence[Query]
     statistics: Sequence[Statistics | None]
     subjects: IntArray
@@ -69,22 +68,15 @@ class FurtherOfFrames:
 
     def _find(self, row: int, best: PairAlignment) -> list[Hsp]:
         options = self.criteria.options
-        found = [
-            (place, hsp)
-            for place, query in enumerate(self.queries)
-            if len(query.codes)
-            for hsp in self._of_frame(row, place, best)
-        ]
+        filled = [(place, query) for place, query in enumerate(self.queries) if len(query.codes)]
+        found = [(query, hsp) for place, query in filled for hsp in self._of_frame(row, place, best)]
 
-        def order(each: tuple[int, Hsp]) -> tuple[float, int, int]:
-            place, hsp = each
-            evalue = hsp.evalue if options.sort == "evalue" and hsp.evalue is not None else 0.0
-            return evalue, -hsp.score, place
+        def order(each: tuple[Query, Hsp]) -> tuple[float, int]:
+            evalue = each[1].evalue if options.sort == "evalue" else None
+            return evalue or 0.0, -each[1].score
 
-        chosen = [hsp for _, hsp in sorted(found, key=order)][: options.max_alignments - 1]
-        return [
-            hsp for hsp in chosen if hsp.query_frame and options.filters.passes(hsp.pair, hsp.query_frame.dna_length)
-        ]
+        chosen = sorted(found, key=order)[: options.max_alignments - 1]  # of equal ones the first frame's
+        return [hsp for query, hsp in chosen if options.filters.passes(hsp.pair, query)]
 
     def _of_frame(self, row: int, place: int, best: PairAlignment) -> Iterator[Hsp]:
         """Yield the alignments of a frame, but for the hit's own."""
@@ -97,7 +89,10 @@ class FurtherOfFrames:
             first = first.shown_as(query.letters, best.subject_letters)
             if first.score < least:
                 return
-        nulls = self._nulls(query, self.statistics[place], subject, first.score)
+        null, nulls = self.statistics[place], None
+        if isinstance(null, FittedStatistics):
+            some = Ranked(np.array([first.score], dtype=np.int64), subject)
+            (nulls,) = nulls_of(self.criteria, self.pairs, self.reader, [(query, null, some)])
         threshold = self.criteria.options.threshold
         if nulls is not None and threshold is not None:
             least = max(least, int(nulls.least_scores(threshold, self.criteria.thresholds.effective_residues)[0]))
@@ -107,11 +102,7 @@ class FurtherOfFrames:
             ([] if is_own else [first], nulls),
             (more, None if nulls is None else nulls.further(np.zeros(len(more), dtype=np.int64))),
         ):
-            scores, lengths = [pair.score for pair in pairs], np.full(len(pairs), self.lengths[row])
-            used = self.statistics[place] if of_these is None else of_these
-            for pair, number in zip(pairs, self.numbers(query, used, scores, lengths), strict=True):
-                if threshold is None or number.evalue is None or number.evalue <= threshold:
-                    yield Hsp(pair, pair.score, **vars(number), query_frame=query.frame)
+            yield from self.hsps(query, null if of_these is None else of_these, pairs, int(self.lengths[row]))
 
     def _least_of(self, place: int) -> IntArray:
         """Return the least score of an alignment of a frame, by subject length, at least 1."""
@@ -120,15 +111,3 @@ class FurtherOfFrames:
             null = statistics if isinstance(statistics, FittedStatistics) else None
             self._least[place] = np.maximum(self.criteria.thresholds.of(len(self.queries[place].codes), null), 1)
         return self._least[place]
-
-    def _nulls(self, query: Query, statistics: Statistics | None, subject: IntArray, score: int) -> PairNulls | None:
-        """Return the null of a frame and the hit's subject, where each pair has one of its own."""
-        if not isinstance(statistics, FittedStatistics):
-            return None
-        residues = self.criteria.thresholds.effective_residues
-        threshold = self.criteria.options.threshold
-        assert threshold is not None
-        limit = threshold / max(statistics.fit.subjects(residues), 1e-300)
-        lengths = self.reader.lengths_of(subject)
-        scores = np.array([score], dtype=np.int64)
-        return self.pairs.nulls([PairsAsked(query, statistics, subject, scores, lengths, limit)], self.reader)[0]

@@ -17,9 +17,8 @@ from swsearch.engines.devices import Devices
 from swsearch.errors import InputError, OptionError, SwsearchWarning
 from swsearch.options.row import Interface, Option, rows_of
 from swsearch.options.words import ENGINES, Preset
-from swsearch.pipeline.gap_cost_check import check_is_whole
 from swsearch.pipeline.inclusion import INCLUSION_OPTIONS, Inclusion
-from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.options import SearchOptions, check_is_whole
 from swsearch.pipeline.table.search import SearchTable, TableKeywords
 from swsearch.scoring import Scoring
 

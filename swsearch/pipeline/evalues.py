@@ -32,6 +32,9 @@ SURE, DOUBTFUL = 1e-6, 0.01
 """A subject of so small an E-value by published statistics, and a larger one than this by its null, is told of."""
 
 
+_Wanted = tuple[Query, FittedStatistics, Ranked]
+
+
 @dataclass(frozen=True, eq=False)
 class EvalueCalculator:
     """Gives the candidates of a batch their nulls, and keeps those that are hits.
@@ -95,31 +98,23 @@ class EvalueCalculator:
     def _hits_of(self, rating: Sequence[_Rating]) -> list[Selection]:
         """Rate candidates in rounds over all queries, and choose the hits of each."""
         open_ones = [each for each in rating if len(each.selection.candidates)]
+        first = min(max(2 * self.options.max_hits, FEWEST_AT_ONCE), MOST_AT_ONCE)
         while open_ones:
-            parts = [each.next_part(self._at_once) for each in open_ones]
-            asked = [self._asked(each, part) for each, part in zip(open_ones, parts, strict=True)]
-            nulls = self.pairs.nulls(asked, self.subjects)
+            parts = [each.next_part(first) for each in open_ones]
+            nulls = nulls_of(
+                self.criteria, self.pairs, self.subjects,
+                [(each.query, each.statistics, part) for each, part in zip(open_ones, parts, strict=True)],
+            )  # fmt: skip
             chances = probabilities_of(nulls, [part.scores for part in parts])
             for each, of_part, chance in zip(open_ones, nulls, chances, strict=True):
                 each.add(of_part, each.statistics.fit.subjects(self.residues) * chance)
             open_ones = [each for each in open_ones if not self._is_enough(each)]
-        published = self._published_of_suspects(rating)
-        return [self._kept(each, of_query) for each, of_query in zip(rating, published, strict=True)]
-
-    @property
-    def _at_once(self) -> int:
-        return min(max(2 * self.options.max_hits, FEWEST_AT_ONCE), MOST_AT_ONCE)
+        return list(map(self._kept, rating, self._published_of_suspects(rating)))
 
     @property
     def _threshold(self) -> float:
         assert self.options.threshold is not None
         return self.options.threshold
-
-    def _asked(self, rating: _Rating, part: Ranked) -> PairsAsked:
-        null = rating.statistics
-        limit = self._threshold / max(null.fit.subjects(self.residues), 1e-300)
-        lengths = self.subjects.lengths_of(part.subjects)
-        return PairsAsked(rating.query, null, part.subjects, part.scores, lengths, limit)
 
     def _is_enough(self, rating: _Rating) -> bool:
         """Say whether none of the other candidates can be among the hits: an own null makes no E-value smaller."""
@@ -145,18 +140,16 @@ class EvalueCalculator:
             return found
         suspects = [np.flatnonzero(each.evalues > DOUBTFUL) for each in rating]
         for part in cut_at(np.array([len(places) for places in suspects], dtype=np.int64), AT_ONCE):
+            sizes = [len(places) for places in suspects[part]]
             pairs = list(zip(rating[part], suspects[part], strict=True))
             published = self.published.evalues(
                 np.concatenate([each.selection.candidates.scores[places] for each, places in pairs]),
-                np.repeat([len(each.query.codes) for each, _ in pairs], [len(places) for _, places in pairs]),
-                np.concatenate([each.nulls.lengths[places] for each, places in pairs]),
-                self.residues,
-            )
-            ends = np.cumsum([len(places) for _, places in pairs])
-            for column, places, values in zip(
-                found[part], suspects[part], np.split(published, ends[:-1]), strict=True
-            ):
-                column[places] = values
+                np.repeat([len(each.query.codes) for each, _ in pairs], sizes),
+                np.concatenate([each.nulls.lengths[places] for each, places in pairs]), self.residues,
+            )  # fmt: skip
+            values = np.split(published, np.cumsum(sizes)[:-1])
+            for column, places, some in zip(found[part], suspects[part], values, strict=True):
+                column[places] = some
         return found
 
     def _kept(self, rating: _Rating, published: FloatArray) -> Selection:
@@ -165,13 +158,12 @@ class EvalueCalculator:
         candidates = rating.selection.candidates[: len(evalues)]
         if not len(candidates):
             return replace(rating.selection, nulls=nulls)
-        rated = evalues if options.sort == "evalue" else None
-        order = in_order(candidates.scores, candidates.subjects, rated)
+        ranked = replace(candidates, evalues=evalues if options.sort == "evalue" else None)
+        order = in_order(ranked)
         most = len(order) if options.filters.needs_alignments else options.max_hits
         best = order[evalues[order] <= self._threshold][:most]
-        ranked = Ranked(candidates.scores[best], candidates.subjects[best], None if rated is None else rated[best])
         doubt = self._doubt(rating, published)
-        return replace(rating.selection, candidates=ranked, nulls=nulls[best], doubt=doubt)
+        return replace(rating.selection, candidates=ranked[best], nulls=nulls[best], doubt=doubt)
 
     def _doubt(self, rating: _Rating, published: FloatArray) -> str:
         """Tell of subjects that are sure hits by published statistics, and hardly or none by their nulls."""
@@ -180,7 +172,7 @@ class EvalueCalculator:
             return ""  # a profile rewards composition more than the matrix that published constants are of
         first = int(doubted[np.argmin(published[doubted])])
         candidates = rating.selection.candidates
-        name = self.subjects.identifier(int(candidates.subjects[first]))
+        (name,) = self.subjects.headers(candidates.subjects[first : first + 1]).identifiers
         return (
             f"query {rating.query.identifier!r}: {len(doubted):,} subject{'s have' if len(doubted) > 1 else ' has'} "
             f"a published E-value <= {SURE:g} but a fitted one > {DOUBTFUL:g}, e.g. {name!r} (score "
@@ -188,6 +180,22 @@ class EvalueCalculator:
             f"reversed sequence still scores {rating.nulls.levels[first]:.0f}: most of the score is composition or a "
             "repeated pattern"
         )
+
+
+def nulls_of(
+    criteria: Criteria, pairs: PairWork, subjects: SubjectReader, wanted: Sequence[_Wanted]
+) -> list[PairNulls]:
+    """Make the nulls of candidates of queries, whose own nulls are known."""
+    threshold, residues = criteria.options.threshold, criteria.thresholds.effective_residues
+    assert threshold is not None
+    asked = [
+        PairsAsked(
+            query, null, some.subjects, some.scores, subjects.lengths_of(some.subjects),
+            threshold / max(null.fit.subjects(residues), 1e-300),
+        )
+        for query, null, some in wanted
+    ]  # fmt: skip
+    return pairs.nulls(asked, subjects)
 
 
 class _Rating:

@@ -18,7 +18,6 @@ from swsearch.errors import InputError, shown
 from swsearch.inputs import Query
 from swsearch.pipeline.table.hits import FilterTable
 from swsearch.pipeline.taxon_filter import TAXON_OPTIONS, subjects_of_taxa
-from swsearch.translation import CODON
 
 if TYPE_CHECKING:
     from swsearch.alignment import PairAlignment
@@ -54,35 +53,18 @@ class HitFilters(FilterTable):
         """Whether a hit must be aligned to tell if it passes."""
         return any((self.min_identity, self.min_query_coverage, self.min_subject_coverage))
 
-    def passes(self, pair: PairAlignment, nucleotides: int | None = None) -> bool:
-        """Say whether an alignment has the identity, coverage and score that are asked for.
-
-        Parameters
-        ----------
-        pair : PairAlignment
-            The alignment.
-        nucleotides : int, optional
-            Those of the DNA that the query is a frame of, where it is one: each residue covers three of them.
-        """
-        covered = pair.query_end - pair.query_start, pair.subject_end - pair.subject_start
-        query_length = len(pair.query)
-        if nucleotides is not None:
-            covered, query_length = (CODON * covered[0], covered[1]), nucleotides
-        return (
-            100 * pair.identities >= (self.min_identity or 0) * pair.length
-            and 100 * covered[0] >= (self.min_query_coverage or 0) * query_length
-            and 100 * covered[1] >= (self.min_subject_coverage or 0) * len(pair.subject)
-            and (self.min_score is None or pair.score >= self.min_score)
-        )
+    def passes(self, pair: PairAlignment, query: Query) -> bool:
+        """Say whether an alignment of a query has the identity, coverage and score that are asked for."""
+        return bool(self.passing(pair, query, np.int64(len(pair.subject))))
 
     def passing(
-        self, found: AlignmentTable, query: Query, subject_lengths: npt.NDArray[np.integer]
-    ) -> npt.NDArray[np.bool_]:
+        self, found: AlignmentTable | PairAlignment, query: Query, subject_lengths: npt.NDArray[np.integer] | np.int64
+    ) -> Allowed:
         """Say which of some alignments of a query `passes` lets pass; lengths and result have the shape (n,)."""
         covered, subject = found.query_end - found.query_start, found.subject_end - found.subject_start
         if query.frame is not None and query.frame.number:
             covered = query.frame.step * covered
-        passing = 100 * found.identities >= (self.min_identity or 0) * found.length
+        passing: Allowed = 100 * np.asarray(found.identities) >= (self.min_identity or 0) * found.length
         passing &= 100 * covered >= (self.min_query_coverage or 0) * query.length
         passing &= 100 * subject >= (self.min_subject_coverage or 0) * subject_lengths
         if self.min_score is not None:
@@ -91,13 +73,11 @@ class HitFilters(FilterTable):
 
     def doubts(self) -> list[str]:
         """Say of which percentages it must be asked whether they are meant as shares, 0 to 1: those from 0 to 1."""
-        found = []
-        for name in PERCENTAGES:
-            value = getattr(self, name)
-            if value is not None and 0 < value <= 1:
-                meant = f"{100 * value:g}"
-                found.append(f"{name} {value:g} means {value:g}%; if you mean {meant}%, give {meant}")
-        return found
+        given = {name: value for name in PERCENTAGES if (value := getattr(self, name)) is not None and 0 < value <= 1}
+        return [
+            f"{name} {value:g} means {value:g}%; if you mean {100 * value:g}%, give {100 * value:g}"
+            for name, value in given.items()
+        ]
 
 
 def allowed_subjects(database: Database, filters: HitFilters) -> Allowed | None:

@@ -29,7 +29,7 @@ def align_with_shifts(
     Parameters
     ----------
     queries : sequence of Query
-        Strands; see `swsearch.pipeline.query_frames.query_strands`.
+        Strands; see `swsearch.pipeline.query_frames.query_frames`.
     of_query : ndarray, shape (n,), int64
         The strand that each subject is aligned with.
     subjects : SubjectCodes

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch.alignment import PairAlignment
 from swsearch.alignments import AlignmentTable
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.inputs import Query
 from swsearch.later import Later
-from swsearch.pipeline.additional_hsps import FoundFurther, Further
+from swsearch.pipeline.additional_hsps import FoundFurther, find_after
 from swsearch.pipeline.additional_hsps_dna import FurtherOfFrames
 from swsearch.pipeline.backend import PairWork
 from swsearch.pipeline.batch import Batch, QueryState
@@ -29,7 +28,7 @@ from swsearch.pipeline.subjects import SubjectReader
 from swsearch.results import HitList, HitTable, Hsp, Numbers
 from swsearch.results.hit_list import FindFurther
 from swsearch.results.table import Headers
-from swsearch.statistics.choice import HitNumbers, NumberArrays, numbers_as_arrays, numbers_of
+from swsearch.statistics.choice import NumberArrays, numbers_as_arrays, numbers_of
 from swsearch.statistics.fitted import PairNulls
 from swsearch.statistics.karlin_altschul import Statistics
 
@@ -66,25 +65,16 @@ class HitChooser:
         best = selection.candidates
         if (known := subjects.alignments_of(best.subjects[:most])) is not None:
             return selection.take(np.arange(len(best[:most])), known)
-        parts: list[tuple[IntArray, AlignmentTable]] = []
-        found = first = 0
-        while first < len(best) and found < most:
-            together = min(max(FEWEST_ALIGNED, most - found), MOST_ALIGNED)
-            rows, table = self._passing(state.query, best[first : first + together], most - found, subjects)
-            parts.append((rows + first, table))
-            found, first = found + len(rows), first + together
-        rows = np.concatenate([_NONE, *(rows for rows, _ in parts)])
-        return selection.take(rows, AlignmentTable.concatenate([table for _, table in parts]))
-
-    def _passing(
-        self, query: Query, some: Ranked, most: int, subjects: SubjectReader
-    ) -> tuple[IntArray, AlignmentTable]:
-        """Align candidates; return the rows of those that pass, and their alignments."""
-        of_query = np.zeros(len(some), dtype=np.int64)
-        table, aligned = self.pairs.align(PairsToAlign([query], of_query, some.subjects, some.scores), subjects)
-        good = self.criteria.options.filters.passing(table, query, np.diff(aligned.offsets))
-        rows = np.flatnonzero(good)[:most]
-        return rows, table.take(rows)
+        found, tables, first = _NONE, [AlignmentTable.concatenate([])], 0
+        while first < len(best) and len(found) < most:
+            some = best[first : first + min(max(FEWEST_ALIGNED, most - len(found)), MOST_ALIGNED)]
+            wanted = PairsToAlign([state.query], np.zeros(len(some), dtype=np.int64), some.subjects, some.scores)
+            table, aligned = self.pairs.align(wanted, subjects)
+            good = self.criteria.options.filters.passing(table, state.query, np.diff(aligned.offsets))
+            rows = np.flatnonzero(good)[: most - len(found)]
+            tables.append(table.take(rows))
+            found, first = np.append(found, rows + first), first + len(some)
+        return selection.take(found, AlignmentTable.concatenate(tables))
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +213,7 @@ class HitBuilder:
         if options.translation is None:
             return _FurtherOf(self, batch.queries[0], batch.selections[0], columns.lengths)
         return FurtherOfFrames(
-            self.criteria, self.local, batch.subjects, self.numbers, batch.queries,
+            self.criteria, self.local, batch.subjects, self.hsps, batch.queries,
             [each.statistics for each in batch.selections], columns.ranked.subjects, columns.lengths, columns.frames,
         )  # fmt: skip
 
@@ -250,17 +240,19 @@ class HitBuilder:
         least = np.concatenate([further.least for _, further in several])
         return FurtherToFind(pairs, best, least, self.criteria.options.max_alignments - 1)
 
-    def numbers(
-        self,
-        query: Query,
-        statistics: Statistics | PairNulls | None,
-        scores: Sequence[int],
-        lengths: npt.NDArray[np.integer],
-    ) -> list[HitNumbers]:
-        """Return what statistics say of a query's scores with subjects of some lengths, both of shape (n,)."""
-        thresholds = self.criteria.thresholds
-        published = None if _is_scaled(query) else thresholds.published
-        return numbers_of(statistics, published, scores, len(query.codes), lengths, thresholds.effective_residues)
+    def hsps(
+        self, query: Query, statistics: Statistics | PairNulls | None, pairs: Sequence[PairAlignment], length: int
+    ) -> list[Hsp]:
+        """Return alignments of a query with a subject of some length that are within the E-value."""
+        thresholds, threshold = self.criteria.thresholds, self.criteria.options.threshold
+        published, lengths = None if _is_scaled(query) else thresholds.published, np.full(len(pairs), length)
+        scores, residues = [pair.score for pair in pairs], thresholds.effective_residues
+        numbers = numbers_of(statistics, published, scores, len(query.codes), lengths, residues)
+        return [
+            Hsp(pair, pair.score, **vars(number), query_frame=query.frame)
+            for pair, number in zip(pairs, numbers, strict=True)
+            if threshold is None or number.evalue is None or number.evalue <= threshold
+        ]
 
     def arrays(
         self, query: Query, selection: Selection, scores: IntArray, lengths: IntArray, evalues: FloatArray | None
@@ -300,17 +292,16 @@ class _FurtherOf:
 
     def __call__(self, row: int, alignment: Later[PairAlignment]) -> Later[list[Hsp]]:
         """Return it for the hit of a row, from its best alignment."""
-        options, numbers = self._builder.criteria.options, partial(self._numbers, row)
-        least, part = int(self.least[row]), self._query.frame
-        further = Further(options.max_alignments, least, options.threshold, options.filters, numbers, part)
-        return Later(lambda: further.find(alignment, int(self._lengths[row]), self._known_of(row)))
+        return Later(lambda: self._find(row, alignment.get()))
 
-    def _known_of(self, row: int) -> list[FoundFurther] | None:
-        return None if self.known is None else self.known[row]
-
-    def _numbers(self, row: int, scores: Sequence[int], lengths: npt.NDArray[np.integer]) -> list[HitNumbers]:
-        of_these = self._statistics if self._nulls is None else self._nulls.further(np.full(len(scores), row))
-        return self._builder.numbers(self._query, of_these, scores, lengths)
+    def _find(self, row: int, first: PairAlignment) -> list[Hsp]:
+        options, query = self._builder.criteria.options, self._query
+        most, least = options.max_alignments - 1, int(self.least[row])
+        traced = find_after(first, most, least) if self.known is None else self.known[row]
+        pairs = [first.like(*each) for each in traced]
+        statistics = self._statistics if self._nulls is None else self._nulls.further(np.full(len(pairs), row))
+        found = self._builder.hsps(query, statistics, pairs, int(self._lengths[row]))
+        return [hsp for hsp in found if options.filters.passes(hsp.pair, query)]
 
 
 def least_further(criteria: Criteria, query: Query, selection: Selection, lengths: IntArray) -> IntArray:

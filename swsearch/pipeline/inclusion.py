@@ -117,10 +117,7 @@ def passing(
     ndarray, shape (m,), bool
     """
     good = covering(rules, len(query), found)
-    kinds = (
-        (rules.low_complexity, low_complexity, ENTROPY_WINDOW),
-        (rules.coiled_coil, coiled_coil, HEPTADS_WINDOW),
-    )
+    kinds = ((rules.low_complexity, low_complexity, ENTROPY_WINDOW), (rules.coiled_coil, coiled_coil, HEPTADS_WINDOW))
     for largest, of_windows, window in kinds:
         if largest is None:
             continue

@@ -67,7 +67,7 @@ class ProfileGrower:
         self,
         batches: Iterable[tuple[Batch, Batch | None]],
         selector: ProfileHitSelector,
-        rounds: Rounds[QueryState],
+        rounds: Rounds,
         keep: Keep,
         forgone: Callable[[int], None],
     ) -> Generator[Batch]:

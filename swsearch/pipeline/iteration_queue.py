@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Generic, Protocol, TypeVar
 
 from swsearch.pipeline import groups
+from swsearch.pipeline.batch import QueryState
 from swsearch.pipeline.prefetch import Stopped
 
 GROUPS_AT_ONCE = 3
@@ -14,21 +14,7 @@ GROUPS_AT_ONCE = 3
 profiles. More would only take more memory."""
 
 
-class Placed(Protocol):
-    """A query that knows its place among all."""
-
-    @property
-    def place(self) -> int:
-        """The place, counted from 0."""
-
-    def __len__(self) -> int:
-        """Return the number of its residues."""
-
-
-AnyPlaced = TypeVar("AnyPlaced", bound=Placed)
-
-
-class Rounds(Generic[AnyPlaced]):
+class Rounds:
     """Hands out queries, those that came back first, and begins new groups while few are under way.
 
     Any thread may call; only `take` waits.
@@ -41,15 +27,15 @@ class Rounds(Generic[AnyPlaced]):
         Queries that are handed out together at most.
     """
 
-    def __init__(self, groups: Iterator[list[AnyPlaced]], most: int | None = None) -> None:
+    def __init__(self, groups: Iterator[list[QueryState]], most: int | None = None) -> None:
         self._groups, self._most = groups, most
         self._changed = threading.Condition()
-        self._waiting: list[AnyPlaced] = []
+        self._waiting: list[QueryState] = []
         self._ends: list[int] = []
         self._under_way = self._begun = 0
         self._is_closed = self._has_all = False
 
-    def take(self) -> list[AnyPlaced]:
+    def take(self) -> list[QueryState]:
         """Wait for queries that can be searched with now; none after the last."""
         while True:
             with self._changed:
@@ -70,7 +56,7 @@ class Rounds(Generic[AnyPlaced]):
                 self._ends.append(self._begun)
                 return group
 
-    def give_back(self, turns: Sequence[AnyPlaced], n_ended: int) -> None:
+    def give_back(self, turns: Sequence[QueryState], n_ended: int) -> None:
         """Take queries back for another iteration, and note that others have ended."""
         with self._changed:
             self._waiting += turns
@@ -93,7 +79,7 @@ class Rounds(Generic[AnyPlaced]):
         may_begin = not self._has_all and len(self._ends) < GROUPS_AT_ONCE
         return bool(self._is_closed or self._waiting or may_begin or (self._has_all and not self._under_way))
 
-    def _returned(self) -> list[AnyPlaced]:
+    def _returned(self) -> list[QueryState]:
         """Return those that came back, the first ones first, as many as are scored together."""
         self._waiting.sort(key=lambda turn: turn.place)
         rows = n = 0

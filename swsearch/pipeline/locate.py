@@ -13,22 +13,19 @@ import numpy as np
 
 from swsearch.alignments import AlignmentTable
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.engines.pools import SequencePool
+from swsearch.db.frames import FramePieces
 from swsearch.inputs import Query
 from swsearch.pipeline.batch import Batch
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.loci import Locator, Loci, LociAsked, best_loci
+from swsearch.pipeline.loci import Locator, Loci, LociAsked
+from swsearch.pipeline.ranking import Ranked, in_order
 from swsearch.pipeline.selection import Selection
-from swsearch.pipeline.subjects import headers_of
-from swsearch.pipeline.windows import REGION, FrameWindows
-from swsearch.results import Headers, SubjectCodes
+from swsearch.pipeline.windows import REGION, FramePieceReader, FrameWindows
 from swsearch.statistics.fitted import FittedStatistics
-from swsearch.translation import Frames
 from swsearch.translation.frame import CODON
 
 
-@dataclass(frozen=True, eq=False)
-class LocusSubjects:
+class LocusSubjects(FramePieceReader):
     """Loci of some queries, by their places among these; see `swsearch.pipeline.subjects.SubjectReader`.
 
     Parameters
@@ -39,38 +36,13 @@ class LocusSubjects:
         Regions of frames, and the alignment that each was located by.
     """
 
-    windows: FrameWindows
-    loci: Loci
+    def __init__(self, windows: FrameWindows, loci: Loci) -> None:
+        super().__init__(windows.database, windows.segments)
+        self.loci, self.dna_lengths = loci, windows.dna_lengths
 
-    def lengths_of(self, places: IntArray) -> IntArray:
-        """See `SubjectReader.lengths_of`: the residues of regions."""
-        return self.loci.lengths[places]
-
-    def published_lengths_of(self, places: IntArray) -> IntArray:
-        """See `SubjectReader.published_lengths_of`: a third of the nucleotides of the records."""
-        return np.maximum(self.loci.dna_lengths[places] // CODON, 1)
-
-    def scored(self, places: IntArray) -> SequencePool:
-        """See `SubjectReader.scored`."""
-        return self.windows.translated(self.loci.regions.take(places))
-
-    def shown(self, places: IntArray) -> SubjectCodes:
-        """See `SubjectReader.shown`."""
-        codes, offsets = self.scored(places)
-        return SubjectCodes(codes, None, offsets)
-
-    def headers(self, places: IntArray) -> Headers:
-        """See `SubjectReader.headers`: those of the records."""
-        return headers_of(self.windows.database, self.loci.regions.records[places])
-
-    def identifier(self, place: int) -> str:
-        """Return the identifier of a locus's record."""
-        return str(self.windows.database.identifier(int(self.loci.regions.records[place])))
-
-    def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
-        """See `SubjectReader.records`."""
-        some = self.loci.take(places)
-        return some.regions.records, Frames(some.regions.numbers, some.regions.begins, some.dna_lengths)
+    def pieces_of(self, places: IntArray) -> FramePieces:
+        """Return the regions of loci, shape (n,)."""
+        return self.loci.regions.take(places)
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
         """See `SubjectReader.alignments_of`."""
@@ -81,7 +53,8 @@ def locate_loci(
     batches: Iterable[Batch], windows: FrameWindows, criteria: Criteria, threads: int
 ) -> Generator[Batch]:
     """Locate what windows hold; batches that were located in an earlier run pass."""
-    finder = LocusFinder(windows, criteria, threads)
+    limit = criteria.options.max_candidates
+    finder = LocusFinder(windows, criteria, Locator(criteria.recurrence, windows, threads, limit))
     for batch in batches:
         yield finder.locate(batch) if batch.subjects is windows else batch
 
@@ -96,37 +69,33 @@ class LocusFinder:
         What was scored.
     criteria : Criteria
         What is looked for.
-    threads : int
-        How many to use.
+    locator : Locator
+        Aligns.
     """
 
     windows: FrameWindows
     criteria: Criteria
-    threads: int
+    locator: Locator
 
     def locate(self, batch: Batch) -> Batch:
         """Return a batch whose selections are of loci: all that may be hits."""
-        options = self.criteria.options
-        locator = Locator(self.criteria.recurrence, self.windows, self.threads, options.max_candidates)
-        whose = list(zip(batch.queries, batch.selections, strict=True))
-        located = locator.located([self._asked(*each) for each in whose])
-        each_loci = [loci.take(self._good(*each, loci)) for each, loci in zip(whose, located, strict=True)]
+        located = self.locator.located([self._asked(state.query, state.found) for state in batch.states])
         found: list[Selection] = []
+        kept = [Loci.none()]
         first = 0
-        for (query, selection), loci in zip(whose, each_loci, strict=True):
-            keys = None if options.sort == "score" else self._evalues(query, selection, loci)
-            best = best_loci(loci.table.score, keys, first, options.max_candidates)
-            first += len(loci)
-            found.append(replace(selection, candidates=best, limit=options.max_candidates))
-        return batch.having(found, LocusSubjects(self.windows, Loci.concatenate([Loci.none(), *each_loci])))
+        for state, loci in zip(batch.states, located, strict=True):
+            good, evalues = self._good(state.query, state.found, loci)
+            keys = None if evalues is None or self.criteria.options.sort == "score" else evalues[good]
+            kept.append(loci.take(good))
+            ranked = Ranked(kept[-1].table.score, np.arange(first, first + len(good)), keys)
+            first += len(good)
+            best = ranked[in_order(ranked)[: self.locator.limit]]
+            found.append(replace(state.found, candidates=best, limit=self.locator.limit))
+        return batch.having(found, LocusSubjects(self.windows, Loci.concatenate(kept)))
 
     def _lengths(self, dna_lengths: IntArray, regions: IntArray) -> IntArray:
         """Return the subject lengths that the statistics in force use, shape (n,)."""
         return regions if self.criteria.options.is_fitted else np.maximum(dna_lengths // CODON, 1)
-
-    def _evalues(self, query: Query, selection: Selection, loci: Loci) -> FloatArray | None:
-        lengths, scores = self._lengths(loci.dna_lengths, loci.lengths), loci.table.score
-        return self.criteria.thresholds.evalues(len(query.codes), _null_of(selection), scores, lengths)
 
     def _asked(self, query: Query, selection: Selection) -> LociAsked:
         """Say what is asked of the windows of a query."""
@@ -141,13 +110,15 @@ class LocusFinder:
         least = np.maximum(thresholds.of(n, null)[lengths], thresholds.of_any)
         return LociAsked(query, windows, keys, least)
 
-    def _good(self, query: Query, selection: Selection, loci: Loci) -> IntArray:
-        """Return the rows of loci that may be hits; filters by alignment apply here, where alignments are known."""
-        evalues, options = self._evalues(query, selection, loci), self.criteria.options
+    def _good(self, query: Query, selection: Selection, loci: Loci) -> tuple[IntArray, FloatArray | None]:
+        """Return the rows of loci that may be hits, and all E-values; filters by alignment apply here."""
+        options, thresholds, regions = self.criteria.options, self.criteria.thresholds, loci.regions
+        lengths = self._lengths(loci.dna_lengths, regions.ends - regions.begins)
+        evalues = thresholds.evalues(len(query.codes), _null_of(selection), loci.table.score, lengths)
         good = options.filters.passing(loci.table, query, loci.dna_lengths // CODON)
         if evalues is not None and options.threshold is not None:
             good &= evalues <= options.threshold
-        return np.flatnonzero(good)
+        return np.flatnonzero(good), evalues
 
 
 def _null_of(selection: Selection) -> FittedStatistics | None:

@@ -22,7 +22,7 @@ from swsearch.db.content import ranges
 from swsearch.db.frames import FramePieces
 from swsearch.inputs import Query
 from swsearch.pipeline.pairs import align_pairs
-from swsearch.pipeline.ranking import Ranked, in_order
+from swsearch.pipeline.ranking import Ranked
 from swsearch.pipeline.shuffling import cut_at, scores_with_copies
 from swsearch.pipeline.windows import REGION, FrameWindows
 from swsearch.recurrence import Recurrence
@@ -61,11 +61,6 @@ class Loci:
 
     def __len__(self) -> int:
         return len(self.regions)
-
-    @property
-    def lengths(self) -> IntArray:
-        """Residues of the regions, shape (n,), int64."""
-        return self.regions.ends - self.regions.begins
 
     @classmethod
     def of(cls, table: AlignmentTable, pieces: FramePieces, dna_lengths: IntArray) -> Loci:
@@ -137,8 +132,7 @@ class LociAsked:
         if len(self.keys) <= most:
             return self
         good = np.flatnonzero(self.keys <= np.partition(self.keys, most - 1)[most - 1])
-        windows = Ranked(self.windows.scores[good], self.windows.subjects[good])
-        return LociAsked(self.query, windows, self.keys[good], self.least[good])
+        return LociAsked(self.query, self.windows[good], self.keys[good], self.least[good])
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,20 +277,3 @@ def chunk_of(codes: ByteArray, offsets: IntArray) -> Chunk:
         some = order[block * LANES : (block + 1) * LANES]
         interleave(codes[ranges(offsets[some], lengths[some].astype(np.int64))], lengths[some], residues[first:last])
     return Chunk(residues, columns, lengths[order], order)
-
-
-def best_loci(scores: IntArray, keys: FloatArray | None, first: int, limit: int) -> Ranked:
-    """Return the best of a query's loci, the places of which count from ``first``.
-
-    Parameters
-    ----------
-    scores : ndarray, shape (n,), int64
-        In the order of places.
-    keys : ndarray, shape (n,), float64, or None
-        E-values, where the order is by them.
-    first, limit : int
-        The place of the first, and how many are kept.
-    """
-    places = np.arange(first, first + len(scores))
-    order = in_order(scores, places, keys)[:limit]
-    return Ranked(scores[order], places[order], None if keys is None else keys[order])

@@ -14,7 +14,6 @@ from swsearch.masking import tantan
 from swsearch.matrices import PRESET_MATRICES, SHORT_EVALUE
 from swsearch.options.row import rows_of
 from swsearch.pipeline.filters import HitFilters
-from swsearch.pipeline.gap_cost_check import check_is_whole
 from swsearch.pipeline.inclusion import INCLUSION_OPTIONS, Inclusion
 from swsearch.pipeline.table.hits import FilterTable
 from swsearch.pipeline.table.search import SearchTable
@@ -65,13 +64,18 @@ class SearchOptions(SearchTable):
         check_is_whole(self.scoring)
         if "tantan" in (self.query_mask, self.subject_mask):
             tantan()  # raises if pytantan is missing
-        if self.max_alignments > 1 and self.mode != "local":
-            why = "only local mode reports several alignments"
-            raise OptionError("max_alignments", self.max_alignments, f"1 in {self.mode} mode", why)
+        wrong, why = self.max_alignments > 1 and self.mode != "local", "only local mode reports several alignments"
+        self._refuse(wrong, "max_alignments", f"1 in {self.mode} mode", why)
         check_statistics(self.statistics, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
-        self._check_iterations()
-        self._check_translation()
-        self._check_query_loc()
+        if self.makes_profiles:  # this takes E-values, and a matrix that has units
+            why = f"{self.profiles_asked} needs E-values to choose hits"
+            self._refuse(self.threshold is None, "statistics", "fitted or published", why)
+            lambda_of(self.scoring.matrix)
+        if self.translation is not None:
+            self._check_translation()
+        if self.query_loc is not None:
+            beside = self.profiles_asked if self.makes_profiles else self.translation and "--translate"
+            self._refuse(bool(beside), "query_loc", f"none with {beside}", "cut the queries beforehand")
         code, strand = self.effective("genetic_code"), self.effective("strand")
         self._set(genetic_code=None if code == STANDARD_CODE else code, strand=None if strand == "both" else strand)
 
@@ -92,45 +96,28 @@ class SearchOptions(SearchTable):
         defaults = {name: rows_of(SearchTable)[name].default for name in SCORING_OPTIONS}
         self._set(**defaults, scoring=scoring, evalue=evalue, has_named_costs=self.has_named_costs or is_named)
 
-    def _check_query_loc(self) -> None:
-        if self.query_loc is not None and (self.makes_profiles or self.translation is not None):
-            beside = self.profiles_asked if self.makes_profiles else "--translate"
-            raise OptionError("query_loc", self.query_loc, f"none with {beside}", "cut the queries beforehand")
+    def _refuse(self, is_wrong: bool, name: str, expected: str, why: str) -> None:
+        """Raise `OptionError` of an option where it does not go with others."""
+        if is_wrong:
+            raise OptionError(name, getattr(self, name), expected, why)
 
     def _check_translation(self) -> None:
-        """Check that DNA is searched with in a way that its frames can be."""
-        if self.translation is None:
-            return
-        why = "translated queries are only aligned locally"
-        if self.mode != "local":
-            raise OptionError("mode", self.mode, "local with --translate (in Python translate=True)", why)
+        """Check that DNA is searched with in a way that its frames can be, and alignments with frame shifts."""
+        local = "local with --translate (in Python translate=True)"
+        self._refuse(self.mode != "local", "mode", local, "translated queries are only aligned locally")
         if self.makes_profiles:
             raise InputError(
                 f"translate: cannot be combined with {self.profiles_asked}; iterated searches need protein queries"
             )
         if self.frame_shift is not None:
-            self._check_shifts()
-
-    def _check_shifts(self) -> None:
-        """Check that nothing is asked for that alignments with frame shifts do not have."""
-        if self.statistics == "published":
-            why = "published constants do not cover frameshifts"
-            raise OptionError("statistics", self.statistics, "fitted or none with --frame-shift", why)
-        if self.max_alignments > 1:
-            why = "frameshift searches find one alignment per strand"
-            raise OptionError("max_alignments", self.max_alignments, "1 with --frame-shift", why)
-        if self.query_mask == "tantan":
-            why = "tantan masks only proteins"
-            raise OptionError("query_mask", self.query_mask, "none or lower with --frame-shift", why)
-
-    def _check_iterations(self) -> None:
-        """Check that hits can make profiles: this takes E-values, and a matrix that has units."""
-        if not self.makes_profiles:
-            return
-        if self.threshold is None:
-            why = f"{self.profiles_asked} needs E-values to choose hits"
-            raise OptionError("statistics", self.statistics, "fitted or published", why)
-        lambda_of(self.scoring.matrix)
+            is_published, is_tantan = self.statistics == "published", self.query_mask == "tantan"
+            is_several = self.max_alignments > 1
+            for is_wrong, name, expected, why in (
+                (is_published, "statistics", "fitted or none", "published constants do not cover frameshifts"),
+                (is_several, "max_alignments", "1", "frameshift searches find one alignment per strand"),
+                (is_tantan, "query_mask", "none or lower", "tantan masks only proteins"),
+            ):
+                self._refuse(is_wrong, name, f"{expected} with --frame-shift", why)
 
     @cached_property
     def filters(self) -> HitFilters:
@@ -222,16 +209,20 @@ class SearchOptions(SearchTable):
         return self.threshold if name == "evalue" else getattr(self, name)
 
 
+def check_is_whole(scoring: Scoring, where: str = "in a search") -> None:
+    """Raise `OptionError` if gap costs are fractions, which only pairs of sequences are aligned with."""
+    if scoring.scale != 1:
+        costs = f"{scoring.shown(scoring.gap_open)}/{scoring.shown(scoring.gap_extend)}"
+        raise OptionError("gap costs", costs, f"whole numbers {where}", "only swsearch align takes fractions")
+
+
 def check_scales(queries: Sequence[Query], options: SearchOptions) -> None:
     """Raise `OptionError` if published statistics are asked for, and a profile has other scores than they are of."""
     if options.published is None:
         return
     for query in queries:
-        if query.profile is None or query.profile.scale == 1:
-            continue
-        raise OptionError(
-            "statistics",
-            "published",
-            f"fitted: the scores of profile {query.identifier} are {query.profile.scale:g} times the matrix's units, "
-            "which published constants are not of",
-        )
+        if query.profile is not None and query.profile.scale != 1:
+            expected = (
+                f"fitted: the scores of profile {query.identifier} are {query.profile.scale:g} times the matrix's"
+            )
+            raise OptionError("statistics", "published", f"{expected} units, which published constants are not of")

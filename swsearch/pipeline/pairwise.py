@@ -15,7 +15,7 @@ from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.errors import InputError, check_choice
 from swsearch.inputs import Query, read_pair, read_queries, with_gap_costs_of
 from swsearch.options.words import PairsKind
-from swsearch.pipeline.gap_cost_check import check_is_whole
+from swsearch.pipeline.options import check_is_whole
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
 from swsearch.recurrence import Recurrence

@@ -13,15 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
+from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.masking import runs_of
 from swsearch.options.words import SortKey
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.query_range import part_of
-from swsearch.pipeline.ranking import Ranked
+from swsearch.pipeline.ranking import Ranked, joined
 from swsearch.pipeline.selection import Selection
 from swsearch.translation import CODON, Frame, QueryTranslation
 from swsearch.translation.codes import reverse_complement, strand_codons, translated_frames
@@ -35,42 +35,67 @@ def searched_queries(queries: Sequence[Query], options: SearchOptions) -> list[Q
     return [frame.masked(options.query_mask) for query in queries for frame in query_frames(query, translation)]
 
 
+def part_of(query: Query, loc: tuple[int, int] | None) -> Query:
+    """Return the part of a query that is searched in place of the whole, as ``blastp -query_loc`` has it.
+
+    Only the part is scored, and statistics are of its length; positions count on the whole query all the same.
+
+    Parameters
+    ----------
+    query : Query
+        As it was read.
+    loc : (int, int) or None
+        First and last residue, counted from 1; what is behind the query's end is left out of account.
+
+    Raises
+    ------
+    InputError
+        If the query ends before, or is none that has parts.
+    """
+    if loc is None:
+        return query
+    first, last = loc
+    if query.profile is not None or query.frame is not None:
+        what = "a profile" if query.profile is not None else "translated DNA"
+        raise InputError(
+            f"query {query.identifier}: got --query-loc with {what}, expected a protein; cut it beforehand"
+        )
+    if first > len(query.codes):
+        raise InputError(
+            f"query {query.identifier}: got {len(query.codes):,} residues, expected at least {first:,} for "
+            f"--query-loc {first}-{last}"
+        )
+    place = slice(first - 1, last)
+    letters = None if query.letters is None else query.letters[place]
+    return replace(
+        query, codes=query.codes[place], letters=letters, lower=(), frame=Frame(0, len(query.codes), first - 1)
+    )
+
+
 def query_frames(query: Query, translation: QueryTranslation) -> Iterator[Query]:
     """Yield the frames of a DNA query, whose codes are those of `swsearch.alphabet.DNA`, as queries.
 
-    A residue is lower case where one of its three letters is.
+    With frame shifts these are its strands, which have a codon at each nucleotide. A residue is lower case where one
+    of its three letters is.
     """
-    if translation.frame_shift is not None:
-        yield from query_strands(query, translation)
-        return
-    n = len(query.codes)
+    n, step = len(query.codes), CODON if translation.frame_shift is None else 1
     lower = np.zeros(n, dtype=np.bool_)
     for begin, end in query.lower:
         lower[begin:end] = True
-    for number, residues in translated_frames(query.codes, translation.genetic_code, translation.frames):
+    read = translated_frames if step == CODON else _strands
+    for number, residues in read(query.codes, translation.genetic_code, translation.frames):
         runs: tuple[tuple[int, int], ...] = ()
-        if query.lower:
-            strand = (lower if number > 0 else lower[::-1])[abs(number) - 1 :]
-            in_codons: npt.NDArray[np.bool_] = np.any(strand[: CODON * len(residues)].reshape(-1, CODON), axis=1)
-            runs = tuple(runs_of(in_codons))
-        yield Query(query.identifier, query.description, residues, runs, frame=Frame(number, n))
+        if query.lower and len(residues):
+            letters = lower if number > 0 else lower[::-1]
+            codons = np.lib.stride_tricks.sliding_window_view(letters, CODON)[abs(number) - 1 :: step]
+            runs = tuple(runs_of(np.any(codons, axis=1)))
+        yield Query(query.identifier, query.description, residues, runs, frame=Frame(number, n, step=step))
 
 
-def query_strands(query: Query, translation: QueryTranslation) -> Iterator[Query]:
-    """Yield the strands of a DNA query as queries, whose codes are those of the codons that begin at each nucleotide.
-
-    A codon is lower case where one of its three letters is.
-    """
-    n = len(query.codes)
-    lower = np.zeros(n, dtype=np.bool_)
-    for begin, end in query.lower:
-        lower[begin:end] = True
-    for number in translation.frames:
-        strand, letters = (query.codes, lower) if number > 0 else (reverse_complement(query.codes), lower[::-1])
-        codons = strand_codons(strand, translation.genetic_code)
-        m = len(codons)
-        runs = runs_of(letters[:m] | letters[1 : m + 1] | letters[2 : m + 2]) if query.lower and m else ()
-        yield Query(query.identifier, query.description, codons, tuple(runs), frame=Frame(number, n, step=1))
+def _strands(codes: ByteArray, code: int, numbers: Sequence[int]) -> Iterator[tuple[int, ByteArray]]:
+    """Yield strands, each with its number."""
+    for number in numbers:
+        yield number, strand_codons(codes if number > 0 else reverse_complement(codes), code)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,19 +134,15 @@ def best_of_frames(parts: Sequence[Ranked], limit: int, sort: SortKey = "evalue"
     FrameHits
         Where a subject is as good in several frames, the first of these has it.
     """
-    frames = np.repeat(np.arange(len(parts)), [len(each) for each in parts])
-    scores, subjects = (np.concatenate([getattr(each, name) for each in parts]) for name in ("scores", "subjects"))
-    rated = [each.evalues for each in parts if each.evalues is not None]
-    evalues = np.concatenate(rated) if rated else None
-    by_score = (frames, subjects, -scores)
-    order = np.lexsort(by_score if evalues is None or sort == "score" else (*by_score, evalues))
-    by_subject = np.argsort(subjects[order], kind="stable")  # the best of each subject first
-    places = subjects[order][by_subject]
+    frames, every = np.repeat(np.arange(len(parts)), [len(each) for each in parts]), joined(parts)
+    by_score = (frames, every.subjects, -every.scores)
+    order = np.lexsort(by_score if every.evalues is None or sort == "score" else (*by_score, every.evalues))
+    by_subject = np.argsort(every.subjects[order], kind="stable")  # the best of each subject first
+    places = every.subjects[order][by_subject]
     first = np.ones(len(places), dtype=np.bool_)
     first[1:] = places[1:] != places[:-1]
     rows = order[np.sort(by_subject[first])][:limit]
-    ranked = Ranked(scores[rows], subjects[rows], None if evalues is None else evalues[rows])
-    return FrameHits(frames[rows], rows, ranked)
+    return FrameHits(frames[rows], rows, every[rows])
 
 
 def told_of_frames(selections: Sequence[Selection]) -> Selection:

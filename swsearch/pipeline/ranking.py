@@ -49,18 +49,18 @@ class Ranked:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def __getitem__(self, part: slice) -> Ranked:
+    def __getitem__(self, part: slice | npt.NDArray[np.integer | np.bool_]) -> Ranked:
         evalues = None if self.evalues is None else self.evalues[part]
         return Ranked(self.scores[part], self.subjects[part], evalues)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ranked):
             return NotImplemented
-        if (self.evalues is None) != (other.evalues is None):
-            return False
-        same_evalues = self.evalues is None or np.array_equal(self.evalues, other.evalues)  # type: ignore[arg-type]
-        same = np.array_equal(self.scores, other.scores) and np.array_equal(self.subjects, other.subjects)
-        return same and same_evalues
+        if self.evalues is None or other.evalues is None:
+            same = self.evalues is other.evalues
+        else:
+            same = np.array_equal(self.evalues, other.evalues)
+        return same and np.array_equal(self.scores, other.scores) and np.array_equal(self.subjects, other.subjects)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -79,45 +79,32 @@ def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int, evalues: np
     evalues : array_like, shape (n,), optional
         What the order is by; by default scores.
     """
-    values, places = np.asarray(scores, dtype=np.int64), np.asarray(subjects, dtype=np.int64)
     rated = None if evalues is None else np.asarray(evalues, dtype=np.float64)
-    if len(values) > limit:  # few of many are sorted
-        worst_first = -values if rated is None else rated
-        good = worst_first <= np.partition(worst_first, limit - 1)[limit - 1]
-        values, places, rated = values[good], places[good], None if rated is None else rated[good]
-    order = in_order(values, places, rated)[:limit]
-    return Ranked(values[order], places[order], None if rated is None else rated[order])
+    found = Ranked(np.asarray(scores, dtype=np.int64), np.asarray(subjects, dtype=np.int64), rated)
+    if len(found) > limit:  # few of many are sorted
+        worst_first = -found.scores if found.evalues is None else found.evalues
+        found = found[worst_first <= np.partition(worst_first, limit - 1)[limit - 1]]
+    return found[in_order(found)[:limit]]
 
 
-def in_order(scores: IntArray, subjects: IntArray, evalues: FloatArray | None = None) -> IntArray:
-    """Put subjects in order, the best first.
-
-    Parameters
-    ----------
-    scores, subjects : ndarray, shape (n,), int64
-        Matrix units, and places in the input.
-    evalues : ndarray, shape (n,), float64, optional
-        What the order is by; by default scores.
-
-    Returns
-    -------
-    ndarray, shape (n,), int64
-        Their indices.
-    """
-    keys = (subjects, -scores) if evalues is None else (subjects, -scores, evalues)
-    order: IntArray = np.lexsort(keys)
+def in_order(found: Ranked) -> IntArray:
+    """Return the rows of subjects, shape (n,), in order, the best first: by E-values where there are any."""
+    keys = (found.subjects, -found.scores)
+    order: IntArray = np.lexsort(keys if found.evalues is None else (*keys, found.evalues))
     return order
+
+
+def joined(parts: Sequence[Ranked]) -> Ranked:
+    """Return the rows of several rankings, at least one and all of the same order, one after the other."""
+    rated = [each.evalues for each in parts if each.evalues is not None]
+    scores, subjects = (np.concatenate([getattr(each, name) for each in parts]) for name in ("scores", "subjects"))
+    return Ranked(scores, subjects, np.concatenate(rated) if rated else None)
 
 
 def merge_ranked(parts: Sequence[Ranked], limit: int) -> Ranked:
     """Return the best of the subjects of several rankings, at least one and all of the same order."""
-    rated = [each.evalues for each in parts if each.evalues is not None]
-    return rank(
-        np.concatenate([each.scores for each in parts]),
-        np.concatenate([each.subjects for each in parts]),
-        limit,
-        np.concatenate(rated) if rated else None,
-    )
+    every = joined(parts)
+    return rank(every.scores, every.subjects, limit, every.evalues)
 
 
 @dataclass(frozen=True)
@@ -227,8 +214,9 @@ class TwoTops:
 
     def __init__(self, reported: TopHits, included: TopHits) -> None:
         self.reported, self.included = reported, included
-        tables = (reported.by_length, included.by_length)
-        self.by_length = None if tables[0] is None or tables[1] is None else np.minimum(tables[0], tables[1])
+        self.by_length = None
+        if reported.by_length is not None and included.by_length is not None:
+            self.by_length = np.minimum(reported.by_length, included.by_length)
 
     def clear(self) -> None:
         """Keep nothing of what was taken in."""

@@ -75,10 +75,6 @@ class ReceivedSubjects:
         """See `SubjectReader.headers`."""
         return pooled(self.names.take(places))
 
-    def identifier(self, place: int) -> str:
-        """See `SubjectReader.identifier`."""
-        return self.names.identifiers[place]
-
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
         """See `SubjectReader.records`."""
         return self.of_records[places], None if self.frames is None else self.frames.take(places)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from swsearch.blocks import Chunk
@@ -139,22 +139,11 @@ class Scorer:
 
         Of the chunks before it the best are kept at once, so that thresholds rise for those that follow.
         """
-        waiting: list[ChunkResult] = []
-
-        def take(found: ChunkResult) -> None:
-            while waiting:
-                self._collect(prepared, waiting.pop())
-            waiting.append(found)
-
-        if self.options.distribution:
-            for chunk in loaded:
-                check_wanted()
-                scores = self.engine.score(prepared.group, chunk, progress)
-                take(ChunkResult(_bare(chunk.chunk), None, scores))
-                loaded.done(chunk)
-        else:
-            self._find(prepared, loaded, in_flight, progress, take)
-        return waiting
+        last: list[ChunkResult] = []
+        for found in self._scored(prepared, loaded, in_flight, progress):
+            self.update_top_hits(prepared, last)
+            last = [found]
+        return last
 
     def start(
         self, prepared: PreparedQueries, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
@@ -211,30 +200,28 @@ class Scorer:
         group = prepare(self.engine, queries, self.recurrence)
         return PreparedQueries(queries, prepared.nulls[part], prepared.tops[part], group, prepared.tallies[part])
 
-    def _find(
-        self,
-        prepared: PreparedQueries,
-        loaded: LoadedDatabase,
-        in_flight: int,
-        progress: Progress | None,
-        take: Callable[[ChunkResult], None],
-    ) -> None:
-        """Let the engine look for what reaches the thresholds, which rise while the best are found."""
+    def _scored(
+        self, prepared: PreparedQueries, loaded: LoadedDatabase, in_flight: int, progress: Progress | None
+    ) -> Iterator[ChunkResult]:
+        """Yield what is found in chunks; thresholds rise while the best are found."""
         pending: list[tuple[LoadedChunk, Pending]] = []
 
-        def finish() -> None:
-            chunk, found = pending.pop(_first_ready([found for _, found in pending]))
-            take(ChunkResult(_bare(chunk.chunk), found.wait(), None))
-            loaded.done(chunk)
+        def ended(most: int) -> Iterator[ChunkResult]:
+            while len(pending) > most:
+                chunk, found = pending.pop(_first_ready([found for _, found in pending]))
+                yield ChunkResult(_bare(chunk.chunk), found.wait(), None)
+                loaded.done(chunk)
 
         for chunk in loaded:
             check_wanted()
+            if self.options.distribution:
+                yield ChunkResult(_bare(chunk.chunk), None, self.engine.score(prepared.group, chunk, progress))
+                loaded.done(chunk)
+                continue
             found = self.engine.find(prepared.group, chunk, _thresholds(prepared, chunk.chunk), progress)
             pending.append((chunk, found))
-            while len(pending) >= in_flight:
-                finish()
-        while pending:
-            finish()
+            yield from ended(in_flight - 1)
+        yield from ended(0)
 
     def _collect(self, prepared: PreparedQueries, found: ChunkResult) -> None:
         """Keep the best of what was found in a chunk, and count its scores, if they are all there."""

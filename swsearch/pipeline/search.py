@@ -259,7 +259,7 @@ class Search:
             yield [make(place + k, self._localized[place + k]) for k in range(len(group))]
             place += len(group)
 
-    def _started(self, rounds: Rounds[QueryState] | None) -> Generator[Batch]:
+    def _started(self, rounds: Rounds | None) -> Generator[Batch]:
         """Yield batches of queries as they begin or come back, or as the checkpoint has them: further on."""
         for states in self._first_states() if rounds is None else iter(rounds.take, []):
             if self.checkpoint is None:

@@ -62,10 +62,8 @@ class Selection:
 
     def take(self, rows: IntArray, alignments: AlignmentTable | None) -> Selection:
         """Return some of the candidates, by their rows, shape (m,), as hits with their alignments."""
-        best = self.candidates
-        ranked = Ranked(best.scores[rows], best.subjects[rows], None if best.evalues is None else best.evalues[rows])
         nulls = None if self.nulls is None else self.nulls[rows]
-        return replace(self, candidates=ranked, nulls=nulls, alignments=alignments)
+        return replace(self, candidates=self.candidates[rows], nulls=nulls, alignments=alignments)
 
 
 def merge(parts: Sequence[Selection], most_included: int | None = None) -> Selection:

@@ -111,9 +111,7 @@ def collect_selections(batches: Iterable[tuple[Batch, PendingSelection | None]])
         yield batch if pending is None else batch.having(pending.selections())
 
 
-def restore_order(
-    batches: Iterable[Batch], rounds: Rounds[QueryState] | None = None, first: int = 0
-) -> Generator[Batch]:
+def restore_order(batches: Iterable[Batch], rounds: Rounds | None = None, first: int = 0) -> Generator[Batch]:
     """Hold states back until all before them are there, and yield them in order.
 
     New queries begin as these go on, so that every chain with rounds has this stage.

@@ -47,9 +47,6 @@ class SubjectReader(Protocol):
     def headers(self, places: IntArray) -> Headers:
         """Return the headers of subjects, shape (n,)."""
 
-    def identifier(self, place: int) -> str:
-        """Return the identifier of one subject."""
-
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
         """Return the records that subjects are from, shape (n,), and their frames where these are DNA."""
 
@@ -176,10 +173,6 @@ class ProteinSubjects:
     def headers(self, places: IntArray) -> Headers:
         """See `SubjectReader.headers`."""
         return headers_of(self.database, places)
-
-    def identifier(self, place: int) -> str:
-        """Return the identifier of one subject."""
-        return str(self.database.identifier(place))
 
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
         """See `SubjectReader.records`."""

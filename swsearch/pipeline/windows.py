@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from swsearch.blocks import Chunk, IntArray
 from swsearch.db.dna_stored import frame_lengths
 from swsearch.db.frames import (
     FramePieces,
+    FrameSegment,
     Windows,
     cores_of,
     frame_segments,
@@ -113,7 +115,62 @@ def _span(query: Query, scoring: Scoring, longest: int) -> int:
     return longest if span is None else span
 
 
-class FrameWindows:
+class FramePieceReader(ABC):
+    """Reads subjects that are pieces of the frames of DNA; see `swsearch.pipeline.subjects.SubjectReader`.
+
+    Parameters
+    ----------
+    database : Database
+        Open, of DNA.
+    segments : sequence of FrameSegment
+        Its frames, as they are cut.
+    """
+
+    def __init__(self, database: Database, segments: Sequence[FrameSegment]) -> None:
+        self.database, self.segments = database, segments
+
+    @abstractmethod
+    def pieces_of(self, places: IntArray) -> FramePieces:
+        """Return which pieces subjects are, shape (n,)."""
+
+    @cached_property
+    def dna_lengths(self) -> IntArray:
+        """Nucleotides of every record, shape (n_records,), int64."""
+        return self.database.lengths.astype(np.int64)
+
+    def translated(self, pieces: FramePieces) -> tuple[ByteArray, IntArray]:
+        """Translate n pieces of frames, end to end, and return where each begins, shape (n + 1,)."""
+        return translated(self.segments, pieces)
+
+    def lengths_of(self, places: IntArray) -> IntArray:
+        """See `SubjectReader.lengths_of`: the residues of pieces."""
+        pieces = self.pieces_of(places)
+        return pieces.ends - pieces.begins
+
+    def published_lengths_of(self, places: IntArray) -> IntArray:
+        """See `SubjectReader.published_lengths_of`: a third of the nucleotides of the records."""
+        return np.maximum(self.dna_lengths[self.pieces_of(places).records] // CODON, 1)
+
+    def scored(self, places: IntArray) -> SequencePool:
+        """See `SubjectReader.scored`."""
+        return self.translated(self.pieces_of(places))
+
+    def shown(self, places: IntArray) -> SubjectCodes:
+        """See `SubjectReader.shown`."""
+        codes, offsets = self.scored(places)
+        return SubjectCodes(codes, None, offsets)
+
+    def headers(self, places: IntArray) -> Headers:
+        """See `SubjectReader.headers`: those of the records."""
+        return headers_of(self.database, self.pieces_of(places).records)
+
+    def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
+        """See `SubjectReader.records`."""
+        pieces = self.pieces_of(places)
+        return pieces.records, Frames(pieces.numbers, pieces.begins, self.dna_lengths[pieces.records])
+
+
+class FrameWindows(FramePieceReader):
     """Windows of the reading frames of a database of DNA; see `swsearch.pipeline.subjects.Subjects`.
 
     To engines a window is a subject. Hits are located in windows, and read as pieces of frames, whose records are
@@ -132,11 +189,11 @@ class FrameWindows:
     mask: Mask = "none"
 
     def __init__(self, database: Database, windows: Windows, runs: Sequence[Run] | None = None) -> None:
-        self.database: Database = database.shared()
+        shared = database.shared()
+        super().__init__(shared, frame_segments(shared, windows))
         self.name, self.windows = database.name, windows
-        self._segments = frame_segments(self.database, windows)
-        self.n_places = sum(segment.n_subjects for segment in self._segments)
-        self._runs = all_blocks(self._segments) if runs is None else runs
+        self.n_places = sum(segment.n_subjects for segment in self.segments)
+        self._runs = all_blocks(self.segments) if runs is None else runs
         self.length_runs, self.residue_bytes = lengths_in(self._runs), n_bytes_of(self._runs)
         self.n_residues = self.length_runs.n_residues
 
@@ -147,13 +204,8 @@ class FrameWindows:
     @property
     def volume_firsts(self) -> list[int]:
         """The place of the first window of each volume."""
-        firsts = {segment.dna.first: segment.first for segment in self._segments}
+        firsts = {segment.dna.first: segment.first for segment in self.segments}
         return [firsts.get(volume.first, self.n_places) for volume in self.database.volumes]
-
-    @cached_property
-    def dna_lengths(self) -> IntArray:
-        """Nucleotides of every record, shape (n_records,), int64."""
-        return self.database.lengths.astype(np.int64)
 
     @cached_property
     def counts(self) -> SubjectCounts:
@@ -188,52 +240,13 @@ class FrameWindows:
         """Return None: all windows are scored."""
         return None
 
-    # pieces of frames, by which hits are located and read
-
     def pieces_of(self, places: IntArray) -> FramePieces:
         """Return which pieces of frames windows are, shape (n,)."""
-        return pieces_of(self._segments, np.asarray(places, dtype=np.int64))
+        return pieces_of(self.segments, np.asarray(places, dtype=np.int64))
 
     def cores_of(self, places: IntArray) -> tuple[IntArray, IntArray]:
         """Return where the cores of windows begin and end in their frames, two of shape (n,)."""
-        return cores_of(self._segments, np.asarray(places, dtype=np.int64))
-
-    def translated(self, pieces: FramePieces) -> tuple[ByteArray, IntArray]:
-        """Translate n pieces of frames, end to end, and return where each begins, shape (n + 1,)."""
-        return translated(self._segments, pieces)
-
-    # windows as subjects
-
-    def lengths_of(self, places: IntArray) -> IntArray:
-        """See `SubjectReader.lengths_of`: the residues of windows."""
-        pieces = self.pieces_of(places)
-        return pieces.ends - pieces.begins
-
-    def published_lengths_of(self, places: IntArray) -> IntArray:
-        """See `SubjectReader.published_lengths_of`: a third of the nucleotides of the windows' records."""
-        return np.maximum(self.dna_lengths[self.pieces_of(places).records] // CODON, 1)
-
-    def scored(self, places: IntArray) -> SequencePool:
-        """See `SubjectReader.scored`."""
-        return self.translated(self.pieces_of(places))
-
-    def shown(self, places: IntArray) -> SubjectCodes:
-        """See `SubjectReader.shown`."""
-        codes, offsets = self.scored(places)
-        return SubjectCodes(codes, None, offsets)
-
-    def headers(self, places: IntArray) -> Headers:
-        """See `SubjectReader.headers`: those of the windows' records."""
-        return headers_of(self.database, self.pieces_of(places).records)
-
-    def identifier(self, place: int) -> str:
-        """Return the identifier of a window's record."""
-        return str(self.database.identifier(int(self.pieces_of(np.array([place])).records[0])))
-
-    def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
-        """See `SubjectReader.records`: of windows, with their frames."""
-        pieces = self.pieces_of(places)
-        return pieces.records, Frames(pieces.numbers, pieces.begins, self.dna_lengths[pieces.records])
+        return cores_of(self.segments, np.asarray(places, dtype=np.int64))
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
         """See `SubjectReader.alignments_of`: none, for hits are located later."""

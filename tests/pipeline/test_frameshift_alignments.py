@@ -19,7 +19,7 @@ from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import InputError, OptionError
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.query_frames import query_strands
+from swsearch.pipeline.query_frames import query_frames
 from swsearch.pipeline.search_queries import search_queries
 from swsearch.remote.received import read_transfer
 from swsearch.remote.wire import SearchRequest
@@ -89,7 +89,7 @@ def test_scores_and_alignments_are_the_references(reads, proteins, shift, n_prot
     for (_, letters), result in zip(reads, swsearch.search(reads, proteins, **asked), strict=True):
         found = {hit.subject_index: hit for hit in result}
         (query,) = search_queries([("q", letters)], SearchOptions(translate=True, frame_shift=15))
-        strands = list(query_strands(query, SHIFTED))
+        strands = list(query_frames(query, SHIFTED))
         for place, (_, protein) in enumerate(proteins):
             both = [shifted_align(strand.codes, PROTEIN.encode(protein), Scoring(), shift) for strand in strands]
             best = max(both, key=lambda each: each[0])
