@@ -51,6 +51,8 @@ pair is read and written that is aligned, and whose scores take as long as one o
 FIT_PRIORITY, PAIRS_PRIORITY = 20, 10
 """Of tasks that others wait for, above that of scoring: reports come while later queries are scored."""
 
+_NONE: IntArray = np.empty(0, dtype=np.int64)
+
 
 class ClusterBackend:
     """A database in files that workers read; see `swsearch.pipeline.backend.Backend`.
@@ -249,26 +251,16 @@ class ClusterPairWork:
         if not isinstance(subjects, ProteinSubjects):
             return self.local.nulls(asked, subjects)
         sent = [replace(each, query=without_history(each.query)) for each in asked]
-        ends = np.cumsum([0, *(len(each.subjects) for each in asked)])
-        of_query = np.repeat(np.arange(len(asked)), np.diff(ends))
-        none: IntArray = np.empty(0, dtype=np.int64)
-        places, lengths = (
-            np.concatenate([none, *(getattr(each, name) for each in asked)]) for name in ("subjects", "lengths")
-        )
-        rows = np.array([len(each.query.codes) for each in asked], dtype=np.int64)
+        sizes = [len(each.subjects) for each in asked]
+        ends, whose = np.cumsum([0, *sizes]), np.repeat(np.arange(len(asked)), sizes)
+        places = np.concatenate([_NONE, *(each.subjects for each in asked)])
 
         def task(chosen: IntArray, first: int) -> list[PairsAsked]:
-            whose = of_query[chosen]
-            parts = [(sent[k], chosen[whose == k] - ends[k]) for k in np.unique(whose).tolist()]
-            return [
-                replace(
-                    each, subjects=each.subjects[some] - first, scores=each.scores[some], lengths=each.lengths[some]
-                )
-                for each, some in parts
-            ]
+            parts = [(k, chosen[whose[chosen] == k] - ends[k]) for k in np.unique(whose[chosen]).tolist()]
+            return [replace(some, subjects=some.subjects - first) for some in (sent[k][rows] for k, rows in parts)]
 
         levels, bounds = np.empty(len(places)), np.empty(len(places))
-        cells = rows[of_query] * lengths * (1 + N_COPIES[0])
+        cells = np.concatenate([_NONE, *(len(each.query.codes) * each.lengths for each in asked)]) * (1 + N_COPIES[0])
         for chosen, found in self._computed(tasks.pair_nulls, task, places, cells):
             levels[chosen], bounds[chosen] = (np.concatenate(each) for each in zip(*found, strict=True))
         return [
@@ -285,7 +277,7 @@ class ClusterPairWork:
             return _some_pairs(pairs, chosen, first)
 
         found = self._computed(tasks.align, task, pairs.subjects, _cells_of(pairs, subjects))
-        order = np.argsort(np.concatenate([np.empty(0, dtype=np.int64), *(chosen for chosen, _ in found)]))
+        order = np.argsort(np.concatenate([_NONE, *(chosen for chosen, _ in found)]))
         table = AlignmentTable.concatenate([table for _, (table, _) in found]).take(order)
         return table, SubjectCodes.joined([codes for _, (_, codes) in found]).take(order)
 
@@ -294,35 +286,27 @@ class ClusterPairWork:
     ) -> list[list[FoundFurther]] | None:
         """Return further alignments of pairs."""
         asked = wanted()
-        found: list[list[FoundFurther]] = [[] for _ in asked.least]
 
         def task(chosen: IntArray, first: int) -> FurtherToFind:
-            return asked.take(chosen, _some_pairs(asked.pairs, chosen, first))
+            pairs = _some_pairs(asked.pairs, chosen, first)
+            return FurtherToFind(pairs, asked.best.take(chosen), asked.least[chosen], asked.most)
 
         cells = asked.most * _cells_of(asked.pairs, subjects)
-        for chosen, of_these in self._computed(tasks.further, task, asked.pairs.subjects, cells):
-            for place, each in zip(chosen.tolist(), of_these, strict=True):
-                found[place] = each
-        return found
+        computed = self._computed(tasks.further, task, asked.pairs.subjects, cells)
+        found = {place: each for rows, some in computed for place, each in zip(rows.tolist(), some, strict=True)}
+        return [found[place] for place in range(len(asked.least))]
 
     def _computed(
         self, function: Any, task: Callable[[IntArray, int], Any], places: IntArray, cells: IntArray
     ) -> list[tuple[IntArray, Any]]:
         """Have pairs computed; return what comes of each task, with the places of its pairs."""
         numbers = np.searchsorted(self._firsts, places, side="right") - 1
-        cuts = list(cut_into_tasks(numbers, cells, len(self._pool.workers)))
-        calls = [
-            self._pool.call(
-                function, packed(task(chosen, int(self._firsts[number]))), self._volumes[number], PAIRS_PRIORITY
-            )
-            for number, chosen in cuts
-        ]
-        return list(zip([chosen for _, chosen in cuts], self._pool.all_of(calls), strict=True))
-
-
-def _some_asked(asked: PairsAsked, rows: IntArray) -> PairsAsked:
-    """Return some pairs of a query."""
-    return replace(asked, subjects=asked.subjects[rows], scores=asked.scores[rows], lengths=asked.lengths[rows])
+        chosen, calls = [], []
+        for number, some in cut_into_tasks(numbers, cells, len(self._pool.workers)):
+            chosen.append(some)
+            data = packed(task(some, int(self._firsts[number])))
+            calls.append(self._pool.call(function, data, self._volumes[number], PAIRS_PRIORITY))
+        return list(zip(chosen, self._pool.all_of(calls), strict=True))
 
 
 def _cells_of(pairs: PairsToAlign, subjects: SubjectReader) -> IntArray:

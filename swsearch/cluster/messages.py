@@ -111,6 +111,15 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
 
 
+def problem_of(error: Exception) -> str:
+    """Return why a worker cannot be used that answered with an error when it was asked what it is."""
+    if isinstance(error, OtherProgramError):
+        return str(error)
+    if isinstance(error, OSError):  # of a connection, or of time
+        return "no answer; it is busy or hangs" if isinstance(error, TimeoutError) else one_line(error)
+    return f"it cannot load swsearch ({one_line(error)})"
+
+
 def listed(texts: dict[str, Any], most: int = 3) -> str:
     """Return what is said of workers as one text: of the first of them, where there are many."""
     said = [f"{address}: {text}" for address, text in texts.items()]

@@ -142,10 +142,7 @@ def connected(name: str, threads: int | None = None) -> Iterator[Any]:
     name = name.strip()
     local, address = re.fullmatch(r"local:([1-9][0-9]{0,3})", name), _ADDRESS.fullmatch(name)
     if local is None and (address is None or name.startswith("local:") or not 0 < int(address[1]) < 1 << 16):
-        expected = (
-            "the address of a Dask scheduler, such as tcp://host:8786, or local:4 for 4 workers on this machine"
-        )
-        raise OptionError("--cluster", name, expected)
+        raise OptionError("--cluster", name, _EXPECTED)
     distributed = _distributed()
     with ExitStack() as opened:
         for handler in logging.getLogger("distributed").handlers:
@@ -160,7 +157,7 @@ def connected(name: str, threads: int | None = None) -> Iterator[Any]:
                 client = _local(distributed, opened, int(local[1]), threads or available_processors())
         except Exception as error:  # of many kinds, by what is there and the version of Dask
             raise ClusterError(f"{name}: {what} ({one_line(error)})") from error
-        opened.callback(_close_client, client)
+        opened.callback(_close, client, 2)
         yield client
 
 
@@ -208,7 +205,7 @@ def _local(distributed: Any, opened: ExitStack, workers: int, threads: int) -> A
                 dashboard_address=None, scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 env={THREADS_VARIABLE: str(max(threads // workers, 1))},
             )  # fmt: skip
-            opened.callback(_close_workers, cluster)
+            opened.callback(_close, cluster, 5)
             return distributed.Client(cluster, timeout=REACH_SECONDS, set_as_default=False)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -228,11 +225,6 @@ def _track_quietly() -> None:
             os.environ[name] = before
 
 
-def _close_client(client: Any) -> None:
+def _close(opened: Any, timeout: int) -> None:
     with suppress(Exception):
-        client.close(timeout=2)
-
-
-def _close_workers(cluster: Any) -> None:
-    with suppress(Exception):
-        cluster.close(timeout=5)
+        opened.close(timeout=timeout)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swsearch.cluster import tasks
-from swsearch.cluster.messages import EngineRequest, OtherProgramError, TaskFailure, listed, one_line
+from swsearch.cluster.messages import EngineRequest, OtherProgramError, TaskFailure, listed, one_line, problem_of
 from swsearch.cluster.same_program import difference, program
 from swsearch.cluster.tasks import VolumeShare
 from swsearch.errors import (
@@ -163,9 +163,9 @@ class WorkerPool:
         if not self.facts:
             asking.join()
         if not self.workers:
+            kind = GpuUnavailableError if self.engine.name == "gpu" else EngineError
             for address, told in self.facts.items():
                 if told["problem"]:
-                    kind = GpuUnavailableError if self.engine.name == "gpu" else EngineError
                     raise kind(f"a worker at {address}: {told['problem']}")
             raise ClusterError(f"{self.name}: none of its workers can be used: {listed(self._problems)}")
         threading.Thread(target=_watch, args=(weakref.ref(self),), name="swsearch-workers", daemon=True).start()
@@ -250,12 +250,10 @@ class WorkerPool:
             if told["at_once"] > MAX_TASKS_AT_ONCE and not self._is_told:
                 self._is_told = True
                 self._notice(too_many_at_once(told["at_once"]))
-        elif isinstance(told, OtherProgramError):
-            self._leave_out(address, str(told))
         elif not isinstance(told, OSError):  # as of a lost connection, or of no answer in time
             # it must get no task: Dask closes a worker that cannot load what a task calls
             # (test_workers_that_have_other_sources_or_none_are_not_used)
-            self._leave_out(address, f"it cannot load swsearch ({one_line(told)})")
+            self._leave_out(address, problem_of(told))
 
     def _leave_out(self, address: str, problem: str) -> None:
         if address not in self._problems:
@@ -408,32 +406,26 @@ class WorkerPool:
             self.cancel()
             self.then_close()
 
-    def pause(self) -> bool:
-        """Wait for a moment; say whether this is open still."""
-        return not self._is_closed.wait(WORKERS_SECONDS) and self._error is None
-
-    def fail(self, error: Exception) -> None:
-        """Let an error be raised wherever results are waited for."""
-        self._error = error if isinstance(error, SwsearchError) else self._gone()
+    def look_later(self) -> bool:
+        """Look at workers in a moment, unless this is closed; an error is raised wherever results are waited for."""
+        if not self._is_closed.wait(WORKERS_SECONDS):
+            try:
+                self.look()
+            except Exception as error:
+                self._error = error if isinstance(error, SwsearchError) else self._gone()
+        return not self._is_closed.is_set() and self._error is None
 
 
 def _watch(known: weakref.ref[WorkerPool]) -> None:
     """Look at the workers of a pool as long as somebody has it."""
-    while (pool := known()) is not None and pool.pause():
-        try:
-            pool.look()
-        except Exception as error:
-            pool.fail(error)
+    while (pool := known()) is not None and pool.look_later():
         del pool
 
 
 def ask(
-    client: Any,
-    function: Callable[..., Any],
-    *arguments: Any,
-    workers: Sequence[str],
+    client: Any, function: Callable[..., Any], *arguments: Any, workers: Sequence[str],
     hear: Callable[[str, Any], None],
-) -> None:
+) -> None:  # fmt: skip
     """Hear what an asynchronous function returns on each worker, or an error, as it comes.
 
     That is an `OtherProgramError` of another version, and Python's own of time where there is no answer.
@@ -443,18 +435,15 @@ def ask(
         asked = client._run(called, *given, workers=[address], on_error="return")
         return (await asyncio.wait_for(asked, ANSWER_SECONDS))[address]
 
-    async def answer(address: str) -> Any:
-        try:
-            theirs = await run(address, program)
-            if not isinstance(theirs, dict):
-                return theirs
-            problem = difference(theirs, program())
-            return OtherProgramError(problem) if problem else await run(address, function, *arguments)
-        except Exception as error:
-            return error
-
     async def one(address: str) -> None:
-        hear(address, await answer(address))
+        try:
+            answer = await run(address, program)
+            if isinstance(answer, dict):
+                problem = difference(answer, program())
+                answer = OtherProgramError(problem) if problem else await run(address, function, *arguments)
+        except Exception as error:
+            answer = error
+        hear(address, answer)
 
     async def every() -> None:
         await asyncio.gather(*map(one, workers))

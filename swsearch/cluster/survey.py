@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from swsearch.cluster.messages import OtherProgramError, VolumeFile, one_line
+from swsearch.cluster.messages import VolumeFile, problem_of
 from swsearch.cluster.pool import ask
 from swsearch.cluster.tasks import describe
 from swsearch.cluster.worker import THREADS_VARIABLE, open_volume, state_of
@@ -88,7 +88,7 @@ def survey(client: Any, volumes: Sequence[Volume] = ()) -> list[WorkerSeen]:
     found = []
     for address in order:
         each, answer = told[address], answers[address]
-        facts = answer if isinstance(answer, dict) else {"problem": _problem_of(answer)}
+        facts = answer if isinstance(answer, dict) else {"problem": problem_of(answer)}
         found.append(
             WorkerSeen(
                 address, each["host"], each["nthreads"], each["memory_limit"] or 0, ranks[each["host"]], **facts
@@ -96,14 +96,6 @@ def survey(client: Any, volumes: Sequence[Volume] = ()) -> list[WorkerSeen]:
         )
         ranks[each["host"]] += 1
     return found
-
-
-def _problem_of(error: Exception) -> str:
-    if isinstance(error, OtherProgramError):
-        return str(error)
-    if isinstance(error, OSError):  # of a connection, or of time
-        return "no answer; it is busy or hangs" if isinstance(error, TimeoutError) else one_line(error)
-    return f"it cannot load swsearch ({one_line(error)})"
 
 
 async def look_closely(files: Sequence[VolumeFile], dask_worker: Any = None) -> dict[str, Any]:

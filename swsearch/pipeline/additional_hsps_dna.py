@@ -84,9 +84,7 @@ class FurtherOfFrames:
         least, is_own = int(self._least_of(place)[self.lengths[row]]), place == int(self.frames[row])
         first = best
         if not is_own:
-            scored = query.scored(self.criteria.options.scoring)
-            first = align_alone(self.criteria.recurrence, scored, best.subject)
-            first = first.shown_as(query.letters, best.subject_letters)
+            first = align_alone(self.criteria.recurrence, query, best.subject, best.subject_letters)
             if first.score < least:
                 return
         null, nulls = self.statistics[place], None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby, pairwise
 from operator import itemgetter
 
@@ -11,6 +12,7 @@ import numpy as np
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
+from swsearch.db.classes import offsets_of
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.cpu.shifts import align_strands
 from swsearch.engines.pools import pool_of
@@ -59,25 +61,18 @@ def align_with_shifts(
         FoundPairs.of(list(traced)), pool_of(read), of_subjects, pairs, matrix, (letters, subjects.letters), threads
     )
     steps = np.zeros(256, dtype=np.int64)
-    for operation, nucleotides in NUCLEOTIDES_OF.items():
-        steps[ord(operation)] = nucleotides
+    for operation, n in NUCLEOTIDES_OF.items():
+        steps[ord(operation)] = n
     is_shift = np.isin(found.run_operations, [ord(operation) for operation in SHIFT_MARKS])
     shifts = _sums(found.run_lengths * is_shift, found.run_offsets)
-    return AlignmentTable(
-        found.score,
-        found.query_start,
-        found.query_start + _sums(found.run_lengths * steps[found.run_operations], found.run_offsets),
-        found.subject_start,
-        counted.subject_end,
-        counted.length + shifts,
-        counted.identities,
-        counted.positives,
-        counted.gaps + shifts,
-        _sums((found.run_operations != ord("M")).astype(np.int64), found.run_offsets),
-        found.run_offsets,
-        found.run_lengths,
-        found.run_operations,
-    )
+    openings = _sums((found.run_operations != ord("M")).astype(np.int64), found.run_offsets)
+    nucleotides = _sums(found.run_lengths * steps[found.run_operations], found.run_offsets)
+    return replace(
+        counted, score=found.score, query_start=found.query_start, query_end=found.query_start + nucleotides,
+        subject_start=found.subject_start, length=counted.length + shifts, gaps=counted.gaps + shifts,
+        gap_openings=openings, run_offsets=found.run_offsets, run_lengths=found.run_lengths,
+        run_operations=found.run_operations,
+    )  # fmt: skip
 
 
 def align_strand(
@@ -119,7 +114,5 @@ def _read(
 
 def _sums(of_runs: IntArray, offsets: IntArray) -> IntArray:
     """Add up what runs have, by alignment; offsets of shape (n + 1,), result of shape (n,)."""
-    before = np.zeros(len(of_runs) + 1, dtype=np.int64)
-    np.cumsum(of_runs, out=before[1:])
-    sums: IntArray = np.diff(before[offsets])
+    sums: IntArray = np.diff(offsets_of(of_runs)[offsets])
     return sums

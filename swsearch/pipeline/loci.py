@@ -162,9 +162,8 @@ class _Stretches:
         of = np.repeat(np.arange(len(each)), counts)
         begins = each.begins[of] + ranges(np.zeros(len(each), dtype=np.int64), counts) * core
         ends = np.minimum(begins + core + margin, each.ends[of])
-        return _Stretches(
-            FramePieces(each.records[of], each.numbers[of], begins, ends), self.least[of]
-        ), begins + core
+        pieces = FramePieces(each.records[of], each.numbers[of], begins, ends)
+        return _Stretches(pieces, self.least[of]), begins + core
 
 
 @dataclass(frozen=True)
@@ -197,18 +196,16 @@ class Locator:
     def located(self, asked: Sequence[LociAsked]) -> list[Loci]:
         """Return the loci of each query: all that may be among the best that are wanted, in the order of places."""
         narrowed = [self._narrowed(each.best(self.limit)) for each in asked]
-        found: list[list[Loci]] = [[] for _ in asked]
-        stretches = _Stretches(
-            _joined([each.pieces for each in narrowed]), np.concatenate([_NONE, *(each.least for each in narrowed)])
-        )
+        found = [[Loci.none()] for _ in asked]
+        least = np.concatenate([_NONE, *(each.least for each in narrowed)])
+        stretches = _Stretches(_joined([each.pieces for each in narrowed]), least)
         of_query = np.repeat(np.arange(len(asked)), [len(each.pieces) for each in narrowed])
         queries = [each.query for each in asked]
         while len(of_query):
             loci, of_found, stretches, of_query = self._aligned(queries, of_query, stretches)
             for k in np.flatnonzero(np.bincount(of_found, minlength=1)).tolist():
                 found[k].append(loci.take(np.flatnonzero(of_found == k)))
-        made = [Loci.concatenate([Loci.none(), *each]) for each in found]
-        return [each.take(np.lexsort(each.place_keys)) for each in made]
+        return [each.take(np.lexsort(each.place_keys)) for each in map(Loci.concatenate, found)]
 
     def _narrowed(self, asked: LociAsked) -> _Stretches:
         """Return the stretches that hold a query's loci, in the order of places."""
@@ -216,19 +213,12 @@ class Locator:
         places = asked.windows.subjects[order]
         selected = _Stretches(self.windows.pieces_of(places), asked.least[order])
         short, cores = selected.merged(self.windows.cores_of(places)[1]).cut(SHORT_CORES * margin, margin)
-        scores = self._scores(asked.query, short.pieces)
+        scores, query = np.zeros(len(cores), dtype=np.int64), [asked.query.scored(self.recurrence.scoring)]
+        for part in cut_at(short.pieces.ends - short.pieces.begins, RESIDUES_AT_ONCE):
+            some = chunk_of(*self.windows.translated(short.pieces.take(np.arange(len(cores))[part])))
+            (scores[part],) = scores_with_copies(query, self.recurrence, some, self.threads)
         good = np.flatnonzero(scores >= short.least)
         return short.take(good).merged(cores[good])
-
-    def _scores(self, query: Query, pieces: FramePieces) -> IntArray:
-        """Score a query with pieces of frames."""
-        scores = np.zeros(len(pieces), dtype=np.int64)
-        for part in cut_at(pieces.ends - pieces.begins, RESIDUES_AT_ONCE):
-            some = self.windows.translated(pieces.take(np.arange(len(pieces))[part]))
-            (scores[part],) = scores_with_copies(
-                [query.scored(self.recurrence.scoring)], self.recurrence, chunk_of(*some), self.threads
-            )
-        return scores
 
     def _aligned(
         self, queries: Sequence[Query], of_query: IntArray, stretches: _Stretches
@@ -237,10 +227,9 @@ class Locator:
         found: list[tuple[AlignmentTable, IntArray]] = []
         for part in cut_at(stretches.pieces.ends - stretches.pieces.begins, RESIDUES_AT_ONCE):
             rows = np.arange(len(of_query))[part]
-            codes = self.windows.translated(stretches.pieces.take(rows))
-            table = align_pairs(
-                self.recurrence, queries, SubjectCodes(codes[0], None, codes[1]), of_query[rows], None, self.threads
-            )
+            codes, offsets = self.windows.translated(stretches.pieces.take(rows))
+            subjects = SubjectCodes(codes, None, offsets)
+            table = align_pairs(self.recurrence, queries, subjects, of_query[rows], None, self.threads)
             good = np.flatnonzero(table.score >= stretches.least[rows])
             found.append((table.take(good), rows[good]))
         rows = np.concatenate([_NONE, *(rows for _, rows in found)])

@@ -81,7 +81,7 @@ class PairsAsked:
     lengths: IntArray
     limit: float
 
-    def __getitem__(self, part: slice) -> PairsAsked:
+    def __getitem__(self, part: slice | IntArray) -> PairsAsked:
         return replace(self, subjects=self.subjects[part], scores=self.scores[part], lengths=self.lengths[part])
 
 

@@ -29,7 +29,7 @@ from swsearch.pipeline.null_models import NullMaker, PairsAsked
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.recurrence import Recurrence
 from swsearch.results import SubjectCodes
-from swsearch.scoring import QueryLike, specific_rows
+from swsearch.scoring import specific_rows
 from swsearch.statistics.fitted import PairNulls
 
 ALIGNMENT_MEMORY = 32 << 20
@@ -84,10 +84,6 @@ class FurtherToFind:
     best: AlignmentTable
     least: IntArray
     most: int
-
-    def take(self, places: IntArray, pairs: PairsToAlign) -> FurtherToFind:
-        """Return some, by their places, shape (m,), whose pairs are known."""
-        return FurtherToFind(pairs, self.best.take(places), self.least[places], self.most)
 
 
 class LocalPairWork:
@@ -159,8 +155,7 @@ class LocalPairWork:
             from swsearch.pipeline.frameshift_alignments import align_strand
 
             return align_strand(query, codes, letters, self.recurrence)
-        found = align_alone(self.recurrence, query.scored(self.recurrence.scoring), codes)
-        return found.shown_as(query.letters, letters)
+        return align_alone(self.recurrence, query, codes, letters)
 
     def close(self) -> None:
         """Release the aligner."""
@@ -169,12 +164,13 @@ class LocalPairWork:
             self._aligner.close()
 
 
-def align_alone(recurrence: Recurrence, query: QueryLike, codes: ByteArray) -> PairAlignment:
-    """Align a query with a subject's codes, shape (n,), uint8, in as much memory as that takes."""
-    rows = specific_rows(query)
+def align_alone(recurrence: Recurrence, query: Query, codes: ByteArray, letters: ByteArray | None) -> PairAlignment:
+    """Align a query with a subject, codes and letters of shape (n,), uint8, in as much memory as that takes."""
+    scored = query.scored(recurrence.scoring)
+    rows = specific_rows(scored)
     gaps_vary = rows is not None and rows.gaps is not None
-    memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(query), len(codes), gaps_vary=gaps_vary))
-    return align_codes(query, codes, recurrence, memory=memory)
+    memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(scored), len(codes), gaps_vary=gaps_vary))
+    return align_codes(scored, codes, recurrence, memory=memory).shown_as(query.letters, letters)
 
 
 def align_pairs(
@@ -205,28 +201,22 @@ def align_pairs(
     aligner : PairAligner, optional
         What aligns instead of the CPU, which goes on where it fails.
     """
-    pool, letters = pool_of([query.codes for query in queries]), (_letters_of(queries), subjects.letters)
-    places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
-    of_subjects = subjects.codes, subjects.offsets
     scored = [query.scored(recurrence.scoring) for query in queries]
     has_profiles = any(query.profile is not None for query in queries)
+    places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
+    pools = pool_of([query.codes for query in queries]), (subjects.codes, subjects.offsets), places, recurrence
+    letters = _letters_of(queries), subjects.letters
     rows = rows_pool(scored, recurrence.scoring) if has_profiles else None
     if aligner is not None:
         with contextlib.suppress(EngineError, MemoryLimitError):
-            return aligner.align_pools(
-                pool, of_subjects, places, recurrence, known=scores, letters=letters, rows=rows
-            )
+            return aligner.align_pools(*pools, known=scores, letters=letters, rows=rows)
     limits = tracing.Limits(ALIGNMENT_MEMORY, threads)
-    table, needed = tracing.align_pools(
-        pool, of_subjects, places, recurrence, limits, known=scores, letters=letters, rows=rows
-    )
+    table, needed = tracing.align_pools(*pools, limits, known=scores, letters=letters, rows=rows)
     alone = np.flatnonzero(needed)
     if not len(alone):
         return table
     found = [
-        align_alone(recurrence, scored[k], subjects.codes_of(row)).shown_as(
-            queries[k].letters, subjects.letters_of(row)
-        )
+        align_alone(recurrence, queries[k], subjects.codes_of(row), subjects.letters_of(row))
         for row, k in zip(alone.tolist(), of_query[alone].tolist(), strict=True)
     ]
     done = np.flatnonzero(needed == 0)

@@ -12,10 +12,11 @@ import numpy as np
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.engines.pools import pool_of
+from swsearch.db.classes import offsets_of
+from swsearch.db.content import ranges
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import PairWork
-from swsearch.pipeline.batch import Batch
+from swsearch.pipeline.batch import Batch, QueryState
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.evalues import EvalueCalculator
 from swsearch.pipeline.hits import HitBuilder, least_further
@@ -24,7 +25,6 @@ from swsearch.pipeline.pairs import LocalPairWork
 from swsearch.pipeline.prefetch import check_wanted, for_each
 from swsearch.pipeline.profile_members import next_iteration
 from swsearch.pipeline.ranking import Ranked
-from swsearch.pipeline.selection import Selection
 from swsearch.pipeline.trimming import trimmed
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.stacking import FoundSequences, stack
@@ -99,25 +99,27 @@ class ProfileHitSelector:
         bases : sequence of QueryAlignment
             The alignment of each query without what these subjects add.
         """
-        most, queries = self.criteria.options.inclusion.most, batch.queries
-        cut = [len(each.candidates) > most for each in batch.selections]
+        options = self.criteria.options
+        most = options.inclusion.most
         kept = [
             replace(each, candidates=each.candidates[:most], nulls=None if each.nulls is None else each.nulls[:most])
             for each in batch.selections
         ]
-        lists = self._builder.build(batch.having(kept), aligned=True)
+        of_profiles = batch.having(kept)
+        lists = self._builder.build(of_profiles, aligned=True)
         found = [_Parts.of(hits) for hits in lists]
-        if self.criteria.options.inclusion.several and self.criteria.options.mode == "local":
-            self._add_further(queries, kept, lists, found)
-        grown: list[Growth | None] = [None] * len(lists)
+        if options.inclusion.several and options.mode == "local":
+            self._add_further(of_profiles, lists, found)
+        grown: dict[int, Growth] = {}
 
         def lay(place: int) -> None:
             check_wanted()
-            alignment = self._laid(queries[place], bases[place], lists[place], found[place])
-            grown[place] = Growth(alignment, cut[place])
+            state = batch.states[place]
+            alignment = self._laid(state.query, bases[place], lists[place], found[place])
+            grown[place] = Growth(alignment, len(state.found.candidates) > most)
 
         for_each(lay, range(len(lists)), self.local.threads)
-        return [each for each in grown if each is not None]
+        return [grown[place] for place in range(len(lists))]
 
     @property
     def _builder(self) -> HitBuilder:
@@ -138,35 +140,25 @@ class ProfileHitSelector:
         stored = stored_codes(subjects.codes, subjects.letters)
         good = passing(rules, base.query, stored, starts, table)
         chosen = order[good[order]]
-        headers = hits.table.headers
+        headers, pool = hits.table.headers, (stored, subjects.offsets)
         found = FoundSequences(
-            headers.identifiers,
-            headers.descriptions,
-            (stored, subjects.offsets),
-            hits.table.subjects,
-            parts.of_hit[chosen],
+            headers.identifiers, headers.descriptions, pool, hits.table.subjects, parts.of_hit[chosen],
             parts.evalues[chosen],
-        )
+        )  # fmt: skip
         earlier = None if profile is None else profile.alignment
         return stack(base, found, table.take(chosen), next_iteration(profile), earlier)
 
     # further parts of subjects
 
-    def _add_further(
-        self,
-        queries: Sequence[Query],
-        selections: Sequence[Selection],
-        lists: Sequence[HitList],
-        found: Sequence[_Parts],
-    ) -> None:
+    def _add_further(self, batch: Batch, lists: Sequence[HitList], found: Sequence[_Parts]) -> None:
         """Add alignments of what of the subjects is beside those that there are, round after round."""
-        options = self.criteria.options
+        options, queries = self.criteria.options, batch.queries
         flanks = [
             _Flanks.beside(
-                least_further(self.inclusion, query, selection, hits.table.subject_lengths),
-                query.rows(options.scoring), hits, parts,
+                least_further(self.inclusion, state.query, state.found, hits.table.subject_lengths),
+                state.query.rows(options.scoring), hits, parts,
             )
-            for query, selection, hits, parts in zip(queries, selections, lists, found, strict=True)
+            for state, hits, parts in zip(batch.states, lists, found, strict=True)
         ]  # fmt: skip
         for _ in range(MOST_REPEATS):
             check_wanted()
@@ -178,16 +170,14 @@ class ProfileHitSelector:
             for place, each in enumerate(flanks):
                 some = table[begin : begin + len(each)]
                 begin += len(each)
-                numbers = partial(self._evalues, queries[place], selections[place], lists[place])
+                numbers = partial(self._evalues, batch.states[place], lists[place])
                 flanks[place] = found[place].add(each, some, numbers, options.inclusion.evalue)
 
-    def _evalues(
-        self, query: Query, selection: Selection, hits: HitList, rows: IntArray, scores: IntArray
-    ) -> FloatArray:
+    def _evalues(self, state: QueryState, hits: HitList, rows: IntArray, scores: IntArray) -> FloatArray:
         """Return the E-values of scores of further parts of some hits; all of shape (n,)."""
-        nulls = None if selection.nulls is None else selection.nulls.further(rows)
-        of_parts = replace(selection, nulls=nulls)
-        return self._builder.arrays(query, of_parts, scores, hits.table.subject_lengths[rows], None).evalues
+        nulls = None if state.found.nulls is None else state.found.nulls.further(rows)
+        of_parts, lengths = replace(state.found, nulls=nulls), hits.table.subject_lengths[rows]
+        return self._builder.arrays(state.query, of_parts, scores, lengths, None).evalues
 
 
 _NOTHING = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
@@ -276,41 +266,30 @@ class _Flanks:
 
     def take(self, chosen: IntArray) -> _Flanks:
         """Return some, places of shape (m,)."""
-        return replace(
-            self,
-            of_hit=self.of_hit[chosen],
-            begins=self.begins[chosen],
-            ends=self.ends[chosen],
-            least=self.least[chosen],
-        )
+        return _Flanks(self.reach, *(each[chosen] for each in (self.of_hit, self.begins, self.ends, self.least)))
 
     def around(self, found: AlignmentTable) -> _Flanks:
         """Return what is left of each on both sides of an alignment in it, where it may be enough for another."""
-        both = replace(
-            self,
-            of_hit=np.concatenate([self.of_hit, self.of_hit]),
-            begins=np.concatenate([self.begins, found.subject_end]),
-            ends=np.concatenate([found.subject_start, self.ends]),
-            least=np.concatenate([self.least, self.least]),
-        )
+        begins, ends = np.append(self.begins, found.subject_end), np.append(found.subject_start, self.ends)
+        both = _Flanks(self.reach, np.tile(self.of_hit, 2), begins, ends, np.tile(self.least, 2))
         reach = self.reach[np.clip(both.ends - both.begins, 0, len(self.reach) - 1)]
         return both.take(np.flatnonzero((both.ends > both.begins) & (reach >= both.least)))
 
 
 def _joined(lists: Sequence[HitList], flanks: Sequence[_Flanks]) -> tuple[SubjectCodes, IntArray, IntArray]:
     """Return the residues of all flanks end to end, the place of each one's list, and its least score."""
-    codes: list[ByteArray] = []
-    for hits, each in zip(lists, flanks, strict=True):
-        subjects = hits.subjects
-        if subjects is not None:
-            first = subjects.offsets[each.of_hit]
-            codes += [
-                subjects.codes[begin:end]
-                for begin, end in zip((first + each.begins).tolist(), (first + each.ends).tolist(), strict=True)
-            ]
+    of_lists = [(hits.subjects, each) for hits, each in zip(lists, flanks, strict=True) if hits.subjects is not None]
+    codes = [
+        subjects.codes[ranges(subjects.offsets[each.of_hit] + each.begins, each.ends - each.begins)]
+        for subjects, each in of_lists
+    ]
+    offsets = offsets_of(np.concatenate([each.ends - each.begins for each in flanks]))
     of_query = np.repeat(np.arange(len(flanks)), [len(each) for each in flanks])
-    pool = pool_of(codes)
-    return SubjectCodes(pool[0], None, pool[1]), of_query, np.concatenate([each.least for each in flanks])
+    return (
+        SubjectCodes(np.concatenate(codes), None, offsets),
+        of_query,
+        np.concatenate([each.least for each in flanks]),
+    )
 
 
 def stored_codes(codes: ByteArray, letters: ByteArray | None) -> ByteArray:

@@ -19,6 +19,7 @@ from swsearch.engines.base import ScoreArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.cpu.queries import Queries, shift_cost, what_is_computed
+from swsearch.engines.pools import pool_of
 from swsearch.errors import InputError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike, rows_of
@@ -50,9 +51,7 @@ class Joined:
     @classmethod
     def of(cls, sequences: Sequence[ByteArray]) -> Joined:
         """Put sequences, each of shape (length,), uint8, one after the other."""
-        offsets = np.zeros(len(sequences) + 1, dtype=np.int64)
-        np.cumsum([len(each) for each in sequences], out=offsets[1:])
-        return cls(np.concatenate([np.empty(0, dtype=np.uint8), *sequences]), offsets)
+        return cls(*pool_of(list(sequences)))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

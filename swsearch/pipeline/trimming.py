@@ -145,31 +145,21 @@ class _Columns:
         at = np.arange(len(self.operations))
         kept = (at >= np.repeat(begins, sizes)) & (at < np.repeat(ends, sizes))
         counts = np.concatenate([[0], np.cumsum(kept)])[self.offsets]
-        operations = self.operations[kept]
-        starts = self.is_first[kept]
+        operations, starts = self.operations[kept], self.is_first[kept]
         starts[counts[:-1][np.diff(counts) > 0]] = True
         run = np.flatnonzero(starts)
         lengths = np.diff(np.append(run, len(operations)))
         pairs = np.concatenate([[0], np.cumsum(operations == ord("M"))])
         in_query = np.concatenate([[0], np.cumsum(operations != ord("D"))])
         in_subject = np.concatenate([[0], np.cumsum(operations != ord("I"))])
-        moved = [
-            _moved(at_side, begin, self.offsets, begins, ends)
-            for at_side, begin in ((self.query, found.query_start), (self.subject, found.subject_start))
-        ]
-        gaps = np.diff(counts) - np.diff(pairs[counts])
+        query = _moved(self.query, found.query_start, self.offsets, begins, ends)
+        subject = _moved(self.subject, found.subject_start, self.offsets, begins, ends)
+        columns = np.diff(counts)
         return replace(
-            found,
-            query_start=moved[0],
-            query_end=moved[0] + np.diff(in_query[counts]),
-            subject_start=moved[1],
-            subject_end=moved[1] + np.diff(in_subject[counts]),
-            length=np.diff(counts),
-            gaps=gaps,
-            run_offsets=np.searchsorted(run, counts),
-            run_lengths=lengths,
-            run_operations=operations[run],
-        )
+            found, query_start=query, query_end=query + np.diff(in_query[counts]), subject_start=subject,
+            subject_end=subject + np.diff(in_subject[counts]), length=columns, gaps=columns - np.diff(pairs[counts]),
+            run_offsets=np.searchsorted(run, counts), run_lengths=lengths, run_operations=operations[run],
+        )  # fmt: skip
 
 
 def _moved(places: IntArray, starts: IntArray, offsets: IntArray, begins: IntArray, ends: IntArray) -> IntArray:
