@@ -10,7 +10,7 @@ import swsearch
 from swsearch.db import Database
 from swsearch.engines.choice import create_engine, create_pair_aligner
 from swsearch.pipeline import database_loading as loaded
-from swsearch.pipeline import hit_alignments
+from swsearch.pipeline import prefetch
 from swsearch.processors import THREAD_ROOM, available_processors, has_room_for_threads, threads_that_help
 
 
@@ -63,9 +63,9 @@ def test_a_search_does_without_threads_of_python(monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr("threading.Thread.start", refuse)
             assert rows(database) == expected
-        for module in (loaded, hit_alignments):
+        for module in (loaded, prefetch):
             monkeypatch.setattr(module, "has_room_for_threads", lambda count=1: False)
-            monkeypatch.setattr(module, "ThreadPoolExecutor", None)
+        monkeypatch.setattr(loaded, "ThreadPoolExecutor", None)
         assert rows(database) == expected
 
 

@@ -112,15 +112,12 @@ class ClusterSession:
             VolumeShare(_search_of(asked, backend.pool, VolumeFile(volume.path, volume.identity()), first, end))
             for volume, first, end in zip(volumes, firsts, ends, strict=True)
         ]
-        is_gpu = self.pool.scores_with["engine"] == "gpu"
-        n_shares = len(self.pool.workers) * (1 if is_gpu else SHARES_PER_WORKER)
-        self.shares = shares_of(
-            self.volumes, [each.residue_bytes for each in volumes], subjects.residue_bytes, n_shares
-        )
+        of_worker = 1 if self.pool.scores_with["engine"] == "gpu" else SHARES_PER_WORKER
+        n_shares, sizes = of_worker * len(self.pool.workers), [each.residue_bytes for each in volumes]
+        self.shares = shares_of(self.volumes, sizes, subjects.residue_bytes, n_shares)
         self.n_residues = subjects.n_residues
-        self.pairs = ClusterPairWork(
-            LocalPairWork(self.criteria.recurrence, threads, self._maker), self.pool, self.volumes
-        )
+        local = LocalPairWork(self.criteria.recurrence, threads, self._maker)
+        self.pairs = ClusterPairWork(local, self.pool, self.volumes)
 
     @property
     def note(self) -> str:
@@ -128,21 +125,20 @@ class ClusterSession:
         n, plural = len(self.volumes), "" if len(self.volumes) == 1 else "s"
         return f"{n:,} volume{plural} in {len(self.shares):,} shares, each a task of every group of queries"
 
-    def prepare(self, queries: Sequence[Query]) -> PreparedGroup:
-        """Begin to make the nulls of queries: the next ones' while these are scored."""
+    def prepare(self, queries: Sequence[Query]) -> tuple[Sequence[Query], list[Call] | None]:
+        """Begin to make the nulls of queries, if they have any: the next ones' while these are scored."""
         sent = [without_history(each) for each in queries]
         if self._maker is None:
-            return PreparedGroup(sent, None)
+            return sent, None
         parts = cut_at(np.array([len(query.codes) for query in sent], dtype=np.int64), FIT_RESIDUES)
         given = self._maker.fit, self._maker.recurrence
         fits = [self.pool.call(tasks.fit, packed(*given, sent[part]), priority=FIT_PRIORITY) for part in parts]
-        return PreparedGroup(sent, fits)
+        return sent, fits
 
-    def select(self, prepared: PreparedGroup) -> ClusterSelection:
+    def select(self, prepared: tuple[Sequence[Query], list[Call] | None]) -> ClusterSelection:
         """Begin to score queries with all shares, once their nulls are known."""
-        queries, nulls = prepared.queries, [None] * len(prepared.queries)
-        if prepared.fits is not None:
-            nulls = [null for part in self.pool.all_of(prepared.fits) for null in part]
+        queries, fits = prepared
+        nulls = [None] * len(queries) if fits is None else [null for part in self.pool.all_of(fits) for null in part]
         group = packed(queries, nulls)
         calls = [self.pool.call(tasks.score, group, share) for share in self.shares]
         return ClusterSelection(self, sum(len(query.codes) for query in queries), calls)
@@ -179,14 +175,6 @@ def shares_of(volumes: Sequence[VolumeShare], sizes: Sequence[int], n_bytes: int
         of = max(round(wanted * size / total), 1)
         found += [VolumeShare(volume.search, place, of, n_bytes * size // (total * of)) for place in range(of)]
     return sorted(found, key=lambda share: -share.n_bytes)
-
-
-@dataclass(frozen=True)
-class PreparedGroup:
-    """Queries, and the tasks that make their nulls; None where there are none."""
-
-    queries: Sequence[Query]
-    fits: list[Call] | None
 
 
 @dataclass

@@ -101,10 +101,8 @@ class EvalueCalculator:
         first = min(max(2 * self.options.max_hits, FEWEST_AT_ONCE), MOST_AT_ONCE)
         while open_ones:
             parts = [each.next_part(first) for each in open_ones]
-            nulls = nulls_of(
-                self.criteria, self.pairs, self.subjects,
-                [(each.query, each.statistics, part) for each, part in zip(open_ones, parts, strict=True)],
-            )  # fmt: skip
+            wanted = [(each.query, each.statistics, part) for each, part in zip(open_ones, parts, strict=True)]
+            nulls = nulls_of(self.criteria, self.pairs, self.subjects, wanted)
             chances = probabilities_of(nulls, [part.scores for part in parts])
             for each, of_part, chance in zip(open_ones, nulls, chances, strict=True):
                 each.add(of_part, each.statistics.fit.subjects(self.residues) * chance)
@@ -188,13 +186,11 @@ def nulls_of(
     """Make the nulls of candidates of queries, whose own nulls are known."""
     threshold, residues = criteria.options.threshold, criteria.thresholds.effective_residues
     assert threshold is not None
-    asked = [
-        PairsAsked(
-            query, null, some.subjects, some.scores, subjects.lengths_of(some.subjects),
-            threshold / max(null.fit.subjects(residues), 1e-300),
-        )
-        for query, null, some in wanted
-    ]  # fmt: skip
+    asked: list[PairsAsked] = []
+    for query, null, some in wanted:
+        limit = threshold / max(null.fit.subjects(residues), 1e-300)
+        lengths = subjects.lengths_of(some.subjects)
+        asked.append(PairsAsked(query, null, some.subjects, some.scores, lengths, limit))
     return pairs.nulls(asked, subjects)
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 
 import numpy as np
 
@@ -14,9 +12,10 @@ from swsearch.alignment import PairAlignment
 from swsearch.blocks import IntArray
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import PairWork
+from swsearch.pipeline.groups import split_by_size
 from swsearch.pipeline.pairs import LocalPairWork, PairsToAlign
+from swsearch.pipeline.prefetch import for_each
 from swsearch.pipeline.subjects import SubjectReader
-from swsearch.processors import has_room_for_threads
 from swsearch.results import Hit, HitList, SearchResult
 
 HIT_BATCH_RESIDUES = 16 << 20
@@ -73,20 +72,18 @@ def align_hits(results: Sequence[SearchResult], threads: int) -> None:
 
 def find_further(hits: Sequence[Hit], threads: int) -> None:
     """Find the further alignments of hits that may have some, ``threads`` hits at a time."""
-    if hits and has_room_for_threads(threads):
-        with (
-            contextlib.suppress(RuntimeError),  # not as many threads to be had
-            ThreadPoolExecutor(threads, thread_name_prefix="swsearch-align") as workers,
-        ):
-            for _ in workers.map(lambda hit: hit.hsps, hits):
-                pass
-    for hit in hits:
-        _ = hit.hsps  # where threads have not found them
+
+    def find(hit: Hit) -> None:
+        _ = hit.hsps
+
+    for_each(find, hits, threads)
 
 
 def align_lists(lists: Sequence[HitList], pairs: PairWork, subjects: SubjectReader) -> None:
     """Find the alignment of every hit of some lists, whose places are all of the same subjects."""
-    for some in _residue_batches([each for each in lists if not each.is_aligned]):
+    left = [each for each in lists if not each.is_aligned]
+    for part in split_by_size([int(each.table.subject_lengths.sum()) for each in left], HIT_BATCH_RESIDUES):
+        some = left[part]
         firsts = np.cumsum([0, *(len(each.queries) for each in some)]).tolist()
         of_query = [first + each.query_numbers for first, each in zip(firsts, some, strict=False)]
         wanted = PairsToAlign(
@@ -95,21 +92,5 @@ def align_lists(lists: Sequence[HitList], pairs: PairWork, subjects: SubjectRead
             np.concatenate([each.table.scores for each in some]),
         )  # fmt: skip
         found, codes = pairs.align(wanted, subjects)
-        end = 0
-        for each in some:
-            begin, end = end, end + len(each)
+        for each, (begin, end) in zip(some, pairwise(np.cumsum([0, *map(len, some)]).tolist()), strict=True):
             each.give(found[begin:end], codes.part(begin, end))
-
-
-def _residue_batches(lists: Sequence[HitList]) -> Iterator[list[HitList]]:
-    """Yield runs of lists whose hits are aligned together."""
-    batch: list[HitList] = []
-    residues = 0
-    for each in lists:
-        if batch and residues > HIT_BATCH_RESIDUES:
-            yield batch
-            batch, residues = [], 0
-        batch.append(each)
-        residues += int(each.table.subject_lengths.sum())
-    if batch:
-        yield batch

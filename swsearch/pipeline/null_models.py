@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -164,8 +165,7 @@ class NullMaker:
         queries = [self._scored(each.query) for each in asked]
         sizes = [len(each.subjects) for each in asked]
         pairs = np.stack([np.repeat(np.arange(len(asked)), sizes), place], axis=1)
-        starts = np.cumsum([0, *sizes])
-        of_query = [slice(begin, end) for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
+        of_query = [slice(begin, end) for begin, end in pairwise(np.cumsum([0, *sizes]).tolist())]
 
         def scores(pairs: IntArray, copies: range) -> IntArray:
             found = score_shuffled(queries, sequences, pairs, copies, self.recurrence, self.threads)
@@ -173,25 +173,17 @@ class NullMaker:
 
         first = scores(pairs, range(REVERSED, N_COPIES[0]))
         totals, n = first[:, 1:].sum(axis=1), np.full(len(pairs), N_COPIES[0])
-        nulls = [
-            PairNulls(
-                each.statistics,
-                each.lengths,
-                np.zeros(len(each.lengths)),
-                _bounds(each.query.codes, sequences, place[part]),
-            )
-            for each, part in zip(asked, of_query, strict=True)
-        ]
+        whose = zip(asked, of_query, strict=True)
+        bounds = [_bounds(each.query.codes, sequences, place[part]) for each, part in whose]
+        whole = zip(asked, bounds, strict=True)
+        nulls = [PairNulls(each.statistics, each.lengths, np.zeros(len(bound)), bound) for each, bound in whole]
         for done, more in zip(N_COPIES, (*N_COPIES[1:], None), strict=True):
             means: FloatArray = totals / n.astype(np.float64)
-            nulls = [
-                each.with_copies(means[part], first[part, 0]) for each, part in zip(nulls, of_query, strict=True)
-            ]
+            known = [(means[part], first[part, 0]) for part in of_query]
+            nulls = [each.with_copies(*copies) for each, copies in zip(nulls, known, strict=True)]
             if more is None:
                 break
-            errors = [
-                each.errors(means[part], first[part, 0], done) for each, part in zip(nulls, of_query, strict=True)
-            ]
+            errors = [each.errors(*copies, done) for each, copies in zip(nulls, known, strict=True)]
             near = np.concatenate(_near(asked, nulls, errors)) & (n == done)
             if not near.any():
                 break

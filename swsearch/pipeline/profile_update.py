@@ -285,11 +285,8 @@ def _joined(lists: Sequence[HitList], flanks: Sequence[_Flanks]) -> tuple[Subjec
     ]
     offsets = offsets_of(np.concatenate([each.ends - each.begins for each in flanks]))
     of_query = np.repeat(np.arange(len(flanks)), [len(each) for each in flanks])
-    return (
-        SubjectCodes(np.concatenate(codes), None, offsets),
-        of_query,
-        np.concatenate([each.least for each in flanks]),
-    )
+    least = np.concatenate([each.least for each in flanks])
+    return SubjectCodes(np.concatenate(codes), None, offsets), of_query, least
 
 
 def stored_codes(codes: ByteArray, letters: ByteArray | None) -> ByteArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import IntArray
-from swsearch.engines.base import ChunkPlan, Engine, Progress, ScoreArray, Workload
+from swsearch.engines.base import Engine, Progress, ScoreArray, Workload
 from swsearch.errors import MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.pipeline.criteria import SCORES_MEMORY
 from swsearch.pipeline.database_loading import LoadedDatabase, host_memory
 from swsearch.pipeline.groups import query_groups
-from swsearch.pipeline.scorer import prepare, score_all
+from swsearch.pipeline.scorer import prepare
 from swsearch.recurrence import Recurrence
 
 if TYPE_CHECKING:
@@ -34,20 +34,29 @@ def score_everything(
         Exact scores in matrix units, queries and subjects in input order.
     """
     scores = _matrix(len(queries), database.n_subjects)
-    start = 0
-    with closing(LoadedDatabase(engine, database, _plan(engine, query_groups(queries), database))) as chunks:
-        for group in query_groups(queries):
-            rows = slice(start, start + len(group))
-            prepared = prepare(engine, group, recurrence)
-            score_all(engine, prepared, chunks, scores[rows], progress)
-            start = rows.stop
+    for _ in _scored(queries, database, engine, recurrence, progress, into=scores):
+        pass
     return scores
 
 
-def _plan(engine: Engine, groups: Iterable[Sequence[Query]], database: Database) -> ChunkPlan:
-    """Tell the engine which queries will be scored together."""
+def _scored(
+    queries: Sequence[Query], database: Database, engine: Engine, recurrence: Recurrence, progress: Progress | None,
+    most: int | None = None, into: ScoreArray | None = None,
+) -> Iterator[tuple[int, ScoreArray]]:  # fmt: skip
+    """Score groups of queries, at most so many; yield the place of the first, and all scores of each group."""
+    groups, first = list(query_groups(queries, most)), 0
     lengths = [[len(query.codes) for query in group] for group in groups]
-    return engine.plan(Workload(database.residue_bytes, database.length_runs, lengths))
+    plan = engine.plan(Workload(database.residue_bytes, database.length_runs, lengths))
+    with closing(LoadedDatabase(engine, database, plan)) as chunks:
+        for group in groups:
+            end = first + len(group)
+            scores = np.zeros((len(group), database.n_subjects), dtype=np.int32) if into is None else into[first:end]
+            prepared = prepare(engine, group, recurrence)
+            for loaded in chunks:
+                scores[:, loaded.chunk.subjects] = engine.score(prepared, loaded, progress)
+                chunks.done(loaded)
+            yield first, scores
+            first = end
 
 
 def _matrix(n_queries: int, n_subjects: int) -> ScoreArray:
@@ -99,15 +108,10 @@ def best_of_everything(
     scores = np.zeros((len(queries), k), dtype=np.int32)
     subjects = np.zeros((len(queries), k), dtype=np.int64)
     most = max(1, SCORES_MEMORY // (4 * max(1, database.n_subjects)))
-    start = 0
-    with closing(LoadedDatabase(engine, database, _plan(engine, query_groups(queries, most), database))) as chunks:
-        for group in query_groups(queries, most):
-            every: ScoreArray = np.zeros((len(group), database.n_subjects), dtype=np.int32)
-            score_all(engine, prepare(engine, group, recurrence), chunks, every, progress)
-            for row, of_query in enumerate(every, start):
-                best = _best_places(of_query, k)
-                subjects[row], scores[row] = best, of_query[best]
-            start += len(group)
+    for first, every in _scored(queries, database, engine, recurrence, progress, most):
+        for row, of_query in enumerate(every, first):
+            best = _best_places(of_query, k)
+            subjects[row], scores[row] = best, of_query[best]
     return BestScores(scores, subjects)
 
 

@@ -252,15 +252,6 @@ def prepare(engine: Engine, queries: Sequence[Query], recurrence: Recurrence) ->
     return engine.prepare([query.rows(recurrence.scoring) for query in queries], recurrence)
 
 
-def score_all(
-    engine: Engine, group: QueryGroup, chunks: LoadedDatabase, scores: ScoreArray, progress: Progress | None
-) -> None:
-    """Fill in the scores of a group with every subject, shape (n_queries, n_subjects), in input order."""
-    for loaded in chunks:
-        scores[:, loaded.chunk.subjects] = engine.score(group, loaded, progress)
-        chunks.done(loaded)
-
-
 def _bare(chunk: Chunk) -> Chunk:
     """Return a chunk without its residues, which are not needed once it was scored."""
     return chunk.kept() if len(chunk.residues) else chunk
