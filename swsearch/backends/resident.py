@@ -264,19 +264,16 @@ class ResidentBackend:
     def _run(self, parts: list[_QueryPart]) -> None:
         errors = [self._error_of(parts)] * len(parts)
         if errors[0] is not None and len(parts) > 1:
-            errors = [self._error_alone(part) for part in parts]  # a part that cannot be scored fails no others
+            for part in parts:
+                part.session.scorer.clear(part.prepared)
+            # a part that cannot be scored fails no others
+            errors = [self._error_of([part]) if part.is_wanted else Stopped() for part in parts]
         with self._changed:
             self._running = []
             end_work(self._work)
         for part, error in zip(parts, errors, strict=True):
             part.error = error  # it is raised again in the search
             part.ended.set()
-
-    def _error_alone(self, part: _QueryPart) -> BaseException | None:
-        if not part.is_wanted:
-            return Stopped()
-        part.session.scorer.clear(part.prepared)
-        return self._error_of([part])
 
     def _error_of(self, parts: Sequence[_QueryPart]) -> BaseException | None:
         try:

@@ -89,12 +89,9 @@ def survey(client: Any, volumes: Sequence[Volume] = ()) -> list[WorkerSeen]:
     for address in order:
         each, answer = told[address], answers[address]
         facts = answer if isinstance(answer, dict) else {"problem": problem_of(answer)}
-        found.append(
-            WorkerSeen(
-                address, each["host"], each["nthreads"], each["memory_limit"] or 0, ranks[each["host"]], **facts
-            )
-        )
-        ranks[each["host"]] += 1
+        host, memory = each["host"], each["memory_limit"] or 0
+        found.append(WorkerSeen(address, host, each["nthreads"], memory, ranks[host], **facts))
+        ranks[host] += 1
     return found
 
 

@@ -109,13 +109,13 @@ class WorkerState:
     ) -> LoadedShare:
         """Return a share as the engine has it; asked for by whoever has the turn."""
         held = self._shares.pop(key, None)
-        if held is None or held.planned[0] < largest[0] or held.planned[1] < largest[1]:
-            if held is not None:
-                held.loaded.close()
-            load = self._on_device if engine.name == "gpu" else self._in_memory
-            return load(engine, key, subjects, mask, largest)
-        self._shares[key] = held
-        return held
+        if held is not None and held.planned[0] >= largest[0] and held.planned[1] >= largest[1]:
+            self._shares[key] = held
+            return held
+        if held is not None:
+            held.loaded.close()
+        load = self._on_device if engine.name == "gpu" else self._in_memory
+        return load(engine, key, subjects, mask, largest)
 
     def _in_memory(
         self, engine: Engine, key: Hashable, subjects: Subjects, mask: Any, largest: tuple[int, int]
@@ -125,7 +125,7 @@ class WorkerState:
         while self._shares and sum(each.subjects.residue_bytes for each in self._shares.values()) > room >= 0:
             self._shares.popitem(last=False)[1].loaded.close()
         plan = engine.plan(_workload([subjects], largest))
-        plan = replace(plan, keep=True) if room >= 0 else plan
+        plan = replace(plan, keep=plan.keep or room >= 0)
         loaded = LoadedDatabase(engine, subjects, plan, mask)
         held = LoadedShare(subjects, mask, loaded, plan.in_flight, largest)
         if room >= 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from swsearch.pipeline.hit_alignments import HitSource, align_lists, find_furthe
 from swsearch.pipeline.pairs import FurtherToFind, LocalPairWork, PairsToAlign
 from swsearch.pipeline.prefetch import side_by_side
 from swsearch.pipeline.query_frames import best_of_frames
-from swsearch.pipeline.ranking import Ranked
+from swsearch.pipeline.ranking import Ranked, joined
 from swsearch.pipeline.selection import Selection
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.results import HitList, HitTable, Hsp, Numbers
@@ -181,14 +182,13 @@ class HitBuilder:
 
     def _of_frames(self, parts: Sequence[_HitColumns]) -> _HitColumns:
         """Return the hits of a DNA query, as many as are asked for, from those of its frames."""
-        best = best_of_frames(
-            [each.ranked for each in parts], self.criteria.options.max_hits, self.criteria.options.sort
-        )
+        options, ranked = self.criteria.options, [each.ranked for each in parts]
+        frames, rows = best_of_frames(ranked, options.max_hits, options.sort)
         tables = [each.alignments for each in parts if each.alignments is not None]
         return _HitColumns(
-            best.ranked, np.concatenate([each.lengths for each in parts])[best.rows],
-            Numbers.concatenate([each.numbers for each in parts]).take(best.rows),
-            AlignmentTable.concatenate(tables).take(best.rows) if tables else None, best.frames,
+            joined(ranked)[rows], np.concatenate([each.lengths for each in parts])[rows],
+            Numbers.concatenate([each.numbers for each in parts]).take(rows),
+            AlignmentTable.concatenate(tables).take(rows) if tables else None, frames,
         )  # fmt: skip
 
     def _list(self, batch: Batch, columns: _HitColumns, headers: Headers) -> HitList:
@@ -220,25 +220,23 @@ class HitBuilder:
     def _find_further(self, lists: Sequence[HitList], subjects: SubjectReader) -> None:
         """Find the further alignments of all hits of some lists, whose best ones are known."""
         some = [(made, made.further) for made in lists if len(made) and isinstance(made.further, _FurtherOf)]
-        found = self.pairs.further(lambda: self._further_to_find(some), subjects) if some else None
+        sizes = [len(made) for made, _ in some]
+
+        def wanted() -> FurtherToFind:
+            pairs = PairsToAlign(
+                [made.query for made, _ in some], np.repeat(np.arange(len(some)), sizes),
+                np.concatenate([made.table.subjects for made, _ in some]),
+                np.concatenate([made.table.scores for made, _ in some]),
+            )  # fmt: skip
+            best = AlignmentTable.concatenate([made.alignments for made, _ in some if made.alignments is not None])
+            least = np.concatenate([further.least for _, further in some])
+            return FurtherToFind(pairs, best, least, self.criteria.options.max_alignments - 1)
+
+        found = self.pairs.further(wanted, subjects) if some else None
         if found is not None:
-            ends = np.cumsum([0, *(len(made) for made, _ in some)]).tolist()
-            for (_, further), begin, end in zip(some, ends[:-1], ends[1:], strict=True):
+            for (_, further), (begin, end) in zip(some, pairwise(np.cumsum([0, *sizes]).tolist()), strict=True):
                 further.known = found[begin:end]
         find_further([hit for made in lists for hit in made], self.local.threads)
-
-    def _further_to_find(self, several: Sequence[tuple[HitList, _FurtherOf]]) -> FurtherToFind:
-        """Say what is wanted of the hits of lists that have some."""
-        sizes = [len(made) for made, _ in several]
-        pairs = PairsToAlign(
-            [made.query for made, _ in several],
-            np.repeat(np.arange(len(several)), sizes),
-            np.concatenate([made.table.subjects for made, _ in several]),
-            np.concatenate([made.table.scores for made, _ in several]),
-        )
-        best = AlignmentTable.concatenate([made.alignments for made, _ in several if made.alignments is not None])
-        least = np.concatenate([further.least for _, further in several])
-        return FurtherToFind(pairs, best, least, self.criteria.options.max_alignments - 1)
 
     def hsps(
         self, query: Query, statistics: Statistics | PairNulls | None, pairs: Sequence[PairAlignment], length: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -98,26 +98,7 @@ def _strands(codes: ByteArray, code: int, numbers: Sequence[int]) -> Iterator[tu
         yield number, strand_codons(codes if number > 0 else reverse_complement(codes), code)
 
 
-@dataclass(frozen=True, eq=False)
-class FrameHits:
-    """The hits of a DNA query, best first, as those of its frames.
-
-    Parameters
-    ----------
-    frames : ndarray, shape (n,), int64
-        Which frame each is of, by its place among them.
-    rows : ndarray, shape (n,), int64
-        Its place among the hits of all frames, one frame's after the other's.
-    ranked : Ranked
-        The hits.
-    """
-
-    frames: IntArray
-    rows: IntArray
-    ranked: Ranked
-
-
-def best_of_frames(parts: Sequence[Ranked], limit: int, sort: SortKey = "evalue") -> FrameHits:
+def best_of_frames(parts: Sequence[Ranked], limit: int, sort: SortKey = "evalue") -> tuple[IntArray, IntArray]:
     """Choose each subject's best frame, and the best subjects.
 
     Parameters
@@ -131,8 +112,10 @@ def best_of_frames(parts: Sequence[Ranked], limit: int, sort: SortKey = "evalue"
 
     Returns
     -------
-    FrameHits
-        Where a subject is as good in several frames, the first of these has it.
+    frames : ndarray, shape (n,), int64
+        Which frame each hit is of, the best first. Where a subject is as good in several, the first of these has it.
+    rows : ndarray, shape (n,), int64
+        Its place among the hits of all frames, one frame's after the other's.
     """
     frames, every = np.repeat(np.arange(len(parts)), [len(each) for each in parts]), joined(parts)
     by_score = (frames, every.subjects, -every.scores)
@@ -142,7 +125,7 @@ def best_of_frames(parts: Sequence[Ranked], limit: int, sort: SortKey = "evalue"
     first = np.ones(len(places), dtype=np.bool_)
     first[1:] = places[1:] != places[:-1]
     rows = order[np.sort(by_subject[first])][:limit]
-    return FrameHits(frames[rows], rows, every[rows])
+    return frames[rows], rows
 
 
 def told_of_frames(selections: Sequence[Selection]) -> Selection:
