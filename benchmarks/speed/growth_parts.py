@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -36,7 +37,6 @@ from swsearch.engines.cpu import extension
 from swsearch.inputs import read_queries
 from swsearch.pipeline import null_models as nulls
 from swsearch.pipeline.batch import Batch
-from swsearch.pipeline.candidate_codec import packed, unpacked
 from swsearch.pipeline.evalues import MOST_AT_ONCE, assign_evalues
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
@@ -199,7 +199,7 @@ def measured_stages(database: Path, queries: Path, turns: int) -> dict[str, Any]
         mean = float((lengths * n).sum() / n.sum())
         found["found"] = {
             "scan": scan, "write": _written(search, hits, turns),
-            "merge": _merged(selections, opened.n_subjects, turns),
+            "merge": _merged(selections, turns),
             "query_lengths": [len(query.codes) for query in asked], "residues": opened.n_residues,
             "spread": float((lengths.astype(float) ** 2 * n).sum() / n.sum()) / mean**2,
             "hits": [len(each.candidates) for each in hits.selections],
@@ -223,10 +223,10 @@ def _written(search: Search, hits: Batch, turns: int) -> float:
     return processor_seconds(written, turns)
 
 
-def _merged(selections: Sequence[Selection], n_subjects: int, turns: int) -> float:
+def _merged(selections: Sequence[Selection], turns: int) -> float:
     """Return the processor seconds to unpack and merge selections that came in parts."""
     parts = [
-        packed([
+        pickle.dumps([
             replace(each, candidates=each.candidates[each.candidates.subjects % PARTS_MERGED == part])
             for each in selections
         ])
@@ -234,7 +234,7 @@ def _merged(selections: Sequence[Selection], n_subjects: int, turns: int) -> flo
     ]  # fmt: skip
 
     def together() -> None:
-        taken = [unpacked(data, None, n_subjects) for data in parts]
+        taken = [pickle.loads(data) for data in parts]
         for of_query in zip(*taken, strict=True):
             merge(of_query)
 

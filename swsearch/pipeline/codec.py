@@ -20,21 +20,14 @@ from swsearch.db.frames import FramePieces
 from swsearch.errors import SwsearchError
 from swsearch.inputs import Query
 from swsearch.pipeline.batch import Batch, History, QueryState
-from swsearch.pipeline.candidate_codec import WRONG, add_selection, take_selection
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.iterate import ProfileGrower
 from swsearch.pipeline.locate import LocusSubjects
 from swsearch.pipeline.loci import Loci
-from swsearch.pipeline.number_arrays import (
-    MAX_MAGNITUDE,
-    ArrayReader,
-    Arrays,
-    ArrayWriter,
-    Facts,
-    Unreadable,
-    require,
-)
+from swsearch.pipeline.number_arrays import MAX_MAGNITUDE as END
+from swsearch.pipeline.number_arrays import ArrayReader, Arrays, ArrayWriter, Facts, Unreadable, require
 from swsearch.pipeline.profile_members import next_iteration
+from swsearch.pipeline.ranking import Ranked
 from swsearch.pipeline.received_subjects import add_subjects, take_subjects
 from swsearch.pipeline.selection import Selection
 from swsearch.pipeline.subjects import SubjectReader, Subjects
@@ -43,11 +36,14 @@ from swsearch.profiles.alignment import GAP, QueryAlignment
 from swsearch.profiles.profile import Profile
 from swsearch.results import IterationStep
 from swsearch.shifted_alignment import NUCLEOTIDES_OF
-from swsearch.statistics.fitted import FittedStatistics
+from swsearch.statistics.distributions import MOST_SHAPE, Distribution, Gumbel, PearsonThree
+from swsearch.statistics.fitted import Fit, FittedStatistics, PairNulls
+from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
+from swsearch.statistics.observed import ScoreCounts
 from swsearch.translation.frame import CODON, FRAME_NUMBERS
 
-END = MAX_MAGNITUDE
-"""No length, place or count of an alignment reaches it."""
+PUBLISHED = "published"
+"""Stands for the statistics that the options name."""
 
 MADE = ("profile", "next")
 """Profiles that were made: what a query searches with, and what it would search with next."""
@@ -68,8 +64,8 @@ def encode(
         Whether whoever reads has no database.
     """
     writer = ArrayWriter()
-    found = [replace(each.selection, included=None) for each in states if each.selection is not None]
-    used = np.unique(np.concatenate([_NONE, *(each.candidates.subjects for each in found)]))
+    found = [each.selection.candidates.subjects for each in states if each.selection is not None]
+    used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]))
     facts: Facts = {}
     if with_subjects:
         facts["subjects"] = add_subjects(subjects, used, writer)
@@ -87,7 +83,7 @@ def _add_state(state: QueryState, writer: ArrayWriter, used: IntArray | None, wi
         candidates, table = selection.candidates, selection.alignments
         if used is not None:
             candidates = replace(candidates, subjects=np.searchsorted(used, candidates.subjects))
-        facts["selection"] = add_selection(replace(selection, candidates=candidates, included=None), writer)
+        facts["selection"] = add_selection(replace(selection, candidates=candidates), writer)
         is_located = used is not None and not with_subjects
         facts["aligned"] = None if table is None else "located" if is_located else "here"
         if table is not None and not is_located:
@@ -147,7 +143,7 @@ class StateDecoder:
             reader.check_empty()
         except Unreadable:
             raise
-        except (*WRONG, SwsearchError) as error:
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError, SwsearchError) as error:
             raise Unreadable(f"{type(error).__name__}: {error}") from error
         return Batch([state for state in states if state is not None], subjects)
 
@@ -171,27 +167,21 @@ class StateDecoder:
         if "selection" in facts:
             selection = take_selection(facts["selection"], reader, self.criteria.options.published, n_places)
             aligned = facts["aligned"]
-            table = None
             if aligned == "here":
                 table = _take_table(len(selection.candidates), reader)
-            elif aligned is not None:
-                table = subjects.alignments_of(selection.candidates.subjects)
-                require(table is not None, "no alignments of its hits")
+            else:
+                table = None if aligned is None else subjects.alignments_of(selection.candidates.subjects)
+                require(aligned is None or table is not None, "no alignments of its hits")
             selection = replace(selection, alignments=table)
             self._check(query, selection, subjects)
         if "known" in facts:
-            query = self._known(query, reader.whole("known", facts["known"], -1, self.criteria.counts.n_records))
+            places = reader.whole("known", facts["known"], -1, self.criteria.counts.n_records)
+            known = None if query.profile is None else query.profile.alignment
+            require(known is not None and len(places) == len(known), "places of another profile")
+            assert query.profile is not None and known is not None
+            query = replace(query, profile=replace(query.profile, alignment=replace(known, subjects=places)))
         made = self._history(QueryState(place, query, selection), facts.get("history"), reader, is_wanted(place))
         return made if is_wanted(place) else None
-
-    def _known(self, query: Query, places: IntArray) -> Query:
-        """Return a query whose profile names other places of the database."""
-        profile = query.profile
-        require(profile is not None and profile.alignment is not None, "places of no profile")
-        assert profile is not None and profile.alignment is not None
-        require(len(places) == len(profile.alignment), "places of another profile")
-        alignment = replace(profile.alignment, subjects=places)
-        return replace(query, profile=replace(profile, alignment=alignment))
 
     def _check(self, query: Query, selection: Selection, subjects: SubjectReader) -> None:
         """Raise unless a selection can be one of this query in this search."""
@@ -223,7 +213,10 @@ class StateDecoder:
         history, n = grower.first_state(state.place, query).history, len(query.codes)
         assert history is not None
         base, iteration = history.base, next_iteration(query.profile)
-        steps = [IterationStep(iteration + k, *_counts(step)) for k, step in enumerate(facts["steps"])]
+        counts = [count for found in facts["steps"] for count in found]
+        good = all(len(found) == 2 for found in facts["steps"])
+        require(good and all(type(each) is int and 0 <= each < END for each in counts), "invalid iterations")
+        steps = [IterationStep(iteration + k, *found) for k, found in enumerate(facts["steps"])]
         is_ended, converged, is_cut = facts["flags"]
         n_made, n_most = len(steps) - is_ended, history.last - iteration + 1
         good = all(type(each) is bool for each in facts["flags"]) and 0 <= n_made < n_most and len(steps) > 0
@@ -256,10 +249,8 @@ class StateDecoder:
         n = len(names)
         columns = reader.codes("columns", n * n_columns).reshape(n, n_columns)
         require(((columns < len(PROTEIN.letters)) | (columns == GAP)).all(), "invalid residues of a profile")
-        rows, before = (
-            reader.whole("insertion_rows", n_inserted, 0, n),
-            reader.whole("insertion_columns", n_inserted, 0, END),
-        )
+        rows = reader.whole("insertion_rows", n_inserted, 0, n)
+        before = reader.whole("insertion_columns", n_inserted, 0, END)
         bounds = reader.offsets("insertion_sizes", n_inserted, "inserted")
         inserted = reader.codes("inserted", int(bounds[-1]))
         good = (np.diff(rows * END + before) >= 0).all() and before.max(initial=0) <= n_columns
@@ -272,14 +263,6 @@ class StateDecoder:
             reader.whole("row_subjects", n, -1, self.criteria.counts.n_records), reader.real("row_evalues", n),
             reader.whole("row_iterations", n, 0, END),
         )  # fmt: skip
-
-
-def _counts(step: object) -> tuple[int, int]:
-    """Return what an iteration found."""
-    good = isinstance(step, list) and len(step) == 2 and all(type(each) is int and 0 <= each < END for each in step)
-    require(good, "invalid iterations")
-    assert isinstance(step, list)
-    return step[0], step[1]
 
 
 def _add_rows(rows: QueryAlignment, writer: ArrayWriter) -> Facts:
@@ -341,11 +324,8 @@ def _add_loci(loci: Loci, writer: ArrayWriter) -> None:
 def _take_loci(n: int, reader: ArrayReader, windows: FrameWindows) -> Loci:
     """Return the next loci of a database of DNA, with their alignments."""
     records = reader.whole("records", n, 0, len(windows.dna_lengths))
-    numbers, begins, ends = (
-        reader.whole("numbers", n),
-        reader.whole("begins", n, 0, END),
-        reader.whole("ends", n, 0, END),
-    )
+    numbers = reader.whole("numbers", n)
+    begins, ends = reader.whole("begins", n, 0, END), reader.whole("ends", n, 0, END)
     dna_lengths = windows.dna_lengths[records]
     in_frame = (dna_lengths - (np.abs(numbers) - 1)) // CODON
     good = np.isin(numbers, FRAME_NUMBERS) & (begins < ends) & (ends <= in_frame)
@@ -353,4 +333,81 @@ def _take_loci(n: int, reader: ArrayReader, windows: FrameWindows) -> Loci:
     return Loci(FramePieces(records, numbers, begins, ends), _take_table(n, reader), dna_lengths)
 
 
-_NONE: IntArray = np.empty(0, dtype=np.int64)
+def add_selection(selection: Selection, writer: ArrayWriter) -> Facts:
+    """Give a selection's numbers to a writer, and return the rest, but for alignments and what profiles take."""
+    candidates, nulls, counted = selection.candidates, selection.nulls, selection.distribution
+    writer.add(scores=candidates.scores, subjects=candidates.subjects)
+    if candidates.evalues is not None:
+        writer.add(evalues=candidates.evalues)
+    if nulls is not None:
+        if nulls.statistics != selection.statistics:
+            raise ValueError("selection: expected nulls that belong to its statistics")
+        writer.add(lengths=nulls.lengths, levels=nulls.levels, bounds=nulls.bounds)
+    if counted is not None:
+        writer.add(counted=counted.scores, counts=counted.counts)
+    return {
+        "candidates": len(candidates),
+        "rated": candidates.evalues is not None,
+        "nulls": None if nulls is None else len(nulls),
+        "counted": None if counted is None else len(counted.scores),
+        "limit": selection.limit,
+        "statistics": _facts_of(selection.statistics),
+        "reason": selection.reason,
+        "doubt": selection.doubt,
+    }
+
+
+def take_selection(facts: Facts, reader: ArrayReader, published: KarlinAltschul | None, n_places: int) -> Selection:
+    """Return the selection of facts and of the next numbers of a reader; its places are below ``n_places``."""
+    n = facts["candidates"]
+    scores, subjects = reader.whole("scores", n, -END + 1, END), reader.whole("subjects", n)
+    good = not n or 0 <= int(subjects.min()) <= int(subjects.max()) < n_places
+    require(good, "it names subjects that the database lacks")
+    ranked = Ranked(scores, subjects, reader.real("evalues", n) if facts["rated"] else None)
+    statistics = _statistics(facts["statistics"], published)
+    nulls, counted = None, None
+    if (n_nulls := facts["nulls"]) is not None:
+        require(isinstance(statistics, FittedStatistics), "it has nulls without a fit")
+        assert isinstance(statistics, FittedStatistics)
+        lengths = reader.whole("lengths", n_nulls, -END + 1, END)
+        levels, bounds = reader.real("levels", n_nulls, is_bounded=True), reader.real("bounds", n_nulls)
+        nulls = PairNulls(statistics, lengths, levels, bounds)
+    if (n_counted := facts["counted"]) is not None:
+        counted = ScoreCounts(reader.whole("counted", n_counted), reader.whole("counts", n_counted))
+    limit, reason, doubt = (facts[name] for name in ("limit", "reason", "doubt"))
+    require(type(limit) is int and isinstance(reason, str) and isinstance(doubt, str), "it has invalid notes")
+    return Selection(ranked, limit, statistics, reason, counted, nulls, doubt)
+
+
+def _facts_of(statistics: Statistics | None) -> Facts | str | None:
+    if statistics is None:
+        return None
+    if not isinstance(statistics, FittedStatistics):
+        return PUBLISHED
+    fit = statistics.fit
+    return {
+        "fit": [fit.mode, fit.gap_extend, fit.n_subjects, fit.residues, fit.frames],
+        "query_length": statistics.query_length,
+        "lengths": statistics.lengths,
+        "means": [float(value).hex() for value in statistics.means],  # every bit
+        "variances": [float(value).hex() for value in statistics.variances],
+        "shape": getattr(statistics.distribution, "shape", None),
+    }
+
+
+def _statistics(facts: Facts | str | None, published: KarlinAltschul | None) -> Statistics | None:
+    if facts is None:
+        return None
+    if isinstance(facts, str):
+        require(facts == PUBLISHED and published is not None, "it has statistics that were not asked for")
+        return published
+    shape = facts["shape"]
+    distribution: Distribution = Gumbel() if shape is None else PearsonThree(int(shape))
+    means, variances = (tuple(map(float.fromhex, facts[name])) for name in ("means", "variances"))
+    fit, lengths = Fit(*facts["fit"]), tuple(facts["lengths"])
+    good = 0 < len(lengths) == len(means) == len(variances) and min(variances) > 0
+    require(good, "it has a fit without lengths, means or variances")
+    require(shape is None or 1 <= int(shape) <= MOST_SHAPE, f"it has a distribution of shape {shape}")
+    for name, values in (("means", means), ("variances", variances)):
+        require(all(abs(value) < END for value in values), f"{name} has numbers beyond {END}")
+    return FittedStatistics(fit, facts["query_length"], lengths, means, variances, distribution)

@@ -2,16 +2,24 @@
 
 import json
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsearch.pipeline.candidate_codec import Unreadable, packed, unpacked
-from swsearch.pipeline.number_arrays import joined, parted
+from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
+from swsearch.db import Database
+from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.inputs import Query
+from swsearch.pipeline.batch import QueryState
+from swsearch.pipeline.codec import StateDecoder, add_selection, encode, take_selection
+from swsearch.pipeline.number_arrays import ArrayReader, ArrayWriter, Unreadable, joined, parted
+from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.ranking import Ranked
+from swsearch.pipeline.search import Search
 from swsearch.pipeline.selection import Selection
 from swsearch.scoring import Scoring
 from swsearch.statistics.distributions import Gumbel, PearsonThree
@@ -59,12 +67,7 @@ def selections(draw):
         counted = ScoreCounts(draw(arrays(whole, k, np.int64)), draw(arrays(whole, k, np.int64)))
     ranked = Ranked(draw(arrays(scores, n, np.int64)), places, evalues)
     limit = draw(st.sampled_from([1, 500, sys.maxsize]))
-    included = None
-    if draw(st.booleans()):
-        k = draw(st.integers(0, 3))
-        places = draw(arrays(st.integers(0, N_SUBJECTS - 1), k, np.int64))
-        included = Ranked(draw(arrays(scores, k, np.int64)), places, draw(st.none() | arrays(real, k, np.float64)))
-    return Selection(ranked, limit, statistics, draw(text), counted, nulls, draw(text), included)
+    return Selection(ranked, limit, statistics, draw(text), counted, nulls, draw(text))
 
 
 def bits(value):
@@ -80,9 +83,18 @@ def bits(value):
     return value
 
 
+def packed(selections):
+    writer = ArrayWriter()
+    facts = [add_selection(each, writer) for each in selections]
+    return joined(facts, writer.arrays())
+
+
 @given(st.lists(selections(), min_size=1, max_size=4))
 def test_what_is_kept_comes_back_to_the_bit(given_):
-    found = unpacked(packed(given_), PUBLISHED, N_SUBJECTS)
+    facts, arrays = parted(packed(given_))
+    reader = ArrayReader(arrays)
+    found = [take_selection(each, reader, PUBLISHED, N_SUBJECTS) for each in facts]
+    reader.check_empty()
     assert [bits(each) for each in found] == [bits(each) for each in given_]
 
 
@@ -101,12 +113,25 @@ def test_nulls_of_another_query_are_not_kept():
         packed([Selection(Ranked(nothing, nothing), 3, mine, nulls=nulls)])
 
 
-def changed(data, **others):
-    """The same bytes with other arrays."""
-    facts, arrays = parted(data)
-    if "facts" in others:
-        facts[0] |= others.pop("facts")
-    return joined(facts, arrays | others)
+@pytest.fixture(scope="module")
+def search():
+    with Database.from_records([f"MKTAYIAKQR{'A' * k}" for k in range(10)]) as database, CpuEngine(1) as engine:
+        yield Search(
+            [Query("q", "", PROTEIN.encode("MKTAYIAKQR"))],
+            SearchOptions(statistics="published"),
+            LocalBackend(database, engine),
+        )
+
+
+def written(search):
+    """Facts and arrays of what a search found."""
+    selection = Selection(Ranked(np.array([5, 4]), np.array([2, 3])), 3, PUBLISHED)
+    return encode([QueryState(0, search.searched[0], selection)], search.subjects)
+
+
+def read(search, data, options=None):
+    criteria = replace(search.criteria, options=options or search.options)
+    return StateDecoder(search.searched, criteria, None, search.subjects).decode(*parted(data))
 
 
 FIT = {"fit": ["global", 1, 5, 50, 1], "query_length": 7, "lengths": [5, 9], "shape": 9,
@@ -135,10 +160,11 @@ FIT = {"fit": ["global", 1, 5, 50, 1], "query_length": 7, "lengths": [5, 9], "sh
         ({"facts": {"statistics": FIT | {"variances": ["inf", "0x1p0"]}}}, "variances has numbers beyond"),
     ],
 )
-def test_what_does_not_fit_is_refused(others, problem):
-    data = packed([Selection(Ranked(np.array([5, 4]), np.array([2, 3])), 3, PUBLISHED)])
+def test_what_does_not_fit_is_refused(others, problem, search):
+    facts, arrays = written(search)
+    facts["states"][0]["selection"] |= others.get("facts", {})
     with pytest.raises(Unreadable, match=problem):
-        unpacked(changed(data, **others), PUBLISHED, 10)
+        read(search, joined(facts, arrays | {name: each for name, each in others.items() if name != "facts"}))
 
 
 @pytest.mark.parametrize("values", [np.array([object()]), np.array([[1, 2]]), np.array([1], dtype=np.float32)])
@@ -156,10 +182,11 @@ def test_arrays_that_are_none_are_refused(told):
         parted(len(text).to_bytes(4, "little") + text + bytes(8))
 
 
-def test_any_bytes_are_refused():
-    data = packed([Selection(Ranked(np.array([5, 4]), np.array([2, 3])), 3, PUBLISHED)])
+def test_any_bytes_are_refused(search):
+    data = joined(*written(search))
+    assert len(read(search, data).states[0].found.candidates) == 2
     for other in (b"", b"PK", data[:-30], data[30:], b"\x93NUMPY" + data, np.arange(3).tobytes()):
         with pytest.raises(Unreadable):
-            unpacked(other, PUBLISHED, 10)
+            read(search, other)
     with pytest.raises(Unreadable, match="not asked for"):
-        unpacked(data, None, 10)
+        read(search, data, SearchOptions(statistics="fitted"))
