@@ -52,34 +52,23 @@ class SubjectDescription:
         return cls(subjects.name, subjects.mask, tuple(database.sources()), database.genetic_code)
 
 
-def program_of(options: SearchOptions, subjects: SubjectDescription) -> Program:
-    """Return BLAST's name for what is searched with what."""
-    return PROGRAM_NAMES[options.translation is not None, subjects.genetic_code is not None]
-
-
-def query_code(options: SearchOptions) -> int | None:
-    """Return NCBI's number of the code that queries are translated by, where they are DNA."""
-    return None if options.translation is None else options.translation.genetic_code
-
-
 def shown_options(options: SearchOptions, mask: Mask) -> Asked:
     """Return what is asked for beyond every search's parameters, by name; ``mask`` is that of the subjects."""
     told: Asked = {}
     for name, row in rows_of(SearchTable).items():
         is_told = row.header is Header.ALWAYS or getattr(options, name) != row.default
         value = options.effective(name) if is_told else None
-        if row.header is Header.NEVER or (row.requires == "iterations" and options.iterations == 1):
-            continue
         if name == "subject_mask":
             value = None if mask == "none" else mask  # the database's own mask too
-        if value is not None:
+        is_hidden = row.header is Header.NEVER or (row.requires == "iterations" and options.iterations == 1)
+        if value is not None and not is_hidden:
             told[name] = row.kind.describe(value)
     return told
 
 
 def run_info(criteria: Criteria, subjects: SubjectDescription, description: str, origin: Origin) -> RunInfo:
     """Return what reports say of a search; ``description`` is of what scores."""
-    options, counts = criteria.options, criteria.counts
+    options, counts, translation = criteria.options, criteria.counts, criteria.options.translation
     execution = Execution(description, origin.command, origin.begun, origin.ended)
     return RunInfo(
         version(), subjects.name, counts.n_records, counts.n_letters, options.scoring, options.mode,
@@ -87,6 +76,6 @@ def run_info(criteria: Criteria, subjects: SubjectDescription, description: str,
         execution=execution, asked=shown_options(options, subjects.mask),
         effective_residues=criteria.thresholds.effective_residues, database_sources=subjects.sources,
         queries=origin.queries, known_checksums=origin.checksums, settings=settings_of(options, origin.files),
-        program=program_of(options, subjects), genetic_code=query_code(options),
-        database_code=subjects.genetic_code,
+        program=PROGRAM_NAMES[translation is not None, subjects.genetic_code is not None],
+        genetic_code=None if translation is None else translation.genetic_code, database_code=subjects.genetic_code,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from swsearch.options.row import rows_of
 from swsearch.options.words import Mask
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.table.search import SearchTable
-from swsearch.scoring import GAP_COLUMNS, Matrix
+from swsearch.scoring import GAP_COLUMNS
 from swsearch.statistics.choice import statistics_in_force
 from swsearch.version import version
 
@@ -53,17 +53,14 @@ def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: 
     dict of str to (int, float, str or None)
         Names are those of the arguments of `swsearch.search`, but for ``format``, ``version`` and ``database``.
     """
-    is_iterated = options.makes_profiles
-    rows = {
-        name: row
+    is_iterated, matrix = options.makes_profiles, options.scoring.matrix
+    letters = f"{matrix.alphabet.name} {matrix.alphabet.letters} {matrix.published}"
+    sha256 = hashlib.sha256(letters.encode() + matrix.scores.astype("<i4").tobytes()).hexdigest()
+    found = {
+        name: row.kind.fingerprint(value)
         for name, row in rows_of(SearchTable).items()
         if row.decides and (is_iterated or "iterations" not in (name, row.requires))
-    }
-    values = {name: options.effective(name) for name in rows}
-    found = {
-        name: rows[name].kind.fingerprint(value)
-        for name, value in values.items()
-        if value is not None and value is not False
+        if (value := options.effective(name)) is not None and value is not False
     }
     if is_iterated:
         found["inclusion"] = ", ".join(f"{name} {value}" for name, value in vars(options.inclusion).items())
@@ -75,7 +72,7 @@ def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: 
         **found,
         "subject_mask": mask,
         "statistics": statistics_in_force(options.statistics),
-        "matrix": f"{options.scoring.matrix.name}, {_digest_of_matrix(options.scoring.matrix)}",
+        "matrix": f"{matrix.name}, {sha256}",
         "distribution": options.distribution,
     }
 
@@ -122,11 +119,6 @@ def _profile(profile: Profile) -> bytes:
     shown = f"{profile.iteration} {profile.source}"
     known = b"" if profile.alignment is None else profile.alignment.columns.tobytes()
     return b"".join([profile.scores.tobytes(), *gaps, _text(shown), known])
-
-
-def _digest_of_matrix(matrix: Matrix) -> str:
-    letters = f"{matrix.alphabet.name} {matrix.alphabet.letters} {matrix.published}"
-    return hashlib.sha256(letters.encode() + matrix.scores.astype("<i4").tobytes()).hexdigest()
 
 
 def _text(text: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -73,7 +73,10 @@ class ReceivedSubjects:
 
     def headers(self, places: IntArray) -> Headers:
         """See `SubjectReader.headers`."""
-        return pooled(self.names.take(places))
+        some = self.names.take(places)
+        lines = [f"{identifier} {description}".encode() for identifier, description in some.texts]
+        taxa = None if some.taxa is None else Later.known(some.taxa)
+        return Headers(b"".join(lines), np.cumsum([0, *map(len, lines)], dtype=np.int64), taxa)
 
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
         """See `SubjectReader.records`."""
@@ -82,14 +85,6 @@ class ReceivedSubjects:
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
         """See `SubjectReader.alignments_of`; alignments that were needed come with the hits."""
         return None
-
-
-def pooled(headers: Headers) -> Headers:
-    """Return headers whose texts are known as ones that can be cut."""
-    lines = [f"{identifier} {description}".encode() for identifier, description in headers.texts]
-    taxa = headers.taxa
-    offsets = np.cumsum([0, *map(len, lines)], dtype=np.int64)
-    return Headers(b"".join(lines), offsets, None if taxa is None else Later(lambda: taxa))
 
 
 def add_subjects(subjects: SubjectReader, places: IntArray, writer: ArrayWriter) -> Facts:
@@ -138,7 +133,7 @@ def take_subjects(facts: Facts, reader: ArrayReader, counts: SubjectCounts) -> R
     else:
         require((np.diff(records) > 0).all(), "invalid subjects")
         require(lengths.max(initial=0) <= counts.longest, "subjects that are too long")
-    headers = Headers(lines.tobytes(), ends)
+    later = None
     if (taxa := facts["taxa"]) is not None:
         known = [Taxon(*each) for each in taxa]
         good = all(type(each.taxid) is int and all(isinstance(text, str) for text in each[1:]) for each in known)
@@ -146,21 +141,18 @@ def take_subjects(facts: Facts, reader: ArrayReader, counts: SubjectCounts) -> R
         bounds = reader.offsets("n_taxa", n, "taxa")
         rows = reader.whole("taxa", int(bounds[-1]), 0, len(known)).tolist()
         of_each = [tuple(known[row] for row in rows[begin:end]) for begin, end in pairwise(bounds.tolist())]
-        headers = Headers.known(headers.texts, of_each)
-    return ReceivedSubjects(codes, headers, records, frames)
+        later = Later.known(of_each)
+    return ReceivedSubjects(codes, Headers(lines.tobytes(), ends, later), records, frames)
 
 
 def _codes(residues: ByteArray, offsets: IntArray) -> SubjectCodes:
     """Return residues with their masks, shape (n_residues,), as they are scored and shown."""
     stored, is_masked = residues & ~np.uint8(IS_MASKED), residues >= IS_MASKED
     require(stored.max(initial=0) < len(PROTEIN.letters), "invalid residues")
-    plain = SubjectCodes(stored, None, offsets)
     if not is_masked.any():
-        return plain
+        return SubjectCodes(stored, None, offsets)
     letters = PROTEIN.decode_table[stored]
     letters[is_masked] |= LOWER
     before = np.concatenate([[0], np.cumsum(is_masked)])
-    return replace(
-        plain, codes=np.where(is_masked, np.uint8(MASKED), stored), letters=letters,
-        masked=np.diff(before[offsets]) > 0,
-    )  # fmt: skip
+    codes = np.where(is_masked, np.uint8(MASKED), stored)
+    return SubjectCodes(codes, letters, offsets, np.diff(before[offsets]) > 0)

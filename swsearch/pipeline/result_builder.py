@@ -105,32 +105,18 @@ class ResultBuilder:
         query, history, run = state.query, state.history, self.run
         asked = query if history is not None else self.queries[state.place]
         return SearchResult(
-            query_id=query.identifier,
-            query_description=query.description,
-            query_length=query.length,
-            hits=hits,
-            scoring=self.options.scoring,
-            mode=self.options.mode,
-            statistics=told.statistics,
-            database_name=run.database_name,
-            database_subjects=run.database_subjects,
+            query_id=query.identifier, query_description=query.description, query_length=query.length, hits=hits,
+            scoring=self.options.scoring, mode=self.options.mode, statistics=told.statistics,
+            database_name=run.database_name, database_subjects=run.database_subjects,
             database_residues=run.database_residues,
-            effective_residues=self.criteria.thresholds.effective_residues,
-            no_statistics=told.reason,
-            doubt="; ".join(filter(None, (told.doubt, self._doubt(state)))),
-            asked=run.asked,
-            distribution=distribution,
-            run=run,
-            profile=asked.profile,
-            iteration=next_iteration(query.profile),
-            converged=history is not None and history.converged,
-            first_found=self._first_found(state, hits),
+            effective_residues=self.criteria.thresholds.effective_residues, no_statistics=told.reason,
+            doubt="; ".join(filter(None, (told.doubt, self._doubt(state)))), asked=run.asked,
+            distribution=distribution, run=run, profile=asked.profile, iteration=next_iteration(query.profile),
+            converged=history is not None and history.converged, first_found=self._first_found(state, hits),
             steps=() if history is None else history.steps,
             next_profile=None if history is None else history.next_profile,
-            program=run.program,
-            genetic_code=run.genetic_code,
-            database_code=run.database_code,
-        )
+            program=run.program, genetic_code=run.genetic_code, database_code=run.database_code,
+        )  # fmt: skip
 
     def _doubt(self, state: QueryState) -> str:
         if state.history is None or not state.history.is_cut:
@@ -143,8 +129,5 @@ class ResultBuilder:
     def _first_found(self, state: QueryState, hits: HitList) -> IntArray | None:
         """Return the iteration that first found each hit, of a profile that comes from iterations."""
         profile = state.query.profile
-        if state.history is None:
-            is_made = profile is not None and profile.iteration
-            return first_found(hits.table.subjects, profile) if is_made else None
         is_iterated = self.options.iterations > 1 or next_iteration(profile) > 1
         return first_found(hits.table.subjects, profile) if is_iterated else None

@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from swsearch.engines.base import Progress
@@ -158,6 +157,12 @@ class ResultIterator(Generic[AnySearch]):
         self._threads = threads
         self._search = _Running(open_search, options, close)
         self._found = self._search.batches()
+        self.unfitted = self._search.unfitted
+        """Why some of the queries so far have no E-values."""
+        self.doubts = self._search.doubts
+        """What to tell of the queries so far, of which published statistics and these say very different things."""
+        self.iterated = self._search.iterated
+        """How many iterations the queries so far took."""
         self._waiting: deque[SearchResult] = deque()
 
     @property
@@ -170,21 +175,6 @@ class ResultIterator(Generic[AnySearch]):
         """What reports say of the search as a whole; opens the search."""
         return self.search.run
 
-    @property
-    def unfitted(self) -> list[str]:
-        """Why some of the queries so far have no E-values."""
-        return self._search.unfitted
-
-    @property
-    def doubts(self) -> list[str]:
-        """What to tell of the queries so far, of which published statistics and these say very different things."""
-        return self._search.doubts
-
-    @property
-    def iterated(self) -> Iterated:
-        """How many iterations the queries so far took."""
-        return self._search.iterated
-
     def keep_distribution(self) -> None:
         """Let results keep how the whole database scores, unless it is of DNA, if the search has not begun."""
         if self._search.opened is None:
@@ -193,11 +183,6 @@ class ResultIterator(Generic[AnySearch]):
     def watch(self, watcher: Callable[[SearchResult], None]) -> None:
         """Let something be called with each result before it is passed on, in the thread that takes results."""
         self._search.watchers.append(watcher)
-
-    def keep_next(self) -> None:
-        """Let results keep the profiles that go on where they stopped, if the search has not begun."""
-        if self._search.opened is None:
-            self._search.options = replace(self._search.options, keep_next=True)
 
     def batches(self, aligned: bool = False, several: bool = True) -> Iterator[list[SearchResult]]:
         """Yield what is left, the results of queries that were scored together at a time.
@@ -278,9 +263,7 @@ class ResultIterator(Generic[AnySearch]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -346,10 +329,8 @@ class SearchResults(ResultIterator[Search]):
         """Keep what is done in a folder, if the search has not begun; see `swsearch.pipeline.checkpoint`."""
         self._search.checkpoint = folder
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self.close()
         opened = self._search.opened
         if opened is not None and opened.backend.database is not self._subjects:
             opened.backend.database.close()

@@ -18,7 +18,7 @@ from swsearch.pipeline.query_frames import searched_queries
 from swsearch.pipeline.result_builder import ResultBuilder
 from swsearch.pipeline.search_results import ResultIterator
 from swsearch.processors import threads_that_help
-from swsearch.remote.frames import BrokenOffError, FrameSource
+from swsearch.remote.frames import BrokenOffError
 from swsearch.remote.transfer import TransferReader, request_facts
 from swsearch.remote.wire import SearchRequest
 from swsearch.results import SearchResult
@@ -59,8 +59,8 @@ class ReceivedSearch:
         reopened: Callable[[BrokenOffError], TransferReader] | None = None,
     ) -> None:
         header, origin = reader.header, origin or request.run_origin
-        told, asked = {**header.stated, "sha256": header.sha256}, request_facts(request)
-        if any(told.get(name) != asked[name] for name in ("sha256", "query_format", "options")):
+        asked = request_facts(request)
+        if any(header.asked.get(name) != asked[name] for name in ("sha256", "query_format", "options")):
             raise reader.wrong("belong to another search")
         self.queries, options = request.read()
         distribution = header.distribution and distribution
@@ -173,34 +173,3 @@ class ReceivedResults(ResultIterator[ReceivedSearch]):
         self._stop()
         if (opened := self._search.opened) is not None:
             opened.stop()
-
-
-def read_transfer(
-    stream: FrameSource,
-    request: SearchRequest,
-    *,
-    origin: Origin | None = None,
-    threads: int | None = None,
-    where: str = "results",
-) -> ReceivedResults:
-    """Return the results that `swsearch.remote.transfer.write_transfer` sent, which are read as they are taken.
-
-    Parameters
-    ----------
-    stream : file object
-        Open for bytes.
-    request : SearchRequest
-        The one that they are results of.
-    origin : Origin, optional
-        Where queries and command come from, for reports; by default what the request says.
-    threads : int, optional
-        For alignments; one for each processor by default.
-    where : str, optional
-        What messages call them.
-
-    Raises
-    ------
-    ServerError
-        If they are something else, damaged, cut off, or of another version or search.
-    """
-    return ReceivedResults.of(ReceivedSearch(TransferReader(stream, where), request, origin, threads), threads)

@@ -85,10 +85,6 @@ class SearchThere:
         """Let whoever waits for the server raise `Stopped`, within a second."""
         self._is_stopped = True
 
-    def _check_wanted(self) -> None:
-        if self._is_stopped:
-            raise Stopped
-
     def opened(self, options: SearchOptions) -> ReceivedSearch:
         """Have the server search, and return what reads the results; on any error the job is removed."""
         request = replace(self._asked, options=options).request(self._database)
@@ -96,16 +92,15 @@ class SearchThere:
             stated = self._service.submitted(request, self._notice)
             self._job = ServerJob(self._service, stated, request, self._asked.origin)
             for done in self._job.steps(notice=self._notice):
-                self._check_wanted()
+                if self._is_stopped:
+                    raise Stopped
                 if self.progress is not None and done:
                     self.progress(done)
-            self._check_wanted()
             origin, threads, distribution = self._asked.origin, self.threads, options.distribution
-            made = ReceivedSearch(self._reader(), request, origin, threads, distribution, self._reopened)
+            return ReceivedSearch(self._reader(), request, origin, threads, distribution, self._reopened)
         except BaseException:
             self.end()
             raise
-        return made
 
     def _reader(self) -> TransferReader:
         assert self._job is not None
@@ -146,12 +141,9 @@ class ServerJob:
     """
 
     def __init__(
-        self,
-        service: Service,
-        stated: dict[str, Any],
-        request: SearchRequest | None = None,
-        origin: Origin | None = None,
-    ) -> None:
+        self, service: Service, stated: dict[str, Any],
+        request: SearchRequest | None = None, origin: Origin | None = None,
+    ) -> None:  # fmt: skip
         self._service, self._request, self._origin = service, request, origin
         identifier = stated.get("id")
         if not isinstance(identifier, str) or not identifier.isalnum() or stated.get("state") not in STATES_OF_JOBS:
@@ -210,20 +202,12 @@ class ServerJob:
             step = max(done - told, 0) if type(done) is int else 0  # after a restart a server may count from less
             told += step
             yield step
-            if stated["state"] in ("done", "failed", "cancelled"):
-                self._check_done()
+            if stated["state"] in ("failed", "cancelled"):
+                if isinstance(problem := stated.get("problem"), dict):
+                    raise self._service.connection.error_of(problem)
+                raise ServerError(f"{self._service.where}: job {self.identifier} is {stated['state']}, expected done")
+            if stated["state"] == "done" or (end is not None and time.monotonic() >= end):
                 return
-            if end is not None and time.monotonic() >= end:
-                return
-
-    def _check_done(self) -> None:
-        stated, where = self.stated, f"job {self.identifier}"
-        if stated["state"] == "done":
-            return
-        problem = stated.get("problem")
-        if isinstance(problem, dict):
-            raise self._service.connection.error_of(problem)
-        raise ServerError(f"{self._service.where}: {where} is {stated['state']}, expected done")
 
     def results(self, threads: int | None = None) -> ReceivedResults:
         """Wait until it is done, and return its results, as `Client.search` does; the server keeps them.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -43,11 +43,10 @@ MOST_TEXT = 1 << 16
 MOST_COUNT = 1 << 53
 """Subjects and residues that a database can say it has: JSON holds them exactly."""
 
+Value = TypeVar("Value")
+
 COUNTS = ("n_records", "n_letters", "n_subjects", "residues", "published_residues", "longest")
 """Counts of `SubjectCounts` in the header."""
-
-
-_NONE: IntArray = np.empty(0, dtype=np.int64)
 
 
 # what is sent
@@ -131,18 +130,15 @@ def _header(search: Search, request: SearchRequest) -> tuple[dict[str, Any], dic
         "checksums": [
             [each.what, each.path, each.sha256] for each in run.known_checksums or () if each.what != "queries"
         ],
-        "database": {
-            **vars(described),
-            **{name: getattr(counts, name) for name in COUNTS},
-            "are_windows": counts.are_windows,
-        },
+        "database": vars(described) | {name: getattr(counts, name) for name in (*COUNTS, "are_windows")},
     }
-    runs = RunLengths.of(_NONE) if counts.are_windows else search.subjects.length_runs  # distributions need them
-    return facts, {
-        "run_lengths": narrowed(runs.values.astype(np.int64)), "run_counts": narrowed(runs.counts),
-        "lengths": narrowed(counts.lengths.astype(np.int64)),
-        "published_lengths": narrowed(counts.published_lengths.astype(np.int64)),
+    nothing: IntArray = np.empty(0, dtype=np.int64)
+    runs = RunLengths.of(nothing) if counts.are_windows else search.subjects.length_runs  # distributions need them
+    lengths = {
+        "run_lengths": runs.values, "run_counts": runs.counts,
+        "lengths": counts.lengths, "published_lengths": counts.published_lengths,
     }  # fmt: skip
+    return facts, {name: narrowed(each.astype(np.int64)) for name, each in lengths.items()}
 
 
 # what is received
@@ -156,10 +152,8 @@ class TransferHeader:
     ----------
     version : str
         The swsearch that searched.
-    stated : dict of str to object
-        The request, as `SearchRequest.of` takes it, but for the queries.
-    sha256 : str
-        Of the queries.
+    asked : dict of str to object
+        The request, as `request_facts` makes it.
     n_states : int
         How many queries there are, frames of DNA counted each.
     n_residues : int
@@ -179,8 +173,7 @@ class TransferHeader:
     """
 
     version: str
-    stated: dict[str, Any]
-    sha256: str
+    asked: dict[str, Any]
     n_states: int
     n_residues: int
     distribution: bool
@@ -193,7 +186,8 @@ class TransferHeader:
 
     def request(self, queries: bytes) -> SearchRequest:
         """Return the request, given its queries."""
-        return replace(SearchRequest.of({**self.stated, "queries": ""}), queries=queries)
+        stated = {name: value for name, value in self.asked.items() if name != "sha256"}
+        return replace(SearchRequest.of({**stated, "queries": ""}), queries=queries)
 
 
 class TransferReader:
@@ -260,29 +254,26 @@ class _Checked:
     def _wrong(self, name: str, expected: str) -> ServerError:
         return self._reader.wrong(f"{name}: got {shown(self._facts.get(name))}, expected {expected}")
 
-    def text(self, name: str, longest: int = MOST_TEXT) -> str:
+    def take(
+        self, name: str, kind: type[Value], expected: str, is_good: Callable[[Any], bool] = lambda _: True
+    ) -> Value:
+        """Return a fact; raise unless it is of a kind and good."""
         value = self._facts.get(name)
-        if not isinstance(value, str) or len(value) > longest:
-            raise self._wrong(name, f"a text of at most {longest:,} characters")
+        if type(value) is not kind or not is_good(value):
+            raise self._wrong(name, expected)
         return value
+
+    def text(self, name: str, longest: int = MOST_TEXT) -> str:
+        return self.take(name, str, f"a text of at most {longest:,} characters", lambda value: len(value) <= longest)
 
     def count(self, name: str) -> int:
-        value = self._facts.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_COUNT:
-            raise self._wrong(name, "a count")
-        return value
+        return self.take(name, int, "a count", lambda value: 0 <= value <= MOST_COUNT)
 
     def flag(self, name: str) -> bool:
-        value = self._facts.get(name)
-        if not isinstance(value, bool):
-            raise self._wrong(name, "true or false")
-        return value
+        return self.take(name, bool, "true or false")
 
     def part(self, name: str) -> _Checked:
-        value = self._facts.get(name)
-        if not isinstance(value, dict):
-            raise self._wrong(name, "an object")
-        return _Checked(self._reader, value, self._arrays)
+        return _Checked(self._reader, self.take(name, dict, "an object"), self._arrays)
 
     def header(self) -> TransferHeader:
         """Return the header."""
@@ -291,20 +282,17 @@ class _Checked:
         self._check_version()
         database, request = self.part("database"), self.part("request")
         counts = database._counts()
+        request.text("sha256", 64)
+        checksums = self.take(
+            "checksums", list, "a list of what, name and checksum",
+            lambda given: all(isinstance(each, list) and list(map(type, each)) == [str] * 3 for each in given),
+        )  # fmt: skip
         return TransferHeader(
-            self.text("version"),
-            {name: value for name, value in request._facts.items() if name != "sha256"},
-            request.text("sha256", 64),
-            self.count("states"),
-            self.count("residues"),
-            self.flag("distribution"),
-            self.flag("keep_next"),
-            self.text("engine"),
-            self._checksums(),
-            database._described(counts.are_windows),
-            counts,
+            self.text("version"), request._facts, self.count("states"), self.count("residues"),
+            self.flag("distribution"), self.flag("keep_next"), self.text("engine"),
+            tuple(Checksum(*each) for each in checksums), database._described(counts.are_windows), counts,
             self._length_runs(counts),
-        )
+        )  # fmt: skip
 
     def _check_version(self) -> None:
         found = self._facts.get("transfer")
@@ -317,18 +305,10 @@ class _Checked:
             "version on both sides"
         )
 
-    def _checksums(self) -> tuple[Checksum, ...]:
-        given = self._facts.get("checksums")
-        if not isinstance(given, list) or not all(
-            isinstance(each, list) and list(map(type, each)) == [str] * 3 for each in given
-        ):
-            raise self._wrong("checksums", "a list of what, name and checksum")
-        return tuple(Checksum(*each) for each in given)
-
     def _described(self, is_dna: bool) -> SubjectDescription:
-        sources, mask, code = (self._facts.get(name) for name in ("sources", "mask", "genetic_code"))
-        if not isinstance(sources, list) or not all(is_source(each) for each in sources):
-            raise self._wrong("sources", "a list of files with their checksums")
+        mask, code = self._facts.get("mask"), self._facts.get("genetic_code")
+        expected = "a list of files with their checksums"
+        sources = self.take("sources", list, expected, lambda given: all(map(is_source, given)))
         if mask not in MASKS:
             raise self._wrong("mask", f"one of {', '.join(MASKS)}")
         if (type(code) is int and code in genetic_codes()) != is_dna or (not is_dna and code is not None):

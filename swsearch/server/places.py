@@ -89,14 +89,9 @@ class Lease(NamedTuple):
 
 
 def begin_search(
-    backend: ResidentBackend,
-    queries: Sequence[Query],
-    options: SearchOptions,
-    *,
-    distribution: bool = False,
-    progress: Progress | None = None,
-    origin: Origin | None = None,
-) -> SearchResults:
+    backend: ResidentBackend, queries: Sequence[Query], options: SearchOptions, *,
+    distribution: bool = False, progress: Progress | None = None, origin: Origin | None = None,
+) -> SearchResults:  # fmt: skip
     """Return the results of a search, which runs as they are taken.
 
     Parameters
@@ -144,7 +139,7 @@ class ServedPlace:
         """Held by whoever makes an engine anew; a job that asks for one waits for it."""
         self._generation = self._failures = 0
         self._problem = self._note = ""
-        self._scored_before = 0, 0.0
+        self._cells_before, self._seconds_before = 0, 0.0
         files = [path.absolute()]
         self.database = Database.open(path)
         try:
@@ -177,18 +172,6 @@ class ServedPlace:
         """What scores now."""
         return self.backend.engine
 
-    @property
-    def state(self) -> PlaceState:
-        """Whether it is as it was opened; looks at the file."""
-        state, _ = self.looked()
-        return state
-
-    @property
-    def problem(self) -> str:
-        """What is wrong with it, or to be known of it; empty if nothing is."""
-        _, found = self.looked()
-        return found
-
     def stated(self) -> dict[str, Any]:
         """Return what JSON says of it: names, counts, checksums, state and engine; no folder of the server's."""
         state, problem = self.looked()
@@ -208,7 +191,7 @@ class ServedPlace:
             "identity": database.identity(),
             "sha256": self.checksums[0].sha256 if self.checksums else None,
             "sources": [{**each, "path": PurePath(str(each["path"])).name} for each in database.sources()],
-            "built": max(built) if built else None,
+            "built": max(built, default=None),
         }
 
     def origin(self, request: SearchRequest, submitted: float | None = None, ended: float | None = None) -> Origin:
@@ -221,23 +204,21 @@ class ServedPlace:
         submitted, ended : float, optional
             Seconds of the Unix clock; now, and none yet.
         """
-        origin = replace(request.origin_with(self.checksums), ended=None if ended is None else _time_of(ended))
+        told: dict[str, Any] = {"ended": None if ended is None else datetime.fromtimestamp(ended, UTC)}
         if "command" not in request.origin:
-            origin = replace(origin, command=COMMAND)
+            told["command"] = COMMAND
         if "begun" not in request.origin and submitted is not None:
-            origin = replace(origin, begun=_time_of(submitted))
-        return origin
+            told["begun"] = datetime.fromtimestamp(submitted, UTC)
+        return replace(request.origin_with(self.checksums), **told)
 
     def looked(self) -> tuple[PlaceState, str]:
         """Look at the files, and return the state and what is to be said of it."""
         if self._problem:
             return "failed", self._problem
+        order = ("failed", "replaced", "ready")
         found = [_compared(path, was) for path, was in self._files.items()]
-        for state in ("failed", "replaced"):
-            for seen, what in found:
-                if seen == state:
-                    return seen, what
-        return "ready", self._note or next((what for _, what in found if what), "")
+        state, what = min(found, key=lambda each: (order.index(each[0]), not each[1]))
+        return state, (self._note or what) if state == "ready" else what
 
     # the engine
 
@@ -245,8 +226,7 @@ class ServedPlace:
     def scored(self) -> tuple[int, float]:
         """Cells that were scored, and the seconds that engines took."""
         with self._guard:
-            cells, seconds = self._scored_before
-            return cells + self.backend.cells, seconds + self.backend.seconds
+            return self._cells_before + self.backend.cells, self._seconds_before + self.backend.seconds
 
     def lease(self) -> Lease:
         """Return what to score with; waits while an engine is made.
@@ -296,21 +276,19 @@ class ServedPlace:
             self._log(f"{self.title}: the engine failed ({why}); it is made anew")
             self._close_engine()
             wanted = self._settings.engine if self._failures < FAILURES_IN_A_ROW else "cpu"
-            kinds = [wanted] if wanted in ("cpu", "reference") else [wanted, "cpu"]
-            for kind in kinds:
-                before = self.backend
+            before = self.backend
+            for kind in [wanted] if wanted in ("cpu", "reference") else [wanted, "cpu"]:
                 try:
                     engine = self._made(kind)
                     self.backend = self._opened(engine, is_probed=True)
                     self._engine = engine
-                    cells, seconds = self._scored_before
-                    self._scored_before = cells + before.cells, seconds + before.seconds
                 except Exception as error:  # whatever a device that was lost makes of it
                     self._log(f"{self.title}: engine {kind} cannot be had: {error}")
                     continue
-                name = self._engine.name
-                self._note = f"the engine failed and was made anew, {name} now: {why}"
-                self._log(f"{self.title}: goes on with engine {name}")
+                self._cells_before += before.cells
+                self._seconds_before += before.seconds
+                self._note = f"the engine failed and was made anew, {engine.name} now: {why}"
+                self._log(f"{self.title}: goes on with engine {engine.name}")
                 return
             self._problem = f"the engine failed and no other can be had: {why}"
 
@@ -321,12 +299,9 @@ class ServedPlace:
         residues. Places are opened from the smallest database to the largest one, so that the last finds least, and
         is streamed if it does not fit: as many databases as possible stay on the device.
         """
-        settings = self._settings
-        is_gpu = kind in ("gpu", "auto")
-        return create_engine(
-            kind, threads=settings.threads, device=settings.device if is_gpu else None,
-            gpu_memory=settings.gpu_memory if is_gpu else None, notice=self._log,
-        )  # fmt: skip
+        asked = self._settings
+        of_gpu = {"device": asked.device, "gpu_memory": asked.gpu_memory} if kind in ("gpu", "auto") else {}
+        return create_engine(kind, threads=asked.threads, notice=self._log, **of_gpu)
 
     def _opened(self, engine: Engine, is_probed: bool = False) -> ResidentBackend:
         with ExitStack() as closing:
@@ -358,10 +333,6 @@ class ServedPlace:
             self.database.close()
 
 
-def _time_of(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
-
-
 def names_of(paths: Sequence[Path]) -> dict[str, Path]:
     """Return database files by what requests call them: the name without the extension.
 
@@ -372,8 +343,7 @@ def names_of(paths: Sequence[Path]) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for path in paths:
-        name = path.stem
-        if name in found:
+        if (name := path.stem) in found:
             raise InputError(
                 f"{found[name]} and {path}: got two databases that go by {name!r}, expected different names; rename "
                 "one of the files"

@@ -9,6 +9,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 
 import pytest
 from Bio.Data import CodonTable
@@ -453,13 +454,11 @@ def test_pending_groups_of_a_search_that_is_stopped_are_not_scored(database, que
 
 def test_profiles_of_a_search_go_on_in_the_next(database, queries):
     read, asked = read_queries(queries[:5], PROTEIN), options_of(iterations=2, evalue=10.0)
+    keeping = replace(asked, keep_next=True)
     with CpuEngine() as engine, closing(ResidentBackend(database, engine)) as place:
-        results = searching(place, read, asked)
-        results.keep_next()
-        profiles = [result.next_profile for result in results]
+        profiles = [result.next_profile for result in searching(place, read, keeping)]
         text = text_of(searching(place, search_queries(profiles, asked), asked))
-    whole = swsearch.search(queries[:5], database, engine="cpu", iterations=2, evalue=10.0)
-    whole.keep_next()
+    whole = swsearch.search(queries[:5], database, engine="cpu", iterations=2, evalue=10.0, keep_next=True)
     assert text == expected(database, [result.next_profile for result in whole], iterations=2, evalue=10.0)
 
 

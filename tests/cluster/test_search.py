@@ -197,8 +197,9 @@ def test_several_files_of_dna_are_one_database(folders, dask_client):
 
 
 def test_a_profile_is_searched_with(folders, dask_client):
-    with swsearch.search(QUERIES[:1], folders["one"] / "db.h5", engine="cpu", iterations=2) as results:
-        results.keep_next()
+    with swsearch.search(
+        QUERIES[:1], folders["one"] / "db.h5", engine="cpu", iterations=2, keep_next=True
+    ) as results:
         profile = next(results).next_profile
     given = {"engine": "cpu", "max_alignments": 2}
     (expected,) = swsearch.search(profile, folders["one"] / "db.h5", **given)

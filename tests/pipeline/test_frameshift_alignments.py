@@ -10,7 +10,7 @@ import pytest
 
 import swsearch
 from support.samples import sample
-from support.small_searches import ORIGIN, fasta, searched, transferred, written
+from support.small_searches import ORIGIN, fasta, read_transfer, searched, transferred, written
 from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import PROTEIN
 from swsearch.db import Database
@@ -21,7 +21,6 @@ from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.query_frames import query_frames
 from swsearch.pipeline.search_queries import search_queries
-from swsearch.remote.received import read_transfer
 from swsearch.remote.wire import SearchRequest
 from swsearch.report import OUTPUT_FORMATS
 from swsearch.results import HitList

@@ -13,14 +13,24 @@ import numpy as np
 import pytest
 from Bio.Data.CodonTable import unambiguous_dna_by_id
 
-from support.small_searches import CASES, PARENT, QUERIES, build, fasta, request_of, searched, transferred, written
+from support.small_searches import (
+    CASES,
+    PARENT,
+    QUERIES,
+    build,
+    fasta,
+    read_transfer,
+    request_of,
+    searched,
+    transferred,
+    written,
+)
 from swsearch.db import Database, build_database
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import EngineError, ServerError
 from swsearch.profiles.saving import line_of
 from swsearch.remote import transfer
 from swsearch.remote.frames import MAGIC, check_of, frame, frames
-from swsearch.remote.received import read_transfer
 from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
 from swsearch.report import OUTPUT_FORMATS

@@ -90,7 +90,7 @@ def test_jobs_that_another_brought_down_are_done_with_the_next_engine(
         first.may_go.set()
         states = sorted(house.wait(job.identifier, 60).state for job in jobs)
         assert states.count("done") >= 2
-        assert len(house.places["small"].problem) > 0
+        assert len(house.places["small"].looked()[1]) > 0
     assert second.begun.acquire(blocking=False)
 
 
@@ -179,13 +179,13 @@ def test_a_database_that_was_replaced_is_searched_until_the_end(own: Path, tmp_p
         before = done(house, asked(2))
         built(tmp_path / "new", "small.h5", seed=5).rename(own)
         place = house.places["small"]
-        assert place.state == "replaced"
-        assert place.problem == "small.h5 was replaced on disk; restart to use the new one"
+        assert place.looked()[0] == "replaced"
+        assert place.looked()[1] == "small.h5 was replaced on disk; restart to use the new one"
         assert house.health().ok
         after = done(house, asked(2))
         assert house.rendered(after.identifier, "6").whole() == house.rendered(before.identifier, "6").whole()
         own.unlink()
-        assert "is gone from its folder" in place.problem
+        assert "is gone from its folder" in place.looked()[1]
         done(house, asked(2), OTHER)
     with House(settings(built(tmp_path / "newer", "small.h5", seed=6), tmp_path / "served")) as house:
         with pytest.raises(ServerProblem, match="the database or the version") as caught:
@@ -198,8 +198,8 @@ def test_a_database_that_is_truncated_fails_jobs_and_not_the_server(own: Path, t
         before = done(house, asked(1))
         os.truncate(own, 1000)
         place = house.places["small"]
-        assert place.state == "failed"
-        assert "was written to: 1,000 bytes" in place.problem
+        assert place.looked()[0] == "failed"
+        assert "was written to: 1,000 bytes" in place.looked()[1]
         failed = house.wait(house.submit([asked(3)], CLIENT)[0].identifier, 60)
         assert failed.state == "failed"
         assert failed.problem is not None
@@ -219,8 +219,8 @@ def test_a_database_whose_bytes_change_is_noticed(own: Path, tmp_path: Path) -> 
             size = own.stat().st_size
             file.seek(size // 2)
             file.write(bytes(size // 4))
-        assert place.state == "ready"
-        assert "was written to since it was opened" in place.problem
+        assert place.looked()[0] == "ready"
+        assert "was written to since it was opened" in place.looked()[1]
         failed = house.wait(house.submit([asked(3)], CLIENT)[0].identifier, 60)
         assert failed.state == "failed"
-        assert place.state == "failed"
+        assert place.looked()[0] == "failed"

@@ -17,12 +17,12 @@ import swsearch
 from support.command_line import run
 from support.houses import CLIENT, asked, built, built_dna, done, settings
 from support.samples import sample
+from support.small_searches import read_transfer
 from swsearch import report
 from swsearch.backends.resident import ResidentBackend
 from swsearch.db import Database
 from swsearch.errors import InputError, OptionError
 from swsearch.pipeline.result_builder import ResultBuilder
-from swsearch.remote.received import read_transfer
 from swsearch.report.html import Link
 from swsearch.server.house import House
 from swsearch.server.problems import ServerProblem

@@ -15,7 +15,8 @@ from swsearch.backends.local import LocalBackend
 from swsearch.db import Database
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.pipeline.search_results import ResultIterator, SearchResults
-from swsearch.remote.transfer import write_transfer
+from swsearch.remote.received import ReceivedResults, ReceivedSearch
+from swsearch.remote.transfer import TransferReader, write_transfer
 from swsearch.remote.wire import SearchRequest
 from swsearch.report.outputs import Output, write_reports
 from swsearch.results import SearchResult
@@ -104,6 +105,11 @@ def searched(
 def transferred(results: SearchResults, request: SearchRequest) -> bytes:
     """Return what a server sends of a search, which runs now."""
     return b"".join(write_transfer(results.search, results.search.batches(), request))
+
+
+def read_transfer(stream: io.BytesIO, request: SearchRequest, threads: int | None = None) -> ReceivedResults:
+    """Return the results that a server sent, which are read as they are taken."""
+    return ReceivedResults.of(ReceivedSearch(TransferReader(stream), request, threads=threads), threads)
 
 
 def written(results: ResultIterator[Any] | list[SearchResult], keys: Iterable[str] | None = None) -> dict[str, bytes]:
