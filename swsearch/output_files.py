@@ -246,6 +246,16 @@ class TemporaryFile:
         self.descriptor = -1
 
 
+def sync_folder(folder: Path) -> None:
+    """Let what stands in a folder be on the disk, under its names, when this returns."""
+    number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # some file systems have no such thing
+            os.fsync(number)
+    finally:
+        os.close(number)
+
+
 @contextlib.contextmanager
 def lock_for_change(target: Path, is_needed: bool = True) -> Iterator[None]:
     """Hold the lock under which commands change a file one after the other: a locked, hidden file beside it.

@@ -29,12 +29,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
 from weakref import WeakValueDictionary
 
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchWarning
 from swsearch.inputs import Query
-from swsearch.output_files import TemporaryFile, remove_abandoned
+from swsearch.output_files import TemporaryFile, remove_abandoned, sync_folder
 from swsearch.pipeline.batch import Batch, QueryState
 from swsearch.pipeline.codec import StateDecoder, encode
 from swsearch.pipeline.criteria import Criteria
@@ -42,6 +41,7 @@ from swsearch.pipeline.fingerprint import Stated, differences, digest_of, manife
 from swsearch.pipeline.iterate import ProfileGrower
 from swsearch.pipeline.number_arrays import Arrays, Facts, Unreadable, joined, parted, require
 from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.stages import batches_of
 from swsearch.pipeline.subjects import SubjectReader, Subjects
 
 MANIFEST, LOCK = "manifest.json", "lock"
@@ -61,6 +61,10 @@ HELD_FILES = 4
 _NAME = re.compile(r"queries-(\d{9,18})")
 
 _Held = tuple[QueryState, SubjectReader]
+
+
+def _place_of(held: _Held) -> tuple[int, int]:
+    return id(held[1]), held[0].place
 
 
 class Checkpoint:
@@ -96,14 +100,9 @@ class Checkpoint:
     _lock = -1
 
     def __init__(
-        self,
-        folder: Path,
-        queries: Sequence[Query],
-        criteria: Criteria,
-        subjects: Subjects,
-        grower: ProfileGrower | None,
-        is_read: bool = False,
-    ) -> None:
+        self, folder: Path, queries: Sequence[Query], criteria: Criteria, subjects: Subjects,
+        grower: ProfileGrower | None, is_read: bool = False,
+    ) -> None:  # fmt: skip
         self.folder, self._is_read, self._subjects, self._queries = folder, is_read, subjects, queries
         self._decoder = StateDecoder(queries, criteria, grower, subjects)
         self._wants_distribution = criteria.options.distribution
@@ -145,11 +144,9 @@ class Checkpoint:
 
     def resumed(self, states: Sequence[QueryState]) -> Iterator[Batch]:
         """Return states in batches: those of which something is kept as they were then, the others as they are."""
-        found = [self._taken(state) or (state, self._subjects) for state in states]
-        found.sort(key=lambda each: (each[0].selection is None, id(each[1]), each[0].place))
-        for _, some in groupby(found, key=lambda each: (each[0].selection is None, id(each[1]))):
-            each = list(some)
-            yield Batch([state for state, _ in each], each[0][1])
+        found = sorted([self._taken(state) or (state, self._subjects) for state in states], key=_place_of)
+        for is_new in (False, True):
+            yield from batches_of([each for each in found if (each[0].selection is None) == is_new])
 
     def stored(self, places: Iterable[int]) -> Iterator[Batch]:
         """Return what is kept of queries that are done.
@@ -181,10 +178,7 @@ class Checkpoint:
                 del self._held[next(iter(self._held))]
             self._held[name] = self._read(name)
         found = self._held[name].pop(state.place, None)
-        if found is None:
-            return None
-        selection = found[0].selection
-        if selection is not None:
+        if found is not None and (selection := found[0].selection) is not None:
             if self._wants_distribution and selection.distribution is None:
                 return None
             self._known[state.place] = selection
@@ -252,7 +246,8 @@ class Checkpoint:
         OutputError
             If they cannot be written.
         """
-        if self._is_read or all(self._is_known(state) for state in states):
+        is_known = (each.selection is not None and self._known.get(each.place) is each.selection for each in states)
+        if self._is_read or all(is_known):
             return
         with self._writing:
             for state in states:
@@ -262,19 +257,15 @@ class Checkpoint:
             if time.monotonic() >= self._written_at + SAVE_SECONDS:
                 self._write_waiting()
 
-    def _is_known(self, state: QueryState) -> bool:
-        return state.selection is not None and self._known.get(state.place) is state.selection
-
     def _write_waiting(self) -> None:
         """Write what waits; when this returns it is on the disk."""
-        waiting, self._waiting = sorted(self._waiting.values(), key=lambda each: (id(each[1]), each[0].place)), {}
+        waiting, self._waiting = sorted(self._waiting.values(), key=_place_of), {}
         if not waiting:
             return
         every: list[Facts] = []
         arrays: Arrays = {}
-        for k, (_, some) in enumerate(groupby(waiting, key=lambda each: id(each[1]))):
-            batch = list(some)
-            facts, numbers = encode([state for state, _ in batch], batch[0][1])
+        for k, batch in enumerate(batches_of(waiting)):
+            facts, numbers = encode(batch.states, batch.subjects)
             every.append(facts)
             arrays |= {f"{k} {key}": each for key, each in numbers.items()}
         data = joined(every, arrays)
@@ -321,9 +312,7 @@ class Checkpoint:
                 self._take_lock()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -368,12 +357,10 @@ class Checkpoint:
                     f"checkpoint: {self.folder} contains files, e.g. {others[0]!r}, but no {MANIFEST}; choose a new "
                     "or empty folder"
                 )
-            text = json.dumps({"what": TITLE, **manifest}, indent=2)
-            _write(path, text.encode("utf-8") + b"\n")
+            _write(path, json.dumps({"what": TITLE, **manifest}, indent=2).encode() + b"\n")
             return manifest
         was = _read_manifest(path)
-        changed = differences(was, manifest)
-        if changed:
+        if changed := differences(was, manifest):
             raise InputError(
                 f"checkpoint: {self.folder} belongs to another search: {'; '.join(changed)}; use its inputs and "
                 "options, or choose another folder"
@@ -434,12 +421,8 @@ def _write(path: Path, data: bytes) -> None:
         file.publish(path)
     finally:
         file.discard()
-    with contextlib.suppress(OSError):  # some file systems have no such thing
-        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    with contextlib.suppress(OSError):  # a folder that may be written may not be open to be read
+        sync_folder(path.parent)
 
 
 @contextlib.contextmanager

@@ -168,11 +168,10 @@ class StateDecoder:
             selection = take_selection(facts["selection"], reader, self.criteria.options.published, n_places)
             aligned = facts["aligned"]
             if aligned == "here":
-                table = _take_table(len(selection.candidates), reader)
-            else:
-                table = None if aligned is None else subjects.alignments_of(selection.candidates.subjects)
-                require(aligned is None or table is not None, "no alignments of its hits")
-            selection = replace(selection, alignments=table)
+                selection = replace(selection, alignments=_take_table(len(selection.candidates), reader))
+            elif aligned is not None:
+                selection = replace(selection, alignments=subjects.alignments_of(selection.candidates.subjects))
+                require(selection.alignments is not None, "no alignments of its hits")
             self._check(query, selection, subjects)
         if "known" in facts:
             places = reader.whole("known", facts["known"], -1, self.criteria.counts.n_records)

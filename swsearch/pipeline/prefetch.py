@@ -15,6 +15,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from swsearch.engines.cpu import extension
@@ -68,7 +69,7 @@ def end_work(number: int) -> None:
     extension.load().forget(number)
 
 
-class Ahead(Generic[Item]):
+class Ahead(Iterator[Item]):
     """The items of an iterator, made in a thread before they are asked for.
 
     Errors of the iterator come when its next item is asked for. `close` ends the thread, whatever it does, and closes
@@ -99,9 +100,6 @@ class Ahead(Generic[Item]):
             _turns.begin()
             _running.add(self)
 
-    def __iter__(self) -> Iterator[Item]:
-        return self
-
     def __next__(self) -> Item:
         if self._thread is None:
             return next(self._in_place)
@@ -111,7 +109,7 @@ class Ahead(Generic[Item]):
 
     def is_ready(self) -> bool:
         """Say whether the next item is there; False where it is made when it is asked for."""
-        return self._thread is not None and self._shared.has_item
+        return self._thread is not None and bool(self._shared.made)
 
     def close(self) -> None:
         """End the thread, and drop what was made."""
@@ -139,7 +137,7 @@ class Ahead(Generic[Item]):
         self.close()
 
 
-class InPlace(Generic[Item]):
+class InPlace(Iterator[Item]):
     """The items of an iterator, made when they are asked for, by the thread that asks.
 
     Any thread may call `close`; the one that waits for an item, or asks for one later, then raises `Stopped`.
@@ -154,9 +152,6 @@ class InPlace(Generic[Item]):
         self._items, self._guard = items, threading.Lock()
         self._work = 0
         self._is_closed = False
-
-    def __iter__(self) -> Iterator[Item]:
-        return self
 
     def __next__(self) -> Item:
         before = work_of_thread()
@@ -205,14 +200,12 @@ def for_each(work: Callable[[Item], None], items: Collection[Item], threads: int
         except BaseException as error:  # raised again below
             errors.append(error)
 
-    others = [threading.Thread(target=take, name="swsearch-each", daemon=True) for _ in range(threads - 1)]
-    started = []
-    for thread in others if has_room_for_threads(threads) else []:
-        try:
+    started: list[threading.Thread] = []
+    with suppress(RuntimeError):  # no more threads to be had
+        for _ in range(threads - 1 if has_room_for_threads(threads) else 0):
+            thread = threading.Thread(target=take, name="swsearch-each", daemon=True)
             thread.start()
-        except RuntimeError:  # no more threads to be had
-            break
-        started.append(thread)
+            started.append(thread)
     take()
     for thread in started:
         thread.join()
@@ -277,7 +270,7 @@ class _Shared(Generic[Item]):
 
     def __init__(self, items: Generator[Item], room: int) -> None:
         self.items, self._room, self.work = items, room, next(_numbers)
-        self._made: deque[Item] = deque()
+        self.made: deque[Item] = deque()
         self._changed = threading.Condition()
         self.is_done = self._is_stopped = False
         self._error: BaseException | None = None
@@ -303,24 +296,19 @@ class _Shared(Generic[Item]):
 
     def _put(self, item: Item) -> bool:
         with self._changed:
-            self._changed.wait_for(lambda: self._is_stopped or len(self._made) < self._room)
+            self._changed.wait_for(lambda: self._is_stopped or len(self.made) < self._room)
             if not self._is_stopped:
-                self._made.append(item)
+                self.made.append(item)
                 self._changed.notify_all()
             return not self._is_stopped
-
-    @property
-    def has_item(self) -> bool:
-        """Whether an item waits to be taken."""
-        return bool(self._made)
 
     def take(self) -> Item:
         """Wait for the next item; raise `Stopped` if there is to be none."""
         with self._changed:
-            self._changed.wait_for(lambda: self._made or self.is_done or self._is_stopped)
-            if self._made:
+            self._changed.wait_for(lambda: self.made or self.is_done or self._is_stopped)
+            if self.made:
                 self._changed.notify_all()
-                return self._made.popleft()
+                return self.made.popleft()
             if self._is_stopped:
                 raise Stopped
             error, self._error = self._error, None
@@ -332,7 +320,7 @@ class _Shared(Generic[Item]):
         """Make no more items."""
         with self._changed:
             self._is_stopped = True
-            self._made.clear()
+            self.made.clear()
             self._changed.notify_all()
 
 

@@ -134,7 +134,7 @@ def _header(search: Search, request: SearchRequest) -> tuple[dict[str, Any], dic
     }
     nothing: IntArray = np.empty(0, dtype=np.int64)
     runs = RunLengths.of(nothing) if counts.are_windows else search.subjects.length_runs  # distributions need them
-    lengths = {
+    lengths: dict[str, NumberArray] = {
         "run_lengths": runs.values, "run_counts": runs.counts,
         "lengths": counts.lengths, "published_lengths": counts.published_lengths,
     }  # fmt: skip

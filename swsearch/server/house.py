@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 from swsearch.pipeline.description import PROGRAM_NAMES
@@ -19,7 +18,7 @@ from swsearch.remote.transfer import write_transfer
 from swsearch.remote.wire import SearchRequest
 from swsearch.report.html import Link
 from swsearch.server.health import Health, HouseCounts, PlaceHealth
-from swsearch.server.intake import TakenRequest, place_of, problem_stated, taken
+from swsearch.server.intake import place_of, problem_stated, taken
 from swsearch.server.jobs import ENDED, Job, JobState, counted_for, new_identifier
 from swsearch.server.places import Lease, Log, ServedPlace, begin_search, opened_places, without_folders
 from swsearch.server.problems import ServerProblem
@@ -28,7 +27,7 @@ from swsearch.server.rendering import Format, Pieces, Rendered, written
 from swsearch.server.runner import Runner, Running
 from swsearch.server.settings import ServerSettings
 from swsearch.server.store import Store
-from swsearch.server.work import JobEnd, note_failure, run_job, told, why_stopped, with_engine
+from swsearch.server.work import note_failure, run_job, told, why_stopped, with_engine
 
 SECONDS_A_DAY = 86_400.0
 
@@ -99,9 +98,7 @@ class House:
     def __enter__(self) -> House:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -131,22 +128,19 @@ class House:
         with self._room(len(requests), counted_for(client)):
             with self._told():
                 found = [taken(each, self.places, self.settings.limits) for each in requests]
-            jobs: list[Job] = []
-            for each in found:
-                identifier = new_identifier()
-                jobs.append(self._job_of(each, identifier, jobs[0].identifier if jobs else identifier, client))
+            identifiers = [new_identifier() for _ in found]
+            jobs = [
+                Job(
+                    identifier, identifiers[0], client, each.request.database, each.request.title, "queued",
+                    dict(each.request.options), len(each.queries), each.n_residues, time.time(),
+                    cells=each.cells(self.places[each.request.database]), notes=each.notes,
+                )
+                for each, identifier in zip(found, identifiers, strict=True)
+            ]  # fmt: skip
             self._store.add(jobs, [each.request for each in found])
         for job in jobs:
             self._runner.put(job.identifier, counted_for(client))
         return [self._seen(job) for job in jobs]
-
-    def _job_of(self, found: TakenRequest, identifier: str, group: str, client: str) -> Job:
-        request = found.request
-        return Job(
-            identifier, group, client, request.database, request.title, "queued", dict(request.options),
-            len(found.queries), found.n_residues, time.time(), cells=found.cells(self.places[request.database]),
-            notes=found.notes,
-        )  # fmt: skip
 
     @contextmanager
     def _room(self, n_jobs: int, client: str) -> Iterator[None]:
@@ -158,9 +152,7 @@ class House:
             yield
         finally:
             with self._guard:
-                self._coming[client] -= n_jobs
-                if not self._coming[client]:
-                    del self._coming[client]
+                self._coming -= Counter({client: n_jobs})  # keeps no zeros
 
     def _check_room(self, n_jobs: int, client: str) -> None:
         if self._is_ending:
@@ -205,8 +197,7 @@ class House:
         """Return a job with what is not kept of it: its place and its progress."""
         if job.state == "queued":
             return replace(job, place=self._runner.place_of(job.identifier))
-        running = self._runner.running(job.identifier) if job.state == "running" else None
-        if running is None:
+        if job.state != "running" or (running := self._runner.running(job.identifier)) is None:
             return job
         return replace(job, progress=running.progress, cells_done=running.cells_done)
 
@@ -262,14 +253,9 @@ class House:
     # results
 
     def rendered(
-        self,
-        identifier: str,
-        outfmt: str,
-        queries: tuple[int, int] | None = None,
-        *,
-        bar: Sequence[Link] = (),
-        subjects_url: str | None = None,
-    ) -> Rendered:
+        self, identifier: str, outfmt: str, queries: tuple[int, int] | None = None, *,
+        bar: Sequence[Link] = (), subjects_url: str | None = None,
+    ) -> Rendered:  # fmt: skip
         """Return the results of a job in a format of `swsearch search`.
 
         Parameters
@@ -410,7 +396,7 @@ class House:
             self._store.update(identifier, state="running", begun=time.time())
             place = place_of(self.places, job.database)
             request = self._store.request(identifier)
-            ended = run_job(place, request, running, self._store.folder_of(identifier))
+            n_hits, notes = run_job(place, request, running, self._store.folder_of(identifier))
         except Stopped:
             self._keep_stopped(identifier, running)
         except Exception as error:
@@ -419,7 +405,8 @@ class House:
             else:
                 self._keep_end(identifier, "failed", problem=problem_stated(self._as_told(error)))
         else:
-            self._keep_done(job, ended)
+            told_of = tuple(map(self._clean, (*job.notes, *notes)))
+            self._keep_end(identifier, "done", n_hits=n_hits, notes=told_of)
 
     def _keep_stopped(self, identifier: str, running: Running) -> None:
         if running.why == "ending":
@@ -428,10 +415,6 @@ class House:
             self._keep_end(identifier, "cancelled")
         else:
             self._keep_end(identifier, "failed", problem=problem_stated(why_stopped(running)))
-
-    def _keep_done(self, job: Job, ended: JobEnd) -> None:
-        notes = tuple(map(self._clean, (*job.notes, *ended.notes)))
-        self._keep_end(job.identifier, "done", n_hits=ended.n_hits, notes=notes)
 
     def _keep_end(self, identifier: str, state: JobState, **changes: Any) -> None:
         if state != "done":
@@ -456,7 +439,7 @@ class House:
 
     def health(self) -> Health:
         """Return whether all works."""
-        places = tuple(_health_of(place, self._clean) for place in self.places.values())
+        places = tuple(map(self._health_of, self.places.values()))
         why = [f"{each.name}: {each.note}" for each in places if each.state == "failed"]
         free = shutil.disk_usage(self.settings.folder).free
         if free < LEAST_FREE:
@@ -464,6 +447,11 @@ class House:
         if self._is_ending:
             why.append("the server is ending")
         return Health(not why, "; ".join(why), places)
+
+    def _health_of(self, place: ServedPlace) -> PlaceHealth:
+        state, note = place.looked()
+        device = getattr(getattr(place.engine, "info", None), "name", "")
+        return PlaceHealth(place.name, state, place.engine.description, str(device), self._clean(note))
 
     def counts(self) -> HouseCounts:
         """Return how much was done since the server began, and is to be done."""
@@ -504,10 +492,3 @@ def _watched(place: ServedPlace, made: Callable[[Lease], Generator[bytes]]) -> G
         note_failure(place, lease, error)
         raise
     place.worked(lease)
-
-
-def _health_of(place: ServedPlace, clean: Callable[[str], str]) -> PlaceHealth:
-    engine = place.engine
-    state, note = place.looked()
-    device = getattr(getattr(engine, "info", None), "name", "")
-    return PlaceHealth(place.name, state, engine.description, str(device), clean(note))

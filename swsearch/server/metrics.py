@@ -89,5 +89,5 @@ class _HouseCollector(Collector):
             "swsearch_database_ready", "Whether a database can be searched.", labels=["database"]
         )
         for name, place in self._house.places.items():
-            ready.add_metric([name], float(place.state == "ready"))
+            ready.add_metric([name], float(place.looked()[0] == "ready"))
         yield ready

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
@@ -36,7 +37,7 @@ class ResultReader:
     def __init__(self, store: Store, message: Callable[[BaseException], str]) -> None:
         self._store, self._message = store, message
         self._guard = threading.Lock()
-        self._readers: dict[str, int] = {}
+        self._readers: Counter[str] = Counter()
         self._removed: set[str] = set()
         """Jobs whose rows are gone, and whose folders go with their last reader."""
         self._open: WeakSet[Pieces] = WeakSet()
@@ -45,7 +46,7 @@ class ResultReader:
     def n_open(self) -> int:
         """Results that are being read."""
         with self._guard:
-            return sum(self._readers.values())
+            return self._readers.total()
 
     def rendered(self, job: Job, place: ServedPlace, wanted: Format, queries: tuple[int, int] | None) -> Rendered:
         """Return results in a format.
@@ -158,7 +159,7 @@ class ResultReader:
     ) -> tuple[Search, SearchRequest]:
         """Open what a job found, until the end, and what it was asked for; nobody removes it meanwhile."""
         with self._guard:
-            self._readers[job.identifier] = self._readers.get(job.identifier, 0) + 1
+            self._readers[job.identifier] += 1
         closing.callback(self._read, job.identifier)
         self._store.job(job.identifier)  # it may have been removed before it was held
         with _readable(job):
@@ -171,15 +172,11 @@ class ResultReader:
 
     def _read(self, identifier: str) -> None:
         with self._guard:
-            left = self._readers[identifier] - 1
-            if left:
-                self._readers[identifier] = left
+            self._readers -= Counter([identifier])  # keeps no zeros
+            if identifier in self._readers or identifier not in self._removed:
                 return
-            del self._readers[identifier]
-            is_removed = identifier in self._removed
             self._removed.discard(identifier)
-        if is_removed:
-            self._store.clear(identifier)
+        self._store.clear(identifier)
 
 
 def _each(job: Job, found: Iterator[Found]) -> Generator[Found]:

@@ -24,10 +24,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from swsearch.errors import InputError, OutputError
+from swsearch.output_files import sync_folder
 from swsearch.remote.wire import SearchRequest
 from swsearch.server.jobs import Job, is_identifier
 from swsearch.server.problems import ServerProblem
@@ -50,6 +52,8 @@ _COLUMNS = (
     "identifier", "grp", "client", "database", "title", "state", "options", "n_queries", "n_residues", "cells",
     "submitted", "begun", "ended", "expires", "problem", "n_hits", "notes", "deaths",
 )  # fmt: skip
+
+_AS_JSON = ("options", "problem", "notes")
 
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS jobs (
@@ -187,8 +191,8 @@ class Store:
                     _write(folder / _QUERIES, request.queries)
                     asked = {name: value for name, value in request.stated().items() if name != "queries"}
                     _write(folder / _ASKED, json.dumps(asked).encode())
-                    _sync(folder)
-                _sync(self._jobs)
+                    sync_folder(folder)
+                sync_folder(self._jobs)
                 with self._changing() as table:
                     marks = ", ".join("?" * len(_COLUMNS))
                     rows = [_row_of(job) for job in jobs]
@@ -216,12 +220,16 @@ class Store:
         values = {name: _packed(name, value) for name, value in changes.items()}
         with self._guard:
             self._unsaved.setdefault(identifier, {}).update(values)
-            try:
-                with self._changing(lasting):
-                    pass
-            except ServerProblem as problem:
-                if problem.code != "disk_full":
-                    raise
+            self._write_waiting(lasting)
+
+    def _write_waiting(self, lasting: bool) -> None:
+        """Write what waits to be written, if there is room."""
+        try:
+            with self._changing(lasting):
+                pass
+        except ServerProblem as problem:
+            if problem.code != "disk_full":
+                raise
 
     def _save(self, table: sqlite3.Connection) -> None:
         for identifier, values in self._unsaved.items():
@@ -231,6 +239,8 @@ class Store:
             table.execute("DELETE FROM jobs WHERE identifier = ?", [identifier])
             if until is not None:
                 table.execute("INSERT OR REPLACE INTO gone VALUES (?, ?)", [identifier, until])
+        if self._forgotten:
+            table.execute("DELETE FROM gone WHERE until <= ?", [time.time()])
 
     @contextlib.contextmanager
     def _changing(self, lasting: bool = True) -> Iterator[sqlite3.Connection]:
@@ -312,12 +322,7 @@ class Store:
         """
         with self._guard:
             self._forgotten[identifier] = until
-            try:
-                with self._changing(lasting=False) as table:
-                    table.execute("DELETE FROM gone WHERE until <= ?", [time.time()])
-            except ServerProblem as problem:
-                if problem.code != "disk_full":
-                    raise
+            self._write_waiting(lasting=False)
 
     def clear(self, identifier: str) -> None:
         """Remove the folder of a job whose row is gone."""
@@ -364,7 +369,7 @@ _DEADLY = ServerProblem(
 
 
 def _packed(name: str, value: Any) -> Any:
-    return json.dumps(value) if name in ("options", "problem", "notes") and value is not None else value
+    return json.dumps(value) if name in _AS_JSON and value is not None else value
 
 
 def _row_of(job: Job) -> list[Any]:
@@ -374,14 +379,10 @@ def _row_of(job: Job) -> list[Any]:
 
 def _job_of(row: Mapping[str, Any]) -> Job:
     done = row["state"] == "done"
-    return Job(
-        identifier=row["identifier"], group=row["grp"], client=row["client"], database=row["database"],
-        title=row["title"], state=row["state"], options=json.loads(row["options"]), n_queries=row["n_queries"],
-        n_residues=row["n_residues"], submitted=row["submitted"], begun=row["begun"], ended=row["ended"],
-        expires=row["expires"], progress=float(done), cells=row["cells"], cells_done=row["cells"] if done else 0,
-        problem=json.loads(row["problem"]) if row["problem"] else None, n_hits=row["n_hits"],
-        notes=tuple(json.loads(row["notes"])),
-    )  # fmt: skip
+    known = {name: json.loads(value) if name in _AS_JSON and value else value for name, value in row.items()}
+    known |= {"group": row["grp"], "notes": tuple(known["notes"]), "progress": float(done)}
+    known |= {"cells_done": row["cells"] if done else 0}
+    return Job(**{each.name: known[each.name] for each in fields(Job) if each.name in known})
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -390,15 +391,6 @@ def _write(path: Path, data: bytes) -> None:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):  # some file systems have no such thing
-            os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def is_full(error: BaseException) -> bool:

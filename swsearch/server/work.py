@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,22 +24,6 @@ MOST_NOTES = 20
 """Notes of a job that are kept."""
 
 Outcome = TypeVar("Outcome")
-
-
-@dataclass(frozen=True)
-class JobEnd:
-    """What a job found.
-
-    Parameters
-    ----------
-    n_hits : int
-        Of all queries.
-    notes : tuple of str
-        What is to be told of it.
-    """
-
-    n_hits: int
-    notes: tuple[str, ...]
 
 
 def with_engine(place: ServedPlace, work: Callable[[Lease], Outcome]) -> Outcome:
@@ -78,8 +61,15 @@ def note_failure(place: ServedPlace, lease: Lease, error: Exception) -> None:
         place.reopen(lease, str(error) or type(error).__name__, counts=not isinstance(error, MemoryLimitError))
 
 
-def run_job(place: ServedPlace, request: SearchRequest, running: Running, folder: Path) -> JobEnd:
+def run_job(place: ServedPlace, request: SearchRequest, running: Running, folder: Path) -> tuple[int, list[str]]:
     """Search, and keep what is found in the job's folder; results are dropped as they come.
+
+    Returns
+    -------
+    n_hits : int
+        Of all queries.
+    notes : list of str
+        What is to be told of it.
 
     Raises
     ------
@@ -90,7 +80,7 @@ def run_job(place: ServedPlace, request: SearchRequest, running: Running, folder
     """
     queries, options = request.read()
 
-    def work(lease: Lease) -> JobEnd:
+    def work(lease: Lease) -> tuple[int, list[str]]:
         # how the whole database scores is kept for the report of html, whatever report is asked for first
         results = begin_search(
             lease.backend, queries, options,
@@ -102,8 +92,9 @@ def run_job(place: ServedPlace, request: SearchRequest, running: Running, folder
             running.cells, running.cells_done = search.cells, 0
             running.holds(results)
             n_hits = sum(len(result.hits) for batch in results.batches(several=False) for result in batch)
-            notes = [*_unfitted(results), *results.doubts]
-            return JobEnd(n_hits, tuple(notes[:MOST_NOTES]))
+            why = results.unfitted
+            unfitted = [f"{len(why):,} of {len(search.queries):,} queries: {why[0]}"] if why else []
+            return n_hits, [*unfitted, *results.doubts][:MOST_NOTES]
 
     return with_engine(place, work)
 
@@ -119,11 +110,6 @@ def _kept_search(results: SearchResults, checkpoint: Path) -> Search:
         # of another version of the program, or of a database that was replaced since
         shutil.rmtree(checkpoint)
         return results.search
-
-
-def _unfitted(results: SearchResults) -> list[str]:
-    reasons = results.unfitted
-    return [f"{len(reasons):,} of {len(results.search.queries):,} queries: {reasons[0]}"] if reasons else []
 
 
 def why_stopped(running: Running) -> ServerProblem:

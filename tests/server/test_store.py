@@ -143,7 +143,7 @@ def full(*_: object, **__: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-@pytest.mark.parametrize("what", ["_write", "_sync", "table"])
+@pytest.mark.parametrize("what", ["_write", "sync_folder", "table"])
 def test_without_room_nothing_is_added(store: Store, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     before = added(store)
     if what == "table":
