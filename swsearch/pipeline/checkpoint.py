@@ -186,45 +186,42 @@ class Checkpoint:
 
     def _read(self, name: str) -> dict[int, _Held]:
         """Read what counts of a file; nothing if it is damaged, of which a warning tells."""
-        try:
+        found: dict[int, _Held] = {}
+        with self._damage_told(name):
             head, told, data = [*(self.folder / name).read_bytes().split(b"\n", 2), b"", b""][:3]
             require(head == self._seal(name, told, data), "its checksum differs")
-            found: dict[int, _Held] = {}
             every, arrays = parted(data)
             require(isinstance(every, list), "it holds no queries")
             for k, facts in enumerate(every):
                 some = {key[len(f"{k} ") :]: each for key, each in arrays.items() if key.startswith(f"{k} ")}
                 batch = self._decoder.decode(facts, some, lambda place: self._file_of.get(place) == name)
                 found.update((state.place, (state, batch.subjects)) for state in batch.states)
+        return {} if name in self._damaged else found
+
+    @contextlib.contextmanager
+    def _damage_told(self, name: str) -> Iterator[None]:
+        """Warn of a file that cannot be read, and use it no more."""
+        try:
+            yield
         except (OSError, Unreadable) as error:
             self._damaged.add(name)
-            self._tell_damaged(name, error)
-            return {}
-        return found
-
-    def _tell_damaged(self, name: str, error: OSError | Unreadable) -> None:
-        if not self._is_read:
-            why = error.strerror if isinstance(error, OSError) else error
-            warnings.warn(
-                f"checkpoint: {self.folder / name} is damaged ({why}); searching its queries again",
-                SwsearchWarning,
-                stacklevel=2,
-            )
+            if not self._is_read:
+                why = error.strerror if isinstance(error, OSError) else error
+                told = f"checkpoint: {self.folder / name} is damaged ({why}); searching its queries again"
+                warnings.warn(told, SwsearchWarning, stacklevel=2)
 
     def _look(self) -> int:
         """Look which queries files have, and return the number of the last file."""
         names = sorted(each.name for each in self.folder.iterdir() if _NAME.fullmatch(each.name))
         for name in names:
-            try:
+            places: list[int] = []
+            with self._damage_told(name):
                 with (self.folder / name).open("rb") as file:
                     file.readline()
                     told = file.readline().rstrip(b"\n")
                 places = _places(told, len(self._queries))
                 require(told == self._told(name, places), "its checksum differs")
-            except (OSError, Unreadable) as error:
-                self._tell_damaged(name, error)
-                places = []
-            self._count(name, places)
+            self._count(name, [] if name in self._damaged else places)
         return int(names[-1].split("-")[1]) if names else 0
 
     # writing

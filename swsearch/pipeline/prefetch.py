@@ -231,20 +231,15 @@ def side_by_side(work: Callable[[Item], Gained], items: Iterable[Item], n: int) 
     try:
         with Ahead(begun(), "feed", max(n - 2, 1)) as coming:
             for future in coming:
-                made = result_of(future)
+                while not future.done():
+                    check_wanted()
+                    wait([future], CHECK_SECONDS)
+                made = future.result()
                 alive.remove(future)
                 yield made
                 del made, future
     finally:
         wait(alive, timeout=1.0)
-
-
-def result_of(future: Future[Gained]) -> Gained:
-    """Wait for a future as long as this thread's work is wanted, and return its result."""
-    while not future.done():
-        check_wanted()
-        wait([future], CHECK_SECONDS)
-    return future.result()
 
 
 def _begun(work: Callable[[Item], Gained], item: Item, number: int) -> Future[Gained]:

@@ -96,11 +96,9 @@ class _Running(Generic[AnySearch]):
     """What a search runs with. It does not know its results, so that a search ends as soon as these are dropped."""
 
     def __init__(
-        self,
-        open_search: Callable[[SearchOptions, Path | None], AnySearch],
-        options: SearchOptions,
-        close: Callable[[], None],
-    ) -> None:
+        self, open_search: Callable[[SearchOptions, Path | None], AnySearch],
+        options: SearchOptions, close: Callable[[], None],
+    ) -> None:  # fmt: skip
         self._open_search, self.options, self.close = open_search, options, close
         self.opened: AnySearch | None = None
         self.checkpoint: Path | None = None
@@ -148,12 +146,9 @@ class ResultIterator(Generic[AnySearch]):
     """
 
     def __init__(
-        self,
-        open_search: Callable[[SearchOptions, Path | None], AnySearch],
-        options: SearchOptions,
-        close: Callable[[], None] = lambda: None,
-        threads: int | None = None,
-    ) -> None:
+        self, open_search: Callable[[SearchOptions, Path | None], AnySearch], options: SearchOptions,
+        close: Callable[[], None] = lambda: None, threads: int | None = None,
+    ) -> None:  # fmt: skip
         self._threads = threads
         self._search = _Running(open_search, options, close)
         self._found = self._search.batches()
@@ -294,17 +289,10 @@ class SearchResults(ResultIterator[Search]):
     """
 
     def __init__(
-        self,
-        queries: Sequence[Query],
-        subjects: Any,
-        options: SearchOptions,
-        backend_of: Callable[[Database], Backend],
-        *,
-        close: Callable[[], None] = lambda: None,
-        progress: Progress | None = None,
-        threads: int | None = None,
-        origin: Origin | None = None,
-    ) -> None:
+        self, queries: Sequence[Query], subjects: Any, options: SearchOptions,
+        backend_of: Callable[[Database], Backend], *, close: Callable[[], None] = lambda: None,
+        progress: Progress | None = None, threads: int | None = None, origin: Origin | None = None,
+    ) -> None:  # fmt: skip
         is_distribution_asked = options.distribution
 
         def open_search(options: SearchOptions, checkpoint: Path | None) -> Search:

@@ -22,7 +22,7 @@ from swsearch.remote.frames import BrokenOffError
 from swsearch.remote.transfer import TransferReader, request_facts
 from swsearch.remote.wire import SearchRequest
 from swsearch.results import SearchResult
-from swsearch.run_info import Checksum, Execution, Origin, RunInfo, checksums
+from swsearch.run_info import Execution, Origin, RunInfo, checksums
 
 
 class ReceivedSearch:
@@ -50,14 +50,10 @@ class ReceivedSearch:
     """
 
     def __init__(
-        self,
-        reader: TransferReader,
-        request: SearchRequest,
-        origin: Origin | None = None,
-        threads: int | None = None,
-        distribution: bool = True,
+        self, reader: TransferReader, request: SearchRequest, origin: Origin | None = None,
+        threads: int | None = None, distribution: bool = True,
         reopened: Callable[[BrokenOffError], TransferReader] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         header, origin = reader.header, origin or request.run_origin
         asked = request_facts(request)
         if any(header.asked.get(name) != asked[name] for name in ("sha256", "query_format", "options")):
@@ -73,11 +69,12 @@ class ReceivedSearch:
         self._reader, self._reopened, self._is_stopped = reader, reopened, False
         self.criteria = criteria = Criteria(options, header.counts, None, 0)
         self._decoder = StateDecoder(searched, criteria, ProfileGrower(criteria) if options.makes_profiles else None)
+        known = checksums(origin.queries, "", ()) if origin.checksums is None else origin.checksums
         self.run: RunInfo = replace(
             run_info(criteria, header.described, header.engine, origin),
             version=header.version,
             execution=Execution(header.engine, origin.command, origin.begun, origin.ended),
-            known_checksums=(*query_checksums(origin), *header.checksums),
+            known_checksums=(*(each for each in known if each.what == "queries"), *header.checksums),
         )
         """What reports say of the search: version, engine and database are the server's, all else is of here."""
         n = threads_that_help(threads)
@@ -127,12 +124,6 @@ class ReceivedSearch:
         self._local.close()
 
 
-def query_checksums(origin: Origin) -> list[Checksum]:
-    """Return the checksum of the queries: the one that is known, or that of their file."""
-    known = checksums(origin.queries, "", ()) if origin.checksums is None else origin.checksums
-    return [each for each in known if each.what == "queries"]
-
-
 class ReceivedResults(ResultIterator[ReceivedSearch]):
     """The results of a search that runs, or ran, on a server; see `SearchResults`.
 
@@ -149,13 +140,9 @@ class ReceivedResults(ResultIterator[ReceivedSearch]):
     """
 
     def __init__(
-        self,
-        opened: Callable[[SearchOptions], ReceivedSearch],
-        options: SearchOptions,
-        threads: int | None = None,
-        close: Callable[[], None] = lambda: None,
-        stop: Callable[[], None] = lambda: None,
-    ) -> None:
+        self, opened: Callable[[SearchOptions], ReceivedSearch], options: SearchOptions,
+        threads: int | None = None, close: Callable[[], None] = lambda: None, stop: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
         super().__init__(lambda options, _: opened(options), options, close, threads)
         self._stop = stop
 

@@ -100,7 +100,7 @@ class Store:
         try:
             with _full():
                 self._jobs.mkdir(exist_ok=True)
-                self._table = self._opened(folder / "jobs.sqlite")
+                self._open(folder / "jobs.sqlite")
             self._remove_abandoned()
         except BaseException:
             self.close()
@@ -120,31 +120,28 @@ class Store:
             raise
         return number
 
-    def _opened(self, path: Path) -> sqlite3.Connection:
+    def _open(self, path: Path) -> None:
         try:
-            table = sqlite3.connect(path, timeout=SECONDS_BUSY, isolation_level=None, check_same_thread=False)
-            try:
-                table.row_factory = sqlite3.Row
-                table.execute("PRAGMA journal_mode = WAL")
-                table.execute("PRAGMA synchronous = FULL")
-                version = table.execute("PRAGMA user_version").fetchone()[0]
-                if version > STORE_VERSION:
-                    raise InputError(
-                        f"folder: {path} is of version {version}, this swsearch reads up to {STORE_VERSION}; upgrade "
-                        "swsearch, or give another --folder"
-                    )
-                table.executescript(_TABLES)
-                table.execute(f"PRAGMA user_version = {STORE_VERSION}")
-            except BaseException:
-                table.close()
-                raise
+            self._table = table = sqlite3.connect(
+                path, timeout=SECONDS_BUSY, isolation_level=None, check_same_thread=False
+            )
+            table.row_factory = sqlite3.Row
+            table.execute("PRAGMA journal_mode = WAL")
+            table.execute("PRAGMA synchronous = FULL")
+            version = table.execute("PRAGMA user_version").fetchone()[0]
+            if version > STORE_VERSION:
+                raise InputError(
+                    f"folder: {path} is of version {version}, this swsearch reads up to {STORE_VERSION}; upgrade "
+                    "swsearch, or give another --folder"
+                )
+            table.executescript(_TABLES)
+            table.execute(f"PRAGMA user_version = {STORE_VERSION}")
         except sqlite3.DatabaseError as error:
             if is_full(error):
                 raise
             raise InputError(
                 f"folder: {path} cannot be read ({error}); restore it, or move it away to begin without jobs"
             ) from error
-        return table
 
     def close(self) -> None:
         """Let others use the folder; what could not be written before is tried once more."""
