@@ -347,9 +347,8 @@ class Checkpoint:
         path = self.folder / MANIFEST
         if not self._is_read and not path.exists():
             # hidden ones may be of a process that was killed, on a computer whose locks are not seen here
-            names = [each.name for each in self.folder.iterdir()]
-            others = sorted(name for name in names if name != LOCK and not name.startswith("."))
-            if others:
+            names = sorted(each.name for each in self.folder.iterdir())
+            if others := [name for name in names if name != LOCK and not name.startswith(".")]:
                 raise InputError(
                     f"checkpoint: {self.folder} contains files, e.g. {others[0]!r}, but no {MANIFEST}; choose a new "
                     "or empty folder"
@@ -396,10 +395,9 @@ def _places(told: bytes, n: int) -> list[int]:
 def _read_manifest(path: Path) -> Stated:
     with path.open("rb") as file:
         raw = file.read(LONGEST_MANIFEST)
-    try:
+    found = None
+    with contextlib.suppress(ValueError):
         found = json.loads(raw)
-    except ValueError:
-        found = None
     if not isinstance(found, dict) or found.pop("what", None) != TITLE:
         raise InputError(
             f"checkpoint: {path} is damaged or not a {TITLE}; choose another folder, or delete this one to start "

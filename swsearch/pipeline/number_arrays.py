@@ -52,8 +52,7 @@ def narrowed(values: IntArray) -> npt.NDArray[np.integer]:
 
 def joined(facts: Any, arrays: Mapping[str, NumberArray]) -> bytes:
     """Return what JSON can hold, and arrays, each of shape (n,), as bytes."""
-    stored = {name: np.ascontiguousarray(values) for name, values in arrays.items()}
-    stored = {name: values.astype(values.dtype.newbyteorder("<"), copy=False) for name, values in stored.items()}
+    stored = {name: each.astype(each.dtype.newbyteorder("<"), copy=False) for name, each in arrays.items()}
     told = [[name, _type_of(values), len(values)] for name, values in stored.items()]
     text = json.dumps([facts, told], separators=(",", ":")).encode("ascii")
     return b"".join([_SIZE.pack(len(text)), text, *(values.tobytes() for values in stored.values())])

@@ -13,7 +13,7 @@ from swsearch.errors import InputError, OptionError, check_choice
 from swsearch.inputs import QueriesLike, path_of
 from swsearch.options.words import QUERY_FORMATS, QueryFormat
 from swsearch.pipeline.arguments import SearchKeywords, options_of
-from swsearch.remote.asking import checksums_here, read_to_send
+from swsearch.remote.asking import checksums_here, read_to_send, request_for
 from swsearch.remote.received import ReceivedResults
 from swsearch.remote.server_job import SearchThere, SearchToSend, ServerJob
 from swsearch.remote.service import ServerNotice, Service
@@ -178,7 +178,8 @@ class Client:
             As `search` does, and if the server refuses it.
         """
         asked = self._asked(queries, query_format, "Client.submit", options)
-        request = asked.request(self.database(database)["name"], title)
+        name = self.database(database)["name"]
+        request = request_for(name, asked.queries, asked.options, asked.origin, title)
         return ServerJob(self._service, self._service.submitted(request), request, asked.origin)
 
     def job(self, identifier: str) -> ServerJob:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from swsearch.engines.base import Progress
@@ -48,10 +48,6 @@ class SearchToSend:
     options: SearchOptions
     origin: Origin
 
-    def request(self, database: str, title: str = "") -> SearchRequest:
-        """Return the request for it."""
-        return request_for(database, self.queries, self.options, self.origin, title)
-
 
 class SearchThere:
     """A search on its way: its job on the server, from the first result that is asked for to its end.
@@ -87,17 +83,18 @@ class SearchThere:
 
     def opened(self, options: SearchOptions) -> ReceivedSearch:
         """Have the server search, and return what reads the results; on any error the job is removed."""
-        request = replace(self._asked, options=options).request(self._database)
+        asked = self._asked
+        request = request_for(self._database, asked.queries, options, asked.origin)
         try:
             stated = self._service.submitted(request, self._notice)
-            self._job = ServerJob(self._service, stated, request, self._asked.origin)
+            self._job = ServerJob(self._service, stated, request, asked.origin)
             for done in self._job.steps(notice=self._notice):
                 if self._is_stopped:
                     raise Stopped
                 if self.progress is not None and done:
                     self.progress(done)
-            origin, threads, distribution = self._asked.origin, self.threads, options.distribution
-            return ReceivedSearch(self._reader(), request, origin, threads, distribution, self._reopened)
+            reader, threads = self._reader(), self.threads
+            return ReceivedSearch(reader, request, asked.origin, threads, options.distribution, self._reopened)
         except BaseException:
             self.end()
             raise

@@ -15,14 +15,13 @@ import numpy as np
 
 from swsearch.blocks import IntArray, RunLengths
 from swsearch.db.stored import is_source
-from swsearch.errors import ServerError, SwsearchError, shown
+from swsearch.errors import ServerError, shown
 from swsearch.options.words import MASKS
 from swsearch.pipeline.batch import Batch
 from swsearch.pipeline.codec import encode
 from swsearch.pipeline.description import SubjectDescription
 from swsearch.pipeline.groups import split_by_size
 from swsearch.pipeline.number_arrays import MAX_MAGNITUDE, NumberArray, narrowed
-from swsearch.pipeline.prefetch import Stopped
 from swsearch.pipeline.search import Search
 from swsearch.pipeline.subjects import SubjectCounts
 from swsearch.remote.frames import MAGIC, FrameKind, FrameSource, check_of, frame, frames
@@ -52,18 +51,8 @@ COUNTS = ("n_records", "n_letters", "n_subjects", "residues", "published_residue
 # what is sent
 
 
-def message_of(error: BaseException) -> str:
-    """Return what whoever reads results is told of an error that ended them."""
-    if isinstance(error, SwsearchError):
-        return str(error)
-    return "the search was stopped" if isinstance(error, Stopped) else "the server failed; its log says more"
-
-
 def write_transfer(
-    search: Search,
-    batches: Iterable[Batch],
-    request: SearchRequest,
-    told: Callable[[BaseException], str] = message_of,
+    search: Search, batches: Iterable[Batch], request: SearchRequest, told: Callable[[BaseException], str]
 ) -> Generator[bytes]:
     """Yield the hits of a search as bytes.
 
@@ -75,7 +64,7 @@ def write_transfer(
         Its hits, in query order: `Search.batches`, which runs as they are taken, or `Search.stored_batches`.
     request : SearchRequest
         What was asked for.
-    told : callable, optional
+    told : callable
         Returns what whoever reads is told of an error.
 
     Raises

@@ -366,11 +366,11 @@ class House:
                         raise why_stopped(running) from None
 
             if len(found.queries) * found.options.max_hits <= WHOLE_HITS:
-                whole = with_engine(place, lambda lease: b"".join(made(lease)))
-                return wanted.rendered(f"swsearch-{place.name}", Pieces(whole))
-            pieces = Pieces(_watched(place, made), closing.pop_all())
-            pieces.told = self._as_told
-            self._reader.watch(pieces)
+                pieces = Pieces(with_engine(place, lambda lease: b"".join(made(lease))))
+            else:
+                pieces = Pieces(_watched(place, made), closing.pop_all())
+                pieces.told = self._as_told
+                self._reader.watch(pieces)
             return wanted.rendered(f"swsearch-{place.name}", pieces)
 
     def _written(self, results: SearchResults, wanted: Format, request: SearchRequest) -> Iterator[bytes]:

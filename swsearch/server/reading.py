@@ -71,10 +71,8 @@ class ResultReader:
         """
         first, last = queries or (1, job.n_queries)
         if not 1 <= first <= last <= job.n_queries:
-            expected = f"a range within 1-{job.n_queries:,}"
-            raise ServerProblem(
-                "wrong", f"queries: got {first}-{last}, expected {expected}", option="queries", expected=expected
-            )
+            expected, message = f"a range within 1-{job.n_queries:,}", f"queries: got {first}-{last}, expected "
+            raise ServerProblem("wrong", message + expected, option="queries", expected=expected)
         wanted.check(last - first + 1, job.program(place.is_dna))
         with ExitStack() as closing:
             search, request = self._opened(closing, job, place, wanted.needs_distribution)

@@ -152,7 +152,7 @@ def test_what_was_stored_is_sent_as_it_was_found(
         expected = transferred(results, request)
         again = searched(request, subjects, engine).search
         again.keep_in(tmp_path / name, is_read=True)
-        found = b"".join(write_transfer(again, again.stored_batches(0, len(again.queries)), request))
+        found = b"".join(write_transfer(again, again.stored_batches(0, len(again.queries)), request, str))
         lines = [lines_of(read_transfer(io.BytesIO(each), request)) for each in (found, expected)]
         np.testing.assert_equal(*lines)
         reports = [written(read_transfer(io.BytesIO(each), request), ["6", "jsonl"]) for each in (found, expected)]
@@ -344,7 +344,7 @@ def test_a_search_that_fails_tells_why(database: Database, engine: CpuEngine) ->
         raise EngineError("the device was taken away")
         yield
 
-    stream, made = write_transfer(search, fail(), request), []
+    stream, made = write_transfer(search, fail(), request, str), []
     with pytest.raises(EngineError):
         for part in stream:
             made.append(part)  # what came before the error counts

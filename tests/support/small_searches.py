@@ -104,7 +104,7 @@ def searched(
 
 def transferred(results: SearchResults, request: SearchRequest) -> bytes:
     """Return what a server sends of a search, which runs now."""
-    return b"".join(write_transfer(results.search, results.search.batches(), request))
+    return b"".join(write_transfer(results.search, results.search.batches(), request, str))
 
 
 def read_transfer(stream: io.BytesIO, request: SearchRequest, threads: int | None = None) -> ReceivedResults:
