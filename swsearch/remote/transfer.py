@@ -42,7 +42,7 @@ MOST_TEXT = 1 << 16
 MOST_COUNT = 1 << 53
 """Subjects and residues that a database can say it has: JSON holds them exactly."""
 
-Value = TypeVar("Value")
+Fact = TypeVar("Fact")
 
 COUNTS = ("n_records", "n_letters", "n_subjects", "residues", "published_residues", "longest")
 """Counts of `SubjectCounts` in the header."""
@@ -244,8 +244,8 @@ class _Checked:
         return self._reader.wrong(f"{name}: got {shown(self._facts.get(name))}, expected {expected}")
 
     def take(
-        self, name: str, kind: type[Value], expected: str, is_good: Callable[[Any], bool] = lambda _: True
-    ) -> Value:
+        self, name: str, kind: type[Fact], expected: str, is_good: Callable[[Any], bool] = lambda _: True
+    ) -> Fact:
         """Return a fact; raise unless it is of a kind and good."""
         value = self._facts.get(name)
         if type(value) is not kind or not is_good(value):
