@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from types import TracebackType
 from weakref import WeakValueDictionary
 
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchWarning
@@ -53,10 +54,10 @@ LONGEST_MANIFEST = 1 << 20
 """Bytes; ours has two thousand."""
 
 SAVE_SECONDS = 1.0
-"""Seconds between files: what a search does in less is done again as soon as it is read."""
+"""Seconds between files, and the longest that states wait to be written."""
 
-HELD_FILES = 4
-"""Files whose states are held until they are taken: those of queries that were searched together."""
+HELD_BYTES = 64 << 20
+"""Bytes of files whose states are held until they are taken."""
 
 _NAME = re.compile(r"queries-(\d{9,18})")
 
@@ -112,12 +113,15 @@ class Checkpoint:
         self._counts: Counter[str] = Counter()
         """Queries of each file that no later one has."""
         self._damaged: set[str] = set()
-        self._held: dict[str, dict[int, _Held]] = {}
-        """What was read of files, and not yet taken."""
+        self._held: dict[str, tuple[int, dict[int, _Held]]] = {}
+        """What was read of files, and not yet taken, with the files' bytes."""
         self._known: WeakValueDictionary[int, Selection] = WeakValueDictionary()
         """What was saved of queries, as long as somebody has it."""
         self._waiting: dict[int, _Held] = {}
         self._written_at = -SAVE_SECONDS
+        self._timer: threading.Timer | None = None
+        self._error: OutputError | None = None
+        """What the timer's thread failed with."""
         if not folder.parent.exists():
             raise OutputError(
                 f"checkpoint: {folder} cannot be created: folder {folder.parent} not found; create it first"
@@ -144,7 +148,9 @@ class Checkpoint:
 
     def resumed(self, states: Sequence[QueryState]) -> Iterator[Batch]:
         """Return states in batches: those of which something is kept as they were then, the others as they are."""
-        found = sorted([self._taken(state) or (state, self._subjects) for state in states], key=_place_of)
+        with self._guard:
+            by_file = sorted(states, key=lambda state: self._file_of.get(state.place, ""))
+        found = sorted([self._taken(state) or (state, self._subjects) for state in by_file], key=_place_of)
         for is_new in (False, True):
             yield from batches_of([each for each in found if (each[0].selection is None) == is_new])
 
@@ -173,22 +179,26 @@ class Checkpoint:
             name = self._file_of.get(state.place)
         if name is None or name in self._damaged:
             return None
-        if state.place not in self._held.get(name, ()):
-            while len(self._held) >= HELD_FILES:
-                del self._held[next(iter(self._held))]
-            self._held[name] = self._read(name)
-        found = self._held[name].pop(state.place, None)
+        if name not in self._held or state.place not in self._held[name][1]:
+            self._hold(name)
+        of_file = self._held[name][1]
+        found = of_file.pop(state.place, None)
+        if not of_file:
+            del self._held[name]
         if found is not None and (selection := found[0].selection) is not None:
             if self._wants_distribution and selection.distribution is None:
                 return None
             self._known[state.place] = selection
         return found
 
-    def _read(self, name: str) -> dict[int, _Held]:
+    def _hold(self, name: str) -> None:
         """Read what counts of a file; nothing if it is damaged, of which a warning tells."""
         found: dict[int, _Held] = {}
+        n_bytes = 0
         with self._damage_told(name):
-            head, told, data = [*(self.folder / name).read_bytes().split(b"\n", 2), b"", b""][:3]
+            read = (self.folder / name).read_bytes()
+            n_bytes = len(read)
+            head, told, data = [*read.split(b"\n", 2), b"", b""][:3]
             require(head == self._seal(name, told, data), "its checksum differs")
             every, arrays = parted(data)
             require(isinstance(every, list), "it holds no queries")
@@ -196,7 +206,9 @@ class Checkpoint:
                 some = {key[len(f"{k} ") :]: each for key, each in arrays.items() if key.startswith(f"{k} ")}
                 batch = self._decoder.decode(facts, some, lambda place: self._file_of.get(place) == name)
                 found.update((state.place, (state, batch.subjects)) for state in batch.states)
-        return {} if name in self._damaged else found
+        while self._held and sum(size for size, _ in self._held.values()) + n_bytes > HELD_BYTES:
+            del self._held[next(iter(self._held))]
+        self._held[name] = n_bytes, {} if name in self._damaged else found
 
     @contextlib.contextmanager
     def _damage_told(self, name: str) -> Iterator[None]:
@@ -214,11 +226,11 @@ class Checkpoint:
         """Look which queries files have, and return the number of the last file."""
         names = sorted(each.name for each in self.folder.iterdir() if _NAME.fullmatch(each.name))
         for name in names:
+            with (self.folder / name).open("rb") as file:
+                file.readline()
+                told = file.readline().rstrip(b"\n")
             places: list[int] = []
             with self._damage_told(name):
-                with (self.folder / name).open("rb") as file:
-                    file.readline()
-                    told = file.readline().rstrip(b"\n")
                 places = _places(told, len(self._queries))
                 require(told == self._told(name, places), "its checksum differs")
             self._count(name, [] if name in self._damaged else places)
@@ -247,15 +259,42 @@ class Checkpoint:
         if self._is_read or all(is_known):
             return
         with self._writing:
+            self._check_written()
             for state in states:
                 self._waiting[state.place] = state, subjects
                 if state.selection is not None:
                     self._known[state.place] = state.selection
-            if time.monotonic() >= self._written_at + SAVE_SECONDS:
+            left = self._written_at + SAVE_SECONDS - time.monotonic()
+            if left <= 0 or not self._write_after(left):
                 self._write_waiting()
+
+    def _write_after(self, seconds: float) -> bool:
+        """Write what waits in some seconds, whatever is saved until then; say whether there is a thread for it."""
+        if self._timer is None:
+            timer = threading.Timer(seconds, self._write_in_time)
+            timer.daemon, timer.name = True, "swsearch-save"
+            with contextlib.suppress(RuntimeError):  # no thread to be had
+                timer.start()
+                self._timer = timer
+        return self._timer is not None
+
+    def _write_in_time(self) -> None:
+        with self._writing:
+            try:
+                self._write_waiting()
+            except OutputError as error:  # raised where states are saved next, or at the end
+                self._error = error
+
+    def _check_written(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
 
     def _write_waiting(self) -> None:
         """Write what waits; when this returns it is on the disk."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         waiting, self._waiting = sorted(self._waiting.values(), key=_place_of), {}
         if not waiting:
             return
@@ -307,17 +346,30 @@ class Checkpoint:
         if self._lock < 0 and not self._is_read:
             with _errors(self.folder, "opened"):
                 self._take_lock()
+                self._file_of, self._counts, self._held = {}, Counter(), {}
+                self._number = self._look()  # another process may have gone on with it
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except OutputError as unwritten:
+            if error is None or isinstance(error, GeneratorExit):
+                raise
+            warnings.warn(str(unwritten), SwsearchWarning, stacklevel=2)  # what ended the search is told first
 
     def close(self) -> None:
         """Write what waits, and let others use the folder."""
+        timer = self._timer
         try:
             with self._writing:
+                self._check_written()
                 self._write_waiting()
         finally:
+            if timer is not None:
+                timer.join()
             self._release()
 
     def __del__(self) -> None:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from swsearch.inputs import Query
 from swsearch.options.row import rows_of
 from swsearch.options.words import Mask
@@ -22,6 +24,7 @@ from swsearch.version import version
 
 if TYPE_CHECKING:
     from swsearch.db import Database
+    from swsearch.profiles.alignment import QueryAlignment
     from swsearch.profiles.profile import Profile
 
 FORMAT = 2
@@ -117,8 +120,16 @@ def _profile(profile: Profile) -> bytes:
     """Return what a profile scores with, and what reports show of it."""
     gaps = [] if profile.gaps is None else [getattr(profile.gaps, name).tobytes() for name in GAP_COLUMNS]
     shown = f"{profile.iteration} {profile.source}"
-    known = b"" if profile.alignment is None else profile.alignment.columns.tobytes()
-    return b"".join([profile.scores.tobytes(), *gaps, _text(shown), known])
+    return b"".join([profile.scores.tobytes(), *gaps, _text(shown), _alignment(profile.alignment)])
+
+
+def _alignment(alignment: QueryAlignment | None) -> bytes:
+    """Return all of the alignment that a profile is made of: the next profile begins with it."""
+    if alignment is None:
+        return b""
+    arrays = [value for value in vars(alignment).values() if isinstance(value, np.ndarray)]
+    names = [*alignment.identifiers, *alignment.descriptions]
+    return b"".join([each.tobytes() for each in arrays]) + _text(json.dumps(names))
 
 
 def _text(text: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
@@ -248,12 +248,12 @@ class ResultIterator(Generic[AnySearch]):
 
     def close(self) -> None:
         """End the search, and close its engine unless that was given open; hits stay as they are."""
-        self._found.close()
-        self._waiting.clear()
-        self._search.close()
-        opened = self._search.opened
-        if opened is not None:
-            opened.close()
+        with ExitStack() as closing:
+            if self._search.opened is not None:
+                closing.callback(self._search.opened.close)
+            closing.callback(self._search.close)
+            closing.callback(self._waiting.clear)
+            closing.callback(self._found.close)
 
     def __enter__(self) -> Self:
         return self
@@ -318,7 +318,9 @@ class SearchResults(ResultIterator[Search]):
         self._search.checkpoint = folder
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-        opened = self._search.opened
-        if opened is not None and opened.backend.database is not self._subjects:
-            opened.backend.database.close()
+        try:
+            self.close()
+        finally:
+            opened = self._search.opened
+            if opened is not None and opened.backend.database is not self._subjects:
+                opened.backend.database.close()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from Bio.Data.CodonTable import unambiguous_dna_by_id
 
 import swsearch
 from support.cases import random_codes
+from support.serving import until
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalSession
@@ -577,11 +579,84 @@ def test_files_are_read_once_however_queries_lie_in_them(tmp_path, monkeypatch):
         for n in (3, 0, 2, 1):
             save(kept, n, [some(n)])
             save(kept, n + 4, [some(n + 4)])
-    read, times = Checkpoint._read, []
-    monkeypatch.setattr(Checkpoint, "_read", lambda self, name: times.append(name) or read(self, name))
+    hold, times = Checkpoint._hold, []
+    monkeypatch.setattr(Checkpoint, "_hold", lambda self, name: times.append(name) or hold(self, name))
     with opened(tmp_path) as kept:
         assert [load(kept, n, 1) for n in range(8)] == [[[n]] for n in range(8)]
     assert sorted(times) == files_of(tmp_path)
+
+
+def test_files_are_read_once_for_queries_that_are_asked_for_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "HELD_BYTES", 1)  # nothing is held from one group to the next
+    with opened(tmp_path) as kept:
+        for n in (3, 0, 2, 1):
+            batch = [QueryState(place, kept._queries[place], some(place)) for place in (n, n + 4)]
+            kept.save(batch, kept._subjects)
+    hold, times = Checkpoint._hold, []
+    monkeypatch.setattr(Checkpoint, "_hold", lambda self, name: times.append(name) or hold(self, name))
+    with opened(tmp_path) as kept:
+        assert load(kept, 0, 8) == [[n] for n in range(8)]
+    assert sorted(times) == files_of(tmp_path)
+
+
+def test_what_is_saved_is_on_the_disk_soon_though_nothing_else_is_saved(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.2)
+    with opened(tmp_path) as kept:
+        save(kept, 0, [some(5)])
+        save(kept, 1, [some(7)])
+        assert len(files_of(tmp_path)) == 1
+        until(lambda: len(files_of(tmp_path)) == 2)
+        monkeypatch.setattr(checkpoints, "_write", fails)
+        save(kept, 2, [some(9)])
+        until(lambda: kept._error is not None)
+        with pytest.raises(OutputError, match="cannot be written: No space left on device"):
+            save(kept, 3, [some(9)])
+
+
+def fails(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_what_ends_a_search_is_told_before_a_full_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 60)
+    with (
+        pytest.warns(SwsearchWarning, match="cannot be written"),
+        pytest.raises(ZeroDivisionError),
+        opened(tmp_path) as kept,
+    ):
+        save(kept, 0, [some(5)])
+        save(kept, 1, [some(7)])
+        monkeypatch.setattr(checkpoints, "_write", fails)
+        raise ZeroDivisionError
+    assert len(files_of(tmp_path)) == 1
+
+
+def test_a_file_that_cannot_be_opened_now_stays(tmp_path, monkeypatch):
+    with opened(tmp_path) as kept:
+        save(kept, 0, [some(5)])
+    before, real = files_of(tmp_path), Path.open
+
+    def busy(self, *rest, **options):
+        if self.name.startswith("queries-"):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return real(self, *rest, **options)
+
+    monkeypatch.setattr(Path, "open", busy)
+    with pytest.raises(OutputError, match="cannot be opened: Too many open files"):
+        opened(tmp_path)
+    monkeypatch.undo()
+    assert files_of(tmp_path) == before
+
+
+def test_a_profile_of_other_sequences_is_another_search(tmp_path, database):
+    asked = {"engine": "cpu", "threads": 1, "iterations": 2, "keep_next": True}
+    profile = next(swsearch.search(QUERIES[2], database, **asked)).next_profile
+    names = [profile.alignment.identifiers[0], *(f"other {name}" for name in profile.alignment.identifiers[1:])]
+    assert len(names) > 1
+    renamed = replace(profile, alignment=replace(profile.alignment, identifiers=names))
+    list(swsearch.search(profile, database, checkpoint=tmp_path, **asked))
+    with pytest.raises(InputError, match="belongs to another search: queries was"):
+        next(swsearch.search(renamed, database, checkpoint=tmp_path, **asked))
 
 
 def test_a_full_disk_ends_it_and_what_was_kept_stays(tmp_path, database, cpu, small_groups, selected, monkeypatch):
@@ -620,30 +695,32 @@ def test_queries_that_two_files_have_count_once(tmp_path):
         assert files_of(tmp_path)[:2] == ["queries-000000003", "queries-000000004"]  # two have nothing that counts
 
 
-def test_a_killed_process_leaves_what_it_wrote(tmp_path, database, cpu):
-    """It ends at once, as soon as a file is there, and again."""
+@pytest.mark.parametrize(("seconds", "moment"), [(0, "_write"), (1.0, "save")])
+def test_a_killed_process_leaves_what_it_wrote(tmp_path, seconds, moment):
+    """It ends at once: as soon as a file is there, or as something was saved, and again."""
     (tmp_path / "q.fasta").write_text("".join(f">q{k}\n{each}\n" for k, each in enumerate(SUBJECTS[:12])))
     (tmp_path / "s.fasta").write_text("".join(f">s{k}\n{each}\n" for k, each in enumerate(SUBJECTS)))
     program = """
 import os, sys, swsearch
 from swsearch.pipeline import checkpoint, groups
-checkpoint.SAVE_SECONDS = 0
+checkpoint.SAVE_SECONDS = float(sys.argv[4])
 groups.GROUP_RESIDUES = 60
-write, left = checkpoint._write, int(sys.argv[1])
-def killing(path, data):
+home = checkpoint if sys.argv[5] == "_write" else checkpoint.Checkpoint
+real, left = getattr(home, sys.argv[5]), int(sys.argv[1])
+def killing(*given):
     global left
-    write(path, data)
+    real(*given)
     left -= 1
     if not left:
         os.abort()
-checkpoint._write = killing
+setattr(home, sys.argv[5], killing)
 asked = {"engine": "cpu", "threads": 1, "iterations": 2, "evalue": 1e3}
 results = swsearch.search("q.fasta", "s.fasta", checkpoint=sys.argv[2], **asked)
 swsearch.write(results, sys.argv[3], "6")
 """
 
     def run(left, folder):
-        words = [sys.executable, "-c", program, str(left), folder, f"{folder}.tsv"]
+        words = [sys.executable, "-c", program, str(left), folder, f"{folder}.tsv", str(seconds), moment]
         return subprocess.run(words, cwd=tmp_path, check=False).returncode
 
     assert run(0, "undisturbed") == 0
