@@ -40,7 +40,7 @@ class PendingSelection(Protocol):
         Raises
         ------
         Stopped
-            If the search is stopped meanwhile; see `swsearch.pipeline.prefetch.result_of`.
+            If the search is stopped meanwhile; see `swsearch.pipeline.prefetch.check_wanted`.
         """
 
     def selections(self) -> list[Selection]:
