@@ -131,19 +131,15 @@ class ResidentBackend:
         return self.engine.fallback
 
     def subjects(self, queries: Sequence[Query], options: SearchOptions) -> Subjects:
-        """Return the subjects that searches share; windows of DNA are cut anew only where they are too narrow."""
+        """Return the subjects that searches share, or wider windows of DNA where these are too narrow for queries."""
         self._process.check()
+        kept = self._subjects.get("none")
+        # not under the guard: to look at the profiles of many queries takes seconds
+        found = subjects_of(self.database, queries, options, kept if isinstance(kept, FrameWindows) else None)
+        if isinstance(found, FrameWindows) and kept is not None:
+            return found  # `open` shares them, for whoever only reads what is stored needs no others to have them
         with self._guard:
-            kept = self._subjects.get("none")
-            found = subjects_of(self.database, queries, options, kept if isinstance(kept, FrameWindows) else None)
-            if self._is_closed:
-                return found
-            if not isinstance(found, FrameWindows):
-                return self._subjects.setdefault(found.mask, found)
-            if found.windows.margin <= MAX_SHARED_MARGIN and found is not kept:
-                self._subjects["none"] = found
-                self._kinds.clear()  # of narrower windows
-            return found
+            return found if self._is_closed else self._subjects.setdefault(found.mask, found)
 
     def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
         """Return what follows from options and subjects; kept for the next search with the same."""
@@ -168,7 +164,17 @@ class ResidentBackend:
         return criteria.max_queries
 
     def open(self, asked: SessionRequest) -> ResidentSession:
-        """Begin a search."""
+        """Begin a search; windows of DNA that are wider than those that searches share take their place."""
+        subjects = asked.subjects
+        with self._guard:
+            kept = self._subjects.get("none")
+            if isinstance(subjects, FrameWindows) and isinstance(kept, FrameWindows) and not self._is_closed:
+                if kept.windows == subjects.windows:  # another search cut them at the same time
+                    asked = replace(asked, subjects=kept)
+                elif kept.windows.margin < subjects.windows.margin <= MAX_SHARED_MARGIN:
+                    self._subjects["none"] = subjects
+                    self._kinds.clear()  # of narrower windows
+                    self._kinds[asked.criteria.options, subjects] = asked.criteria
         return ResidentSession(self, asked)
 
     def close(self) -> None:

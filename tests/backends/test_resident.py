@@ -386,6 +386,47 @@ def test_a_search_keeps_its_windows_while_they_are_cut_anew(genome, longer):
         assert [each.result() for each in found] == [expected(genome, [longer[k]]) for k in (0, 4, 1)]
 
 
+def test_windows_are_cut_anew_for_searches_that_run_alone(genome, longer):
+    """A search that is only opened, as to read stored results, reloads nothing; one that runs shares its windows."""
+    options = options_of()
+    read = search_queries(longer, options)
+    with gated(genome) as (place, engine, _):
+        engine.is_open = True
+        assert text_of(searching(place, read[:1], options)) == expected(genome, longer[:1])
+        n_loads, criteria = engine.n_loads, place.criteria(options, place.subjects((), options))
+        opened = [searching(place, read[4:], options) for _ in range(2)]
+        assert all(each.search for each in opened)
+        assert text_of(searching(place, read[:1], options)) == expected(genome, longer[:1])
+        assert engine.n_loads == n_loads
+        assert place.criteria(options, place.subjects((), options)) is criteria
+        for each in [*opened, searching(place, read[4:], options)]:
+            assert text_of(each) == expected(genome, longer[4:])
+        assert engine.n_loads == 2 * n_loads
+
+
+def test_other_searches_do_not_wait_for_windows_to_be_cut(genome, longer, monkeypatch):
+    cut, begun, may_go = resident.subjects_of, threading.Event(), threading.Event()
+
+    def slowly(database, queries, *others):
+        if len(queries) > 1:
+            begun.set()
+            assert may_go.wait(60)
+        return cut(database, queries, *others)
+
+    read = search_queries(longer, options_of())
+    with gated(genome) as (place, engine, threads):
+        engine.is_open = True
+        monkeypatch.setattr(resident, "subjects_of", slowly)
+        long_one = threads.submit(lambda: text_of(searching(place, read, options_of())))
+        try:
+            assert begun.wait(60)
+            short = threads.submit(lambda: text_of(searching(place, read[:1], options_of())))
+            assert short.result(timeout=10) == expected(genome, longer[:1])
+        finally:
+            may_go.set()
+        assert long_one.result() == expected(genome, longer)
+
+
 def test_a_searcher_has_a_dna_database(genome, longer):
     with swsearch.Searcher(genome, engine="cpu", translate=True) as searcher:
         queries = [("d", genome.sequence(0)[:600])]
