@@ -163,6 +163,10 @@ class SequenceError(InputError):
         super().__init__(f"{place}: {problem}")
 
 
+class OtherCheckpointError(InputError):
+    """A checkpoint's folder that holds something else than what is stored of this search."""
+
+
 class DatabaseError(SwsearchError):
     """A database file that is missing, damaged, foreign or too new."""
 

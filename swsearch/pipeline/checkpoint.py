@@ -32,7 +32,7 @@ from pathlib import Path
 from types import TracebackType
 from weakref import WeakValueDictionary
 
-from swsearch.errors import InputError, OptionError, OutputError, SwsearchWarning
+from swsearch.errors import InputError, OptionError, OtherCheckpointError, OutputError, SwsearchWarning
 from swsearch.inputs import Query
 from swsearch.output_files import TemporaryFile, remove_abandoned, sync_folder
 from swsearch.pipeline.batch import Batch, QueryState
@@ -401,7 +401,7 @@ class Checkpoint:
             # hidden ones may be of a process that was killed, on a computer whose locks are not seen here
             names = sorted(each.name for each in self.folder.iterdir())
             if others := [name for name in names if name != LOCK and not name.startswith(".")]:
-                raise InputError(
+                raise OtherCheckpointError(
                     f"checkpoint: {self.folder} contains files, e.g. {others[0]!r}, but no {MANIFEST}; choose a new "
                     "or empty folder"
                 )
@@ -409,7 +409,7 @@ class Checkpoint:
             return manifest
         was = _read_manifest(path)
         if changed := differences(was, manifest):
-            raise InputError(
+            raise OtherCheckpointError(
                 f"checkpoint: {self.folder} belongs to another search: {'; '.join(changed)}; use its inputs and "
                 "options, or choose another folder"
             )
@@ -451,7 +451,7 @@ def _read_manifest(path: Path) -> Stated:
     with contextlib.suppress(ValueError):
         found = json.loads(raw)
     if not isinstance(found, dict) or found.pop("what", None) != TITLE:
-        raise InputError(
+        raise OtherCheckpointError(
             f"checkpoint: {path} is damaged or not a {TITLE}; choose another folder, or delete this one to start "
             "again"
         )

@@ -18,7 +18,7 @@ from swsearch.server.jobs import Job
 from swsearch.server.places import ServedPlace, begin_search
 from swsearch.server.problems import ServerProblem
 from swsearch.server.rendering import Format, Pieces, Rendered, fasta, written
-from swsearch.server.store import KEPT, Store
+from swsearch.server.store import KEPT, OLD_RESULTS, Store
 
 Found = TypeVar("Found")
 
@@ -161,10 +161,12 @@ class ResultReader:
         closing.callback(self._read, job.identifier)
         self._store.job(job.identifier)  # it may have been removed before it was held
         with _readable(job):
-            request = self._store.request(job.identifier)
+            request, folder = self._store.request(job.identifier), self._store.folder_of(job.identifier)
+            if (folder / OLD_RESULTS).exists() and not (folder / KEPT).exists():
+                raise InputError(f"{folder / OLD_RESULTS}: got results of an earlier version, expected {KEPT}")
             origin = place.origin(request, job.submitted, job.ended)
             search = begin_search(place.backend, *request.read(), distribution=distribution, origin=origin).search
-            search.keep_in(self._store.folder_of(job.identifier) / KEPT, is_read=True)
+            search.keep_in(folder / KEPT, is_read=True)
             closing.callback(search.close)
         return search, request
 

@@ -30,6 +30,7 @@ from typing import Any
 
 from swsearch.errors import InputError, OutputError
 from swsearch.output_files import sync_folder
+from swsearch.pipeline.checkpoint import LOCK
 from swsearch.remote.wire import SearchRequest
 from swsearch.server.jobs import Job, is_identifier
 from swsearch.server.problems import ServerProblem
@@ -38,6 +39,9 @@ _QUERIES, _ASKED = "queries", "asked.json"
 
 KEPT = "checkpoint"
 """What was found, in the folder of a job."""
+
+OLD_RESULTS = "results"
+"""The same of a job with iterations, as earlier versions stored it; it cannot be read."""
 
 STORE_VERSION = 1
 """Of the table; one that a later server made is refused."""
@@ -347,8 +351,11 @@ class Store:
         return self._jobs / identifier
 
     def drop_kept(self, identifier: str) -> None:
-        """Remove what was found for a job that will not be done."""
-        shutil.rmtree(self.folder_of(identifier) / KEPT, ignore_errors=True)
+        """Remove what was found for a job that will not be done, unless another process uses it."""
+        kept = self.folder_of(identifier) / KEPT
+        with contextlib.suppress(OSError), (kept / LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(kept, ignore_errors=True)
 
     def queries(self, identifier: str) -> bytes:
         """Return a job's queries as they were sent."""

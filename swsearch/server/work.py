@@ -8,7 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from swsearch.errors import DatabaseError, EngineError, InputError, MemoryLimitError, OutputError
+from swsearch.errors import (
+    DatabaseError,
+    EngineError,
+    InputError,
+    MemoryLimitError,
+    OtherCheckpointError,
+    OutputError,
+)
 from swsearch.pipeline.search import Search
 from swsearch.pipeline.search_results import SearchResults
 from swsearch.remote.wire import SearchRequest
@@ -104,10 +111,7 @@ def _kept_search(results: SearchResults, checkpoint: Path) -> Search:
     results.keep_in(checkpoint)
     try:
         return results.search
-    except InputError:
-        if not checkpoint.exists():
-            raise
-        # of another version of the program, or of a database that was replaced since
+    except OtherCheckpointError:  # of another version of the program, or of a database that was replaced since
         shutil.rmtree(checkpoint)
         return results.search
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -91,6 +92,48 @@ def test_what_runs_when_the_server_ends_goes_on_where_it_was(
     with House(settings(database, tmp_path)) as house:  # and once more: it is still there
         assert house.rendered(job.identifier, "15").whole() == found
         assert house.job(job.identifier).state == "done"
+
+
+def test_what_was_kept_stays_while_it_is_in_use(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what cannot be used is removed: what belongs to another search, or is damaged."""
+    with begun(monkeypatch, database, tmp_path, workers=1) as (_, job, _):
+        pass
+    folder = tmp_path / "jobs" / job.identifier / "checkpoint"
+    kept = {each.name: each.read_bytes() for each in folder.iterdir()}
+    assert any(name.startswith("queries-") for name in kept)
+    with (folder / "lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with House(settings(database, tmp_path)) as house:
+            failed = house.wait(job.identifier, 60)
+        assert failed.problem is not None
+        assert "in use by another search" in failed.problem["message"]
+        assert str(tmp_path) not in failed.problem["message"]
+        assert {each.name: each.read_bytes() for each in folder.iterdir()} == kept
+
+
+@pytest.mark.parametrize("was", [b'{"what": "swsearch checkpoint", "format": 1}', b"nonsense"])
+def test_what_another_version_kept_is_not_used(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was: bytes
+) -> None:
+    with begun(monkeypatch, database, tmp_path, workers=1) as (_, job, _):
+        pass
+    (tmp_path / "jobs" / job.identifier / "checkpoint" / "manifest.json").write_bytes(was)
+    with House(settings(database, tmp_path)) as house:
+        assert house.wait(job.identifier, 60).state == "done"
+        found = house.rendered(job.identifier, "15").whole()
+        assert found == house.search_now(asked(N_QUERIES), "15", CLIENT).whole()
+
+
+def test_results_of_an_earlier_version_are_to_be_submitted_again(database: Path, tmp_path: Path) -> None:
+    with House(settings(database, tmp_path)) as house:
+        job = done(house, asked(2, iterations=2))
+        folder = tmp_path / "jobs" / job.identifier
+        (folder / "checkpoint").rename(folder / "results")
+        with pytest.raises(ServerProblem, match="the version of swsearch is another one since; submit it") as caught:
+            house.rendered(job.identifier, "6")
+        assert caught.value.status == 410
 
 
 def test_cancelling_stops_the_work(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
