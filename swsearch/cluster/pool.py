@@ -185,9 +185,11 @@ class WorkerPool:
     def look(self) -> None:
         """Take note of who came, went or hangs, and give up where nobody has been there for long."""
         begun = time.monotonic()
-        before, self._busy = self._busy, {}
-        for address, keys in self.client.processing().items():
-            self._busy[address] = self._since(*before.get(address, (set(), 0.0)), set(map(str, keys)))
+        processing, before = self.client.processing(), self._busy
+        self._busy = {
+            address: self._since(*before.get(address, (set(), 0.0)), set(map(str, keys)))
+            for address, keys in processing.items()
+        }
         for address in sorted(set(before) - set(self._busy) - set(self._problems)):
             self._notice(f"worker {address} was lost; repeating its tasks")
         if came := sorted(set(self._busy) - set(before)):

@@ -268,6 +268,21 @@ def test_a_worker_without_a_nanny_is_left_out(watched):
     assert len(notices) == 2  # it was not in use any more
 
 
+def test_workers_are_there_while_the_scheduler_is_asked_for_them(watched, monkeypatch):
+    of, _ = watched
+    of.client.busy = {"a": [], "b": []}
+    of.look()
+    seen = []
+
+    def processing():
+        seen.append((of.workers, of.call(tasks.fit, tasks.packed()).future is not None))
+        return of.client.busy
+
+    monkeypatch.setattr(of.client, "processing", processing)
+    of.look()
+    assert seen == [(["a", "b"], True)]
+
+
 def test_a_task_for_a_worker_that_has_gone_goes_elsewhere(watched):
     of, _ = watched
     of.client.busy = {"a": [], "b": []}
