@@ -35,7 +35,7 @@ from swsearch.errors import (
     SwsearchError,
     SwsearchWarning,
 )
-from swsearch.pipeline.prefetch import check_wanted
+from swsearch.pipeline.prefetch import Stopped, check_wanted
 
 MAX_TRIES = 3
 """How often a task may fail, and how many tasks a worker, before it is given up."""
@@ -319,12 +319,16 @@ class WorkerPool:
         ------
         SwsearchError
             What a task raised that is wrong wherever it is done; otherwise what it raised at the last of its tries.
+        Stopped
+            If the tasks are stopped.
         """
         waiting = dict(enumerate(calls))
         while waiting:
             check_wanted()
             if self._error is not None:
                 raise self._error
+            if self._is_closed.is_set() or not self._calls.issuperset(waiting.values()):
+                raise Stopped
             done = [place for place, call in waiting.items() if call.is_done]
             if not done:
                 time.sleep(LISTEN_SECONDS)
@@ -358,8 +362,6 @@ class WorkerPool:
         """
         if isinstance(cause, (InputError, OutputError)):
             raise cause
-        if self._is_closed.is_set():
-            raise ClusterError("the worker pool is closed") from cause
         if isinstance(cause, CancelledError):  # a client that loses its scheduler gives up all that it waits for
             raise self._gone() from cause
         if isinstance(cause, DatabaseError) and call.share is not None:

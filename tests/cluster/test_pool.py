@@ -17,7 +17,7 @@ from swsearch.cluster.messages import EngineRequest
 from swsearch.cluster.pool import WorkerPool
 from swsearch.db import build_database
 from swsearch.errors import ClusterError, GpuUnavailableError, OptionError, SwsearchWarning
-from swsearch.pipeline.prefetch import Stopped, check_wanted
+from swsearch.pipeline.prefetch import Ahead, Stopped, check_wanted, side_by_side
 
 distributed = pytest.importorskip("distributed")
 
@@ -207,6 +207,32 @@ def test_large_tasks_go_without_a_warning(dask_client, monkeypatch):
             (found,) = of.all_of([of.call(tasks.fit, tasks.packed(bytes(12 << 20)))])
     assert len(found) == 24 << 20
     assert [str(each.message) for each in said] == []
+
+
+@pytest.mark.parametrize("end", ["close", "cancel"])
+def test_threads_that_wait_for_a_result_end_when_its_task_is_stopped(dask_client, monkeypatch, end):
+    of = WorkerPool(dask_client, EngineRequest("cpu"))
+    fetching, cancelled = threading.Event(), threading.Event()
+
+    def result(timeout):
+        fetching.set()
+        assert cancelled.wait(SOON)
+        raise TimeoutError
+
+    future = SimpleNamespace(done=lambda: True, result=result, release=lambda: None, status="finished")
+    monkeypatch.setattr(dask_client, "submit", lambda *given, **options: future)
+    of._busy = {"a": (set(), 0.0)}
+
+    def wait(number):
+        of.all_of([of.call(tasks.fit, tasks.packed())])
+
+    results = side_by_side(wait, range(4), 4)
+    taking = Ahead(results, "rate")
+    assert fetching.wait(SOON)
+    taking.close()
+    getattr(of, end)()
+    cancelled.set()
+    until(lambda: not any(each.name == "swsearch-beside" for each in threading.enumerate()))
 
 
 # workers that hang, with time told by hand
