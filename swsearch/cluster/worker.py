@@ -11,7 +11,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -195,8 +195,11 @@ def own_device() -> int | None:
         for device in devices:
             bus = driver().Device(device.index).pci_bus_id()  # whatever CUDA_VISIBLE_DEVICES makes its number
             name = f"/tmp/swsearch-gpu-{os.getuid()}-{bus.replace(':', '-')}"
-            with suppress(OSError):
-                fcntl.flock(os.open(name, os.O_CREAT | os.O_RDWR, 0o600), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(OSError), ExitStack() as kept:  # also where another user has put a link there
+                file = os.open(name, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+                kept.callback(os.close, file)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                kept.pop_all()
                 return device.index
         return devices[0].index
     return None

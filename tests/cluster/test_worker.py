@@ -207,6 +207,30 @@ def test_each_worker_of_a_host_takes_a_gpu_of_its_own(gpus):
     assert [own_device.__wrapped__() for _ in range(3)] == [0, 1, 0]
 
 
+def test_each_worker_of_a_host_makes_its_engine_on_its_gpu(gpus, monkeypatch):
+    made = []
+    monkeypatch.setattr(worker, "create_engine", lambda name, **options: made.append((name, options)))
+    for _ in range(3):
+        WorkerState(of_dask()).engine(EngineRequest("auto", 1 << 30))
+        own_device.cache_clear()
+    assert [(name, options["device"], options["gpu_memory"]) for name, options in made] == [
+        ("auto", 0, 1 << 30), ("auto", 1, 1 << 30), ("auto", 0, 1 << 30),
+    ]  # fmt: skip
+
+
+def test_a_gpu_that_another_worker_has_costs_no_descriptor(gpus):
+    kept = [own_device.__wrapped__() for _ in gpus]
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    assert [own_device.__wrapped__() for _ in kept] == [0, 0]
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_link_in_place_of_a_gpus_lock_is_not_followed(gpus, tmp_path):
+    Path(f"/tmp/swsearch-gpu-{os.getuid()}-test-{os.getpid()}-0").symlink_to(tmp_path / "target")
+    assert own_device() == 1
+    assert not (tmp_path / "target").exists()
+
+
 def test_a_worker_knows_its_gpu_once_and_for_all(gpus):
     assert [own_device() for _ in range(3)] == [0, 0, 0]
 
