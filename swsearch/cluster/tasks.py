@@ -160,11 +160,13 @@ def _watched(worker: Any) -> Iterator[None]:
             if task is None or task.state == "cancelled":
                 stop_work(number)
 
-    threading.Thread(target=watch, name="swsearch-wanted", daemon=True).start()
+    watching = threading.Thread(target=watch, name="swsearch-wanted", daemon=True)
+    watching.start()
     try:
         yield
     finally:
         is_done.set()
+        watching.join()
         end_work(number)
 
 
