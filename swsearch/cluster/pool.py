@@ -178,7 +178,7 @@ class WorkerPool:
         except Exception as error:
             problem = f"it cannot load swsearch ({one_line(error)})"
         if self.client.status != "running":
-            raise ClusterError(f"{self.name}: the Dask client was closed, or its scheduler is gone")
+            raise self._gone()
         if problem:
             raise ClusterError(f"{self.name}: the scheduler cannot be used: {problem}; install swsearch there, too")
 
@@ -384,7 +384,8 @@ class WorkerPool:
 
     def _gone(self) -> ClusterError:
         return ClusterError(
-            f"{self.name}: the scheduler is gone; run the search again; with --checkpoint it goes on where it was"
+            f"{self.name}: the Dask client was closed, or its scheduler is gone; run the search again, which goes on "
+            "where it was if it has a checkpoint"
         )
 
     def _forget(self, call: Call) -> None:

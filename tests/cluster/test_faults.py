@@ -159,7 +159,7 @@ def test_a_scheduler_that_is_killed_ends_the_search(files, tmp_path):
             here.scheduler.kill()
             _, told = search.communicate(timeout=SOON)
     assert search.returncode == 3, told
-    assert f"error: {here.address}: the scheduler is gone; run the search again; with --checkpoint" in told
+    assert f"error: {here.address}: the Dask client was closed, or its scheduler is gone; run the search" in told
 
 
 @pytest.mark.exhaustive

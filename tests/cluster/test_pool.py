@@ -190,7 +190,8 @@ def test_a_client_that_is_closed_meanwhile_ends_the_search(database, dask_client
     results = swsearch.search(QUERY, database, engine="cpu", client=client)
     closing = threading.Thread(target=lambda: endless.begun.wait(SOON) and client.close())
     closing.start()
-    with pytest.raises(ClusterError, match="the scheduler is gone"):
+    again = "run the search again, which goes on where it was if it has a checkpoint"
+    with pytest.raises(ClusterError, match=f"the Dask client was closed, or its scheduler is gone; {again}"):
         next(results)
     closing.join()
     assert endless.stopped.wait(SOON)
@@ -207,6 +208,29 @@ def test_large_tasks_go_without_a_warning(dask_client, monkeypatch):
             (found,) = of.all_of([of.call(tasks.fit, tasks.packed(bytes(12 << 20)))])
     assert len(found) == 24 << 20
     assert [str(each.message) for each in said] == []
+
+
+def test_a_task_is_told_to_stop_before_its_number_is_forgotten(monkeypatch):
+    looking, order = threading.Event(), []
+
+    def get(key):
+        looking.set()
+        until(lambda: "returned" in order)
+        time.sleep(0.2)  # in which the task would end
+
+    dask_worker = SimpleNamespace(get_current_task=str, state=SimpleNamespace(tasks=SimpleNamespace(get=get)))
+    monkeypatch.setattr(distributed, "get_worker", lambda: dask_worker)
+    monkeypatch.setattr(tasks, "WANTED_SECONDS", 0.001)
+    monkeypatch.setattr(tasks, "stop_work", lambda number: order.append("stopped"))
+    monkeypatch.setattr(tasks, "end_work", lambda number: order.append("forgotten"))
+
+    def fit():
+        assert looking.wait(SOON)
+        order.append("returned")
+
+    tasks.run(tasks.program(), fit, tasks.packed())
+    until(lambda: len(order) == 3)
+    assert order == ["returned", "stopped", "forgotten"]
 
 
 @pytest.mark.parametrize("end", ["close", "cancel"])
