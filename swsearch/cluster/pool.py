@@ -232,6 +232,8 @@ class WorkerPool:
         try:
             self.client.restart_workers([address], timeout=ANSWER_SECONDS, raise_for_error=False)
         except Exception as error:
+            if self._is_closed.is_set():  # the search came to its end meanwhile
+                return
             self._leave_out(address, f"it returned no result within {limit:,.0f} s ({one_line(error)})")
             with self._guard:
                 self._tokens.clear()

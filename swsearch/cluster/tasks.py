@@ -33,7 +33,16 @@ from swsearch.pipeline.additional_hsps import FoundFurther, find_after
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.null_models import NullMaker, PairsAsked
 from swsearch.pipeline.pairs import FurtherToFind, LocalPairWork, PairsToAlign
-from swsearch.pipeline.prefetch import Stopped, begin_work, check_wanted, end_work, for_each, stop_work
+from swsearch.pipeline.prefetch import (
+    Stopped,
+    begin_work,
+    check_wanted,
+    end_work,
+    for_each,
+    join_work,
+    stop_work,
+    work_of_thread,
+)
 from swsearch.pipeline.scorer import Scorer
 from swsearch.pipeline.selection import Selection, moved
 from swsearch.pipeline.subjects import ProteinSubjects, Subjects
@@ -152,7 +161,8 @@ def _watched(worker: Any) -> Iterator[None]:
 
     Shown by ``test_what_runs_is_stopped_when_a_search_is_closed``.
     """
-    key, number, is_done = worker.get_current_task(), begin_work(), threading.Event()
+    key, before, is_done = worker.get_current_task(), work_of_thread(), threading.Event()
+    number = begin_work()
 
     def watch() -> None:
         while not is_done.wait(WANTED_SECONDS):
@@ -167,6 +177,7 @@ def _watched(worker: Any) -> Iterator[None]:
     finally:
         is_done.set()
         watching.join()
+        join_work(before)
         end_work(number)
 
 

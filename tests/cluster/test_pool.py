@@ -318,6 +318,21 @@ def test_a_worker_without_a_nanny_is_left_out(watched):
     assert len(notices) == 2  # it was not in use any more
 
 
+def test_a_search_that_ends_while_a_worker_is_started_anew_says_nothing_of_it(watched, monkeypatch):
+    of, notices = watched
+    monkeypatch.setattr(of._is_closed, "wait", lambda timeout: of._is_closed.is_set())  # time told by hand
+
+    def restart_workers(workers, **options):
+        of.close()
+        raise OSError("the client was closed")
+
+    monkeypatch.setattr(of.client, "restart_workers", restart_workers)
+    of.client.busy = {"a": ["swsearch_1"]}
+    for _ in range(15):
+        of.look_later()
+    assert notices == ["worker a: returned no result within the task timeout of 10 s; restarting it"]
+
+
 def test_workers_are_there_while_the_scheduler_is_asked_for_them(watched, monkeypatch):
     of, _ = watched
     of.client.busy = {"a": [], "b": []}
