@@ -199,6 +199,9 @@ class WorkerPool:
             is_ours = all(key.startswith(KEYS) for key in keys)
             if keys and is_ours and self._clock - since > limit and address not in self._problems:
                 self._restart(address, limit)
+        paused = set(self.client.run_on_scheduler(tasks.paused))
+        if (stalled := sorted(paused & set(self._busy))) and not paused.issuperset(self.workers):
+            threading.Thread(target=self._relieve, args=(stalled,), daemon=True).start()
         if self.workers:
             self._none_since = self._clock
         elif self._clock - self._none_since > PATIENCE:
@@ -239,6 +242,28 @@ class WorkerPool:
                 self._tokens.clear()
                 for call in list(self._calls):
                     self._begin(call)
+
+    def _relieve(self, workers: Sequence[str]) -> None:
+        """Let other workers do what waits at those that Dask has paused; what runs there may end."""
+        with suppress(Exception):  # the client was closed meanwhile
+            ask(self.client, tasks.waiting, workers=workers, hear=self._hear_waiting)
+
+    def _hear_waiting(self, address: str, keys: Any) -> None:
+        """Begin tasks again that wait at a worker, and those whose share does."""
+        if isinstance(keys, Exception):
+            return
+        with self._guard:
+            shares = {share for share, token in self._tokens.items() if token.key in keys}
+            for share in shares:
+                del self._tokens[share]
+            again = [
+                call for call in list(self._calls)
+                if call.share in shares or (call.future is not None and call.future.key in keys)
+            ]  # fmt: skip
+            for call in again:
+                self._begin(call)
+        if again:
+            self._notice(f"worker {address}: Dask paused it for lack of memory; other workers do its tasks")
 
     def _survey(self, workers: Sequence[str]) -> None:
         """Ask workers what they are; who does not answer is used all the same, since Dask says that it is there."""

@@ -238,6 +238,17 @@ def further(share: VolumeShare, asked: FurtherToFind) -> list[list[FoundFurther]
     return found
 
 
+def paused(dask_scheduler: Any = None) -> list[str]:
+    """Return the workers that Dask has paused for lack of memory; called by its scheduler."""
+    return [address for address, worker in dask_scheduler.workers.items() if worker.status.name == "paused"]
+
+
+async def waiting(dask_worker: Any = None) -> set[Any]:
+    """Return the keys of tasks that a worker has not begun."""
+    states = ("waiting", "ready", "constrained")
+    return {key for key, task in dask_worker.state.tasks.items() if task.state in states}
+
+
 async def look(engine: EngineRequest, dask_worker: Any = None) -> dict[str, Any]:
     """Tell what a worker scores with; ``Client.run`` would let another function stop the worker's loop."""
     return await asyncio.to_thread(describe, engine, dask_worker)

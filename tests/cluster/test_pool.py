@@ -119,6 +119,36 @@ def test_the_tasks_of_a_worker_that_dask_pauses_are_done_elsewhere(database, das
         dask_client.run(resume, workers=[paused])
 
 
+def test_what_a_paused_worker_has_begun_ends_there_and_others_do_what_waits(dask_client, monkeypatch):
+    begun, released = [], threading.Event()
+
+    def score(share, place):
+        address = distributed.get_worker().address
+        begun.append((address, place))
+        if address == begun[0][0]:
+            assert released.wait(SOON)
+        return place
+
+    sent_by_name(monkeypatch, "score", score)
+    search = SimpleNamespace(file=SimpleNamespace(path="volume"))
+    share = tasks.VolumeShare(search, n_bytes=1 << 28)  # as large as this, Dask itself moves no task
+    notices = []
+    with opening.pool_of_client(dask_client, EngineRequest("cpu"), notice=notices.append) as of:
+        calls = [of.call(tasks.score, tasks.packed(place), share) for place in range(30)]
+        until(lambda: sum(address == begun[0][0] for address, _ in begun) == 2)
+        paused = begun[0][0]
+        dask_client.run(pause, workers=[paused])
+        try:
+            until(lambda: len(begun) == 30)
+            released.set()
+            assert of.all_of(calls) == list(range(30))
+        finally:
+            released.set()
+            dask_client.run(resume, workers=[paused])
+    assert sorted(place for _, place in begun) == list(range(30))
+    assert set(notices) == {f"worker {paused}: Dask paused it for lack of memory; other workers do its tasks"}
+
+
 # clients
 
 
@@ -278,6 +308,9 @@ class Client:
     def submit(self, *given, workers=None, **options):
         self.submitted.append(workers)
         return SimpleNamespace(done=lambda: False, release=lambda: None, status="pending")
+
+    def run_on_scheduler(self, function):
+        return []
 
     def restart_workers(self, workers, **options):
         self.restarted += workers
