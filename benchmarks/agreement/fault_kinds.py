@@ -223,6 +223,7 @@ def no_scheduler(trial: Trial) -> None:
     trial.search()
     trial.wait()
     trial.machines.scheduler.kill()
+    trial.machines.scheduler.wait()
     trial.one_sentence((3,))
 
 
