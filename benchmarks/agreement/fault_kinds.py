@@ -196,6 +196,14 @@ def hangs(trial: Trial) -> None:
     trial.same_bytes()
 
 
+def paused(trial: Trial) -> None:
+    """Have Dask pause a worker, and not let it go on."""
+    trial.search()
+    trial.wait()
+    trial.machines.pause(trial.chance.randrange(trial.machines.n_connected()))
+    trial.same_bytes()
+
+
 def comes_late(trial: Trial) -> None:
     """Begin with one worker, or none; another comes."""
     machines = trial.machines
@@ -275,7 +283,9 @@ def killed_local(trial: Trial) -> None:
     if processes:
         with contextlib.suppress(psutil.Error):
             trial.chance.choice(processes).kill()
-    trial.same_bytes()
+    trial.one_sentence((3,))
+    if client.process.returncode and "no workers could be started" not in trial.said:
+        raise Wrong(f"a worker at work was killed, and the search ended: {trial.said[-400:]!r}")
 
 
 def after_signal(trial: Trial, codes: Sequence[int]) -> None:
@@ -293,8 +303,9 @@ def after_signal(trial: Trial, codes: Sequence[int]) -> None:
         return
     if code not in codes and not (trial.after <= 0.5 and code in early):
         raise Wrong(f"exit code {code}, expected one of {codes}: {client.err.strip()[-400:]!r}")
-    killed = -signal.SIGKILL in codes
-    if not killed and (left := client.written()):
+    left = client.written()
+    is_whole = code < 0 and left == trial.right  # the signal came when all was written
+    if left and not is_whole and -signal.SIGKILL not in codes:
         raise Wrong(f"exit code {code}, and left {', '.join(left)}")
     try:
         trial.machines.rest(END_LIMIT)
@@ -310,6 +321,7 @@ FAULTS: dict[str, Callable[[Trial], None]] = {
     "all workers killed": all_killed,
     "a worker hangs": hangs,
     "a worker comes late": comes_late,
+    "a worker paused": paused,
     "workers gone for good": none_left,
     "scheduler killed": no_scheduler,
     "Ctrl-C": interrupted,

@@ -89,6 +89,10 @@ class Workers:
         """Count the workers that have tasks at the moment."""
         return int(self._client.run_on_scheduler(_count_at_work))
 
+    def pause(self, number: int) -> None:
+        """Have Dask pause one of the workers, as if it lacked memory, until `restore`."""
+        self._client.run(_set_status, "paused", workers=[sorted(self._client.nthreads())[number]])
+
     def rest(self, limit: float) -> float:
         """Wait until no task is known and no worker uses its processor; return the seconds that took.
 
@@ -118,6 +122,7 @@ class Workers:
         while len(self.nannies()) < self.n_workers:
             self.add()
         wait_until(self._all_answer, f"{self.n_workers} workers")
+        self._client.run(_set_status, "running")
 
     def _all_answer(self) -> bool:
         with contextlib.suppress(Exception):  # one that is gone, which the scheduler has not noticed
@@ -156,6 +161,10 @@ class Workers:
 
 def _count_tasks(dask_scheduler: Any) -> int:
     return len(dask_scheduler.tasks)
+
+
+def _set_status(name: str, dask_worker: Any) -> None:
+    dask_worker.status = type(dask_worker.status)[name]
 
 
 def _count_at_work(dask_scheduler: Any) -> int:

@@ -200,7 +200,8 @@ class WorkerPool:
             if keys and is_ours and self._clock - since > limit and address not in self._problems:
                 self._restart(address, limit)
         paused = set(self.client.run_on_scheduler(tasks.paused))
-        if (stalled := sorted(paused & set(self._busy))) and not paused.issuperset(self.workers):
+        stalled = [address for address, (keys, _) in self._busy.items() if keys and address in paused]
+        if stalled and not paused.issuperset(self.workers):
             threading.Thread(target=self._relieve, args=(stalled,), daemon=True).start()
         if self.workers:
             self._none_since = self._clock
@@ -244,7 +245,10 @@ class WorkerPool:
                     self._begin(call)
 
     def _relieve(self, workers: Sequence[str]) -> None:
-        """Let other workers do what waits at those that Dask has paused; what runs there may end."""
+        """Let other workers do what waits at those that Dask has paused; what runs there may end.
+
+        Shown by ``test_what_a_paused_worker_has_begun_ends_there_and_others_do_what_waits``.
+        """
         with suppress(Exception):  # the client was closed meanwhile
             ask(self.client, tasks.waiting, workers=workers, hear=self._hear_waiting)
 
