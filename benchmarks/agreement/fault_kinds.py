@@ -299,12 +299,12 @@ def after_signal(trial: Trial, codes: Sequence[int]) -> None:
             raise
         code = early[0]
     trial.said = client.err.strip()
-    if code == 0 and client.written() == trial.right:
-        return
-    if code not in codes and not (trial.after <= 0.5 and code in early):
-        raise Wrong(f"exit code {code}, expected one of {codes}: {client.err.strip()[-400:]!r}")
     left = client.written()
-    is_whole = code < 0 and left == trial.right  # the signal came when all was written
+    is_whole = code <= 0 and left == trial.right  # the signal came when all was written, or later
+    if code == 0 and is_whole:
+        return
+    if code not in codes and not is_whole and not (trial.after <= 0.5 and code in early):
+        raise Wrong(f"exit code {code}, expected one of {codes}: {client.err.strip()[-400:]!r}")
     if left and not is_whole and -signal.SIGKILL not in codes:
         raise Wrong(f"exit code {code}, and left {', '.join(left)}")
     try:
