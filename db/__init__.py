@@ -6,50 +6,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from swsearch.db.append import append_database
-    from swsearch.db.build import build_database
-    from swsearch.db.collection import Entry
-    from swsearch.db.database import Database
-    from swsearch.db.edits import Edited, merge_databases, remove_records
-    from swsearch.db.fasta import Record, read_fasta
-    from swsearch.db.format import is_database
-    from swsearch.db.split import split_database
-    from swsearch.db.verify import verify_database
-    from swsearch.db.volumes import Volume, write_manifest
-
-__all__ = [
-    "Database",
-    "Edited",
-    "Entry",
-    "Record",
-    "Volume",
-    "append_database",
-    "build_database",
-    "is_database",
-    "merge_databases",
-    "read_fasta",
-    "remove_records",
-    "split_database",
-    "verify_database",
-    "write_manifest",
-]
+    from swsearch.db.building import build_database as build_database
+    from swsearch.db.convert import convert_database as convert_database
+    from swsearch.db.database import Database as Database
+    from swsearch.db.database_files import Volume as Volume
+    from swsearch.db.database_files import is_database as is_database
+    from swsearch.db.editing import Edited as Edited
+    from swsearch.db.editing import append_database as append_database
+    from swsearch.db.editing import merge_databases as merge_databases
+    from swsearch.db.editing import remove_records as remove_records
+    from swsearch.db.editing import split_database as split_database
+    from swsearch.db.editing import write_manifest as write_manifest
+    from swsearch.db.fasta import Record as Record
+    from swsearch.db.fasta import read_fasta as read_fasta
+    from swsearch.db.sequence_protocol import Entry as Entry
+    from swsearch.db.verify import verify_database as verify_database
 
 _HOMES = {
     "Database": "database",
-    "Edited": "edits",
-    "Entry": "collection",
+    "Edited": "editing",
+    "Entry": "sequence_protocol",
     "Record": "fasta",
-    "Volume": "volumes",
-    "append_database": "append",
-    "build_database": "build",
-    "is_database": "format",
-    "merge_databases": "edits",
+    "Volume": "database_files",
+    "append_database": "editing",
+    "build_database": "building",
+    "convert_database": "convert",
+    "is_database": "database_files",
+    "merge_databases": "editing",
     "read_fasta": "fasta",
-    "remove_records": "edits",
-    "split_database": "split",
+    "remove_records": "editing",
+    "split_database": "editing",
     "verify_database": "verify",
-    "write_manifest": "volumes",
+    "write_manifest": "editing",
 }
+
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

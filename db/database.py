@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from types import TracebackType
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
-from swsearch.blocks import Chunk, IntArray
-from swsearch.db import bulk
-from swsearch.db.collection import Collection
+from swsearch.blocks import Chunk, IntArray, RunLengths
+from swsearch.db.database_files import OpenFile, PathLike, Paths, Volume, check_files, check_together, open_files
+from swsearch.db.database_taxa import TaxonomyMixin
 from swsearch.db.fasta import ReadProgress, header_text
-from swsearch.db.finding import AskedNames, Matches, NamedHeaders, checked_identifiers, resolved
-from swsearch.db.numbers import BUILD_MEMORY
-from swsearch.db.shares import Run, all_blocks, chunks_of, lengths_in, n_bytes_of, share_of
-from swsearch.db.source import FileSource
-from swsearch.db.stored import INDEXED_SUBJECTS, Segment
-from swsearch.db.stored_taxa import described_taxa
-from swsearch.db.subset import Subset
-from swsearch.db.taxa import TaxaOfSubjects
-from swsearch.db.volumes import (
-    Member,
-    OpenFile,
-    Paths,
-    Volume,
-    check_members,
-    check_together,
-    described_files,
-    described_segment,
-    identity_of_all,
-    open_members,
-)
-from swsearch.db.writing import PathLike, fill, output_errors
+from swsearch.db.format import FORMAT_NAME, FORMAT_VERSION
+from swsearch.db.loaded_blocks import LoadedBlocks, Run, Subset, all_blocks, chunks_of, share_of
+from swsearch.db.name_lookup import HeaderBatch, NameIndex, checked_identifiers, find_in_turn
+from swsearch.db.records import BUILD_MEMORY
+from swsearch.db.segment import MASK_COUNTS, Segment, by_segment, checked_subjects, gathered
+from swsearch.db.sequence_protocol import SequenceMixin, soft_masked
+from swsearch.db.strips import Strips
 from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, shown, whole_number
-from swsearch.masking import check_mask
 from swsearch.options.words import MASKS, Mask
 from swsearch.translation.codes import STANDARD_CODE
 
 if TYPE_CHECKING:
-    from swsearch.db.build import Inputs
+    from swsearch.db.building import Inputs
 
 Ordinals = Sequence[int] | npt.NDArray[np.integer]
 """Subjects by their places in the input."""
@@ -53,16 +36,32 @@ MOST_BYTES = 1 << 62
 """Most bytes of a chunk that can be asked for."""
 
 
+INDEXED_SUBJECTS, FEW_ASKED = 2 << 20, 8
+"""Most subjects whose names are indexed, 8 bytes for each of three names; subjects for each identifier that is asked
+for, from which on an index is made."""
+
+
 class _Opened(NamedTuple):
     """What a database reads from, until it is closed."""
 
-    members: Sequence[Member]
     files: Sequence[OpenFile]
     segments: Sequence[Segment]
-    runs: tuple[Run, ...]
+    runs: tuple[Run[Segment], ...]
 
 
-class Database(Collection, TaxaOfSubjects):
+def segments_of(file: OpenFile, first: int = 0) -> list[Segment]:
+    """Read the numbers of all segments of a file, whose first subject has an ordinal."""
+    from swsearch.db.dna_segment import DnaSegment
+
+    kind = Segment if file.contents.kind.genetic_code is None else DnaSegment
+    segments: list[Segment] = []
+    for number, entry in enumerate(file.contents.segments):
+        segments.append(kind(file.source, entry, first, number))
+        first += segments[-1].n_subjects
+    return segments
+
+
+class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
     """A protein database, of one file or of several, whose subjects follow each other.
 
     Made by `build`, `open`, `from_records` or `from_fasta`; a context manager. Subjects have ordinals: their
@@ -73,32 +72,23 @@ class Database(Collection, TaxaOfSubjects):
     It keeps 4 bytes of memory for each subject once residues were read, and reads everything else on demand.
     """
 
-    def __init__(self, members: Sequence[Member]) -> None:
-        check_members(members)
-        self.name = ", ".join(member.name for member in members)
+    def __init__(self, files: Sequence[OpenFile], name: str = "", is_manifest: bool = False) -> None:
+        check_files(files)
+        self.name = name or ", ".join(file.source.name for file in files)
         """What messages and reports call it; a server, which tells nobody its folders, sets another one."""
-        files, first = [], 0
-        for file in (file for member in members for file in member.files):
-            files.append(file.placed(first))
-            first += file.n_subjects
-        segments = [segment for file in files for segment in file.segments]
-        self.mask: Mask = files[0].contents.mask
+        self._is_manifest = is_manifest
+        self.mask: Mask = files[0].contents.kind.mask
         """What searches score as X unless they are told otherwise."""
-        self.genetic_code: int | None = files[0].contents.genetic_code
+        self.genetic_code: int | None = files[0].contents.kind.genetic_code
         """NCBI's number of the code that DNA is translated by, whose frames are searched; None of proteins."""
-        self.n_subjects: int = first
-        self._firsts = [segment.first for segment in segments]
-        self._opened: _Opened | None = None
-        self._take(_Opened(members, files, segments, all_blocks(segments)))
-
-    def _take(self, opened: _Opened) -> None:
-        """Take what is open, and the blocks of it that are loaded."""
-        self._opened = opened
-        self.length_runs = lengths_in(opened.runs)
-        """How many subjects have each length, the longest first: `RunLengths` of all subjects, sorted."""
-        self.n_residues = self.length_runs.n_residues
-        self.residue_bytes = n_bytes_of(opened.runs)
-        """Bytes of the interleaved residues, padding included."""
+        self.n_subjects: int = 0
+        segments: list[Segment] = []
+        for file in files:
+            segments += segments_of(file, self.n_subjects)
+            self.n_subjects += file.contents.total("n_subjects")
+        self._index: NameIndex | None = None
+        self._opened: _Opened | None = _Opened(files, segments, all_blocks(segments))
+        self._count(self._opened.runs)
 
     @classmethod
     def build(
@@ -118,7 +108,7 @@ class Database(Collection, TaxaOfSubjects):
         genetic_code: int = STANDARD_CODE,
     ) -> Database:
         """Build a database file from FASTA, or one in volumes, and open it; see `build_database`."""
-        from swsearch.db.build import build_database
+        from swsearch.db.building import build_database
 
         build_database(
             inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask, allow_dna=allow_dna,
@@ -149,7 +139,8 @@ class Database(Collection, TaxaOfSubjects):
             If it is truncated or its numbers are not those that were written. Residues are checked later,
             when they are loaded; `verify_database` checks every byte.
         """
-        return cls(open_members(path))
+        names, files = open_files(path)
+        return cls(files, ", ".join(names), [file.source.path for file in files] != names)
 
     @classmethod
     def joined(cls, databases: Iterable[Database]) -> Database:
@@ -175,13 +166,9 @@ class Database(Collection, TaxaOfSubjects):
         given = list(databases) if isinstance(databases, Iterable) else []
         if not given or not all(isinstance(each, Database) for each in given):
             raise OptionError("databases", databases, "open databases, at least one")
-        members = [member for each in given for member in each._held.members]
-        check_together(members)
-        return cls(members)
-
-    @classmethod
-    def _of(cls, source: FileSource) -> Database:
-        return cls([Member(source.name, (OpenFile.read(source),))])
+        files = [file for each in given for file in each._held.files]
+        check_together(files)
+        return cls(files, ", ".join(each.name for each in given), any(each._is_manifest for each in given))
 
     @classmethod
     def from_records(
@@ -213,25 +200,13 @@ class Database(Collection, TaxaOfSubjects):
         Raises
         ------
         SequenceError
-            If a sequence holds something else than residue letters, there is no residue at all, or all is DNA.
+            If a sequence holds something else than residue letters, there is no residue at all, or the first
+            ones are DNA.
         """
-        from swsearch.db.build import checked_translation, layout_of
-        from swsearch.db.dna import DnaWatch
-        from swsearch.db.records import record_batches
-        from swsearch.db.spool import Spool
+        from swsearch.db.building import checked_kind, file_of_records
 
-        check_mask("mask", mask)
-        check_flag("allow_dna", allow_dna)
-        if not isinstance(name, str):
-            raise OptionError("name", name, "a string")
-        code = checked_translation(translate, genetic_code, mask)
-        memory = 1 << 40  # the caller holds the records in memory already
-        with output_errors(Path(tempfile.gettempdir())), Spool(None) as spool:
-            batches = record_batches(records, PROTEIN if code is None else DNA)
-            spool.add(batches if allow_dna or code is not None else DnaWatch(name).watch(batches))
-            counts = {"bytes": 0, "records": spool.n_subjects, "residues": spool.n_residues}
-            spool.sources.append({"path": name, "sha256": None, **counts})
-            return cls([Member.in_memory(layout_of(spool, memory, mask, code), name)])
+        kind = checked_kind(mask, translate, genetic_code)
+        return cls([file_of_records(records, name, kind, allow_dna)], name)
 
     @classmethod
     def from_fasta(
@@ -261,35 +236,13 @@ class Database(Collection, TaxaOfSubjects):
         -------
         Database
         """
-        from swsearch.db.build import checked_inputs, checked_memory, checked_translation, layout_of, read_inputs
-        from swsearch.db.spool import Spool
+        from swsearch.db.building import checked_kind, file_of_fasta
 
-        names, memory = checked_inputs(inputs), checked_memory(memory)
-        code = checked_translation(translate, genetic_code, mask)
-        check_mask("mask", mask)
-        check_flag("allow_dna", allow_dna)
-        name = ", ".join("<stdin>" if each == "-" else each for each in names)
-        folder = Path(tempfile.gettempdir())
-        with output_errors(folder), Spool(None) as spool:
-            letters = PROTEIN if code is None else DNA
-            read_inputs(spool, names, memory, progress, allow_dna, alphabet=letters)
-            layout = layout_of(spool, memory, mask, code)
-            if layout.n_bytes <= memory:
-                return cls([Member.in_memory(layout, name)])
-            handle, temporary = tempfile.mkstemp(suffix=".h5", dir=folder)
-            try:
-                os.close(handle)
-                fill(Path(temporary), layout)
-                return cls._of(FileSource(temporary, name))
-            finally:
-                Path(temporary).unlink()
+        return cls([file_of_fasta(inputs, checked_kind(mask, translate, genetic_code), memory, progress, allow_dna)])
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
-        """Every subject's length, shape (n_subjects,), int32, in input order; made anew whenever it is asked for.
-
-        A loop over subjects asks once, or for those it needs (`lengths_of`).
-        """
+        """Every subject's length, shape (n_subjects,), int32, in input order; made anew whenever it is asked for."""
         lengths = np.empty(self.n_subjects, dtype=np.int32)
         for segment in self._segments:
             lengths[segment.first : segment.first + segment.n_subjects] = segment.input_lengths()
@@ -321,7 +274,9 @@ class Database(Collection, TaxaOfSubjects):
     @property
     def volumes(self) -> tuple[Volume, ...]:
         """The files that it consists of, in order; one for what is in memory."""
-        return tuple(Volume.of(file) for file in self._held.files)
+        files = self._held.files
+        firsts = accumulate((file.contents.total("n_subjects") for file in files), initial=0)
+        return tuple(map(Volume.of, files, firsts))
 
     def share(self, place: int, of: int) -> Database:
         """Return the same open database with a part of its blocks, to be closed on its own.
@@ -341,7 +296,8 @@ class Database(Collection, TaxaOfSubjects):
         place = whole_number("place", place, 0, of - 1)
         twin = self.shared()
         held = self._held
-        twin._take(held._replace(runs=share_of(held.runs, place, of)))
+        twin._opened = held._replace(runs=share_of(held.runs, place, of))
+        twin._count(twin._opened.runs)
         twin._shares = (*self._shares, (place, of))
         return twin
 
@@ -349,16 +305,15 @@ class Database(Collection, TaxaOfSubjects):
         """Return some of the subjects as a search reads them; ``taken`` says which, shape (n_subjects,)."""
         if not isinstance(taken, np.ndarray) or taken.shape != (self.n_subjects,):
             raise OptionError("taken", taken, f"an array of shape ({self.n_subjects},)")
-        return Subset(self._held.runs, taken, self.mask)
+        return Subset(self._runs, taken, self.mask)
 
-    def _locate(self, index: int) -> tuple[Segment, int]:
-        """Return the segment of a subject and its place there."""
-        if not isinstance(index, (int, np.integer)):
-            raise TypeError(f"index: got {shown(index)}, expected an integer")
-        if not 0 <= index < self.n_subjects:
-            raise IndexError(f"subject {shown(index)}, expected 0 to {self.n_subjects - 1}")
-        segment = self._segments[int(np.searchsorted(self._firsts, index, side="right")) - 1]
-        return segment, int(index) - segment.first
+    @property
+    def _runs(self) -> tuple[Run[Segment], ...]:
+        """The blocks that are scored; records of DNA are not, their frames are."""
+        if self.genetic_code is None:
+            return self._held.runs
+        remedy = "search it with swsearch search, or swsearch.search in Python"
+        raise DatabaseError(f"{self.name}: a DNA database has no protein residues to score; {remedy}")
 
     def chunks(self, max_bytes: int, *, mixed: bool = False, mask: Mask | None = None) -> Iterator[Chunk]:
         """Load the residues, some blocks at a time.
@@ -387,20 +342,31 @@ class Database(Collection, TaxaOfSubjects):
         check_flag("mixed", mixed)
         if mask is not None:
             check_choice("mask", mask, MASKS)
-        for segment, first, last in chunks_of(self._held.runs, int(max_bytes), bool(mixed)):
+        for segment, first, last in chunks_of(self._runs, int(max_bytes), bool(mixed)):
             self.check_open()
             yield segment.chunk(first, last, self.mask if mask is None else mask)
 
+    def _one(self, index: int) -> list[int]:
+        """Return the ordinal of a subject, checked, for a method that reads many."""
+        if not isinstance(index, (int, np.integer)):
+            raise TypeError(f"index: got {shown(index)}, expected an integer")
+        if not 0 <= index < self.n_subjects:
+            raise IndexError(f"subject {shown(index)}, expected 0 to {self.n_subjects - 1}")
+        return [int(index)]
+
     def codes(self, index: int) -> ByteArray:
         """Return one subject's residue codes, shape (n,), uint8, by ordinal, nothing masked."""
-        segment, place = self._locate(index)
-        return segment.codes(place)
+        return self.codes_of(self._one(index))[0]
 
     def masked(self, index: int, mask: Mask) -> list[tuple[int, int]]:
         """Return what a mask covers of one subject, by ordinal: 0-based half-open runs."""
-        check_choice("mask", mask, MASKS)
-        segment, place = self._locate(index)
-        return segment.masked(place, mask)
+        _, starts, ends = self.masked_of(self._one(index), mask)
+        return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+    def _strips(self, subjects: Ordinals, read: Callable[[Segment, IntArray], Strips]) -> Strips:
+        """Put together what segments give of subjects, in their order."""
+        chosen = checked_subjects(subjects, self.n_subjects)
+        return gathered(self._segments, chosen, lambda segment, _, places: read(segment, places))
 
     def lengths_of(self, subjects: Ordinals) -> npt.NDArray[np.int32]:
         """Return the lengths of many subjects.
@@ -422,7 +388,11 @@ class Database(Collection, TaxaOfSubjects):
         DatabaseError
             If the bytes are not those that were written.
         """
-        return bulk.lengths_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
+        chosen = checked_subjects(subjects, self.n_subjects)
+        lengths = np.empty(len(chosen), dtype=np.int32)
+        for segment, which, places in by_segment(self._segments, chosen):
+            lengths[which] = segment.lengths_of(places)
+        return lengths
 
     def codes_of(self, subjects: Ordinals) -> tuple[ByteArray, IntArray]:
         """Return the residue codes of many subjects, nothing masked, each part of the file read once.
@@ -439,7 +409,8 @@ class Database(Collection, TaxaOfSubjects):
         offsets : ndarray, shape (n + 1,), int64
             Subject i is ``pool[offsets[i]:offsets[i + 1]]``.
         """
-        return bulk.codes_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
+        found = self._strips(subjects, lambda segment, places: segment.codes_of(places))
+        return found.data, found.offsets
 
     def headers_of(self, subjects: Ordinals) -> tuple[ByteArray, IntArray]:
         """Return the header lines of many subjects, without ``>``, each part of the file read once.
@@ -456,7 +427,8 @@ class Database(Collection, TaxaOfSubjects):
         offsets : ndarray, shape (n + 1,), int64
             Header i is ``pool[offsets[i]:offsets[i + 1]]``.
         """
-        return bulk.headers_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects))
+        found = self._header_strips(subjects)
+        return found.data, found.offsets
 
     def masked_of(
         self, subjects: Ordinals, mask: Mask
@@ -478,20 +450,16 @@ class Database(Collection, TaxaOfSubjects):
             Residues of each run: 0-based, the end excluded; ascending within a subject.
         """
         check_choice("mask", mask, MASKS)
-        return bulk.masked_of(self._segments, bulk.checked_subjects(subjects, self.n_subjects), mask)
+        found = self._strips(subjects, lambda segment, places: segment.runs_of(places, mask))
+        return found.offsets, found.data[:, 0], found.data[:, 1]
 
     def sequence(self, index: int) -> str:
         """Return one subject's letters, soft-masked ones in lower case, by ordinal."""
-        segment, place = self._locate(index)
-        letters = PROTEIN.decode_table[segment.codes(place)]
-        for start, end in segment.masked(place):
-            letters[start:end] |= 0x20  # ASCII: lower case; a masked '*' has it set already
-        return letters.tobytes().decode("ascii")
+        return soft_masked(self.codes(index), self.masked(index, "lower"))
 
     def header(self, index: int) -> bytes:
         """Return one subject's header line without ``>``, by ordinal."""
-        segment, place = self._locate(index)
-        return segment.header(place)
+        return self.headers_of(self._one(index))[0].tobytes()
 
     def identifier(self, index: int) -> str:
         """Return one subject's identifier, the first word of its header, by ordinal."""
@@ -515,9 +483,8 @@ class Database(Collection, TaxaOfSubjects):
         """Return for each identifier what `find` returns."""
         names = checked_identifiers(identifiers)
         asked, subjects = self.places_of(names)
-        return [part.tolist() for part in np.split(subjects, np.searchsorted(asked, np.arange(1, len(names))))][
-            : len(names)
-        ]
+        cuts = np.searchsorted(asked, np.arange(1, len(names)))
+        return [part.tolist() for part in np.split(subjects, cuts)][: len(names)]
 
     def places_of(self, identifiers: Iterable[str]) -> tuple[IntArray, IntArray]:
         """Return what `find_all` does as arrays, for identifiers by the million; repeats are allowed.
@@ -528,57 +495,73 @@ class Database(Collection, TaxaOfSubjects):
             For each subject that was found which identifier found it, ascending, and its ordinal. An identifier that
             is not there does not occur in ``asked``.
         """
-        asked = AskedNames(checked_identifiers(identifiers))
-        # the indexes of many files together may be as large as that of one file that is too large to keep its own
-        keep = len(self._held.files) == 1 or self.n_subjects <= INDEXED_SUBJECTS
-        found = Matches.joined([segment.matches(asked, keep) for segment in self._segments])
-        return resolved(found, asked.n, self.n_subjects)
+        names = checked_identifiers(identifiers)
+        if self.n_subjects > INDEXED_SUBJECTS or (not self._index and len(names) * FEW_ASKED > self.n_subjects):
+            return find_in_turn(self.all_headers(), names)
+        self._index = self._index or NameIndex(self.all_headers())
+        return self._index.find(names, self._header_strips)
 
-    def all_headers(self) -> Iterator[NamedHeaders]:
-        """Yield all header lines, some at a time: their bytes, offsets, shape (n + 1,), and ordinals, shape (n,)."""
-        for segment in self._segments:
-            for pool, bounds, places in segment.all_headers():
-                yield pool, bounds, places + segment.first
+    def _header_strips(self, subjects: Ordinals) -> Strips:
+        return self._strips(subjects, lambda segment, places: segment.headers_of(places))
+
+    def all_headers(self) -> Iterator[HeaderBatch]:
+        """Yield all header lines, some at a time, and the ordinal of the first."""
+        return (batch for segment in self._segments for batch in segment.all_headers())
 
     def sources(self) -> list[dict[str, Any]]:
         """Return what is known of each file that the database was built from: path, sha256, bytes, records."""
-        return [source for member in self._held.members for source in member.sources()]
+        found: list[dict[str, Any]] = []
+        for source in (each for segment in self._segments for each in segment.sources()):
+            if found and all(found[-1][name] == source[name] for name in ("path", "sha256", "bytes")):
+                for name in ("records", "residues"):  # segments have a part of its records each
+                    found[-1][name] += source[name]
+            else:
+                found.append(source)
+        return found
 
     def identity(self) -> str:
         """Return what tells its content from that of others, hexadecimal; name and age do not matter.
 
         That of a database of several files depends on where it is cut, too.
         """
-        return identity_of_all(self._held.files)
+        files = self._held.files
+        if len(files) == 1:
+            return files[0].identity
+        # that of the subjects, however they are cut, would take reading all of them
+        return hashlib.sha256("\n".join(["volumes", *(file.identity for file in files), ""]).encode()).hexdigest()
 
     def info(self) -> dict[str, Any]:
         """Describe the database in values that JSON can hold; what it consists of only if that is several files."""
-        members, files, segments, _ = self._held
-        sizes = [file.n_bytes for file in files]
-        lengths = lengths_in(all_blocks(segments))
+        files, segments, _ = self._held
+        volumes = [volume.described() for volume in self.volumes]
+        sizes = [volume["n_bytes"] for volume in volumes]
+        lengths = RunLengths.counted([segment.lengths for segment in segments])
+        alphabet = PROTEIN if self.genetic_code is None else DNA
+        masks = [(mask, MASK_COUNTS[mask]) for mask in MASKS if mask == "lower" or mask == self.mask != "none"]
         described = {
             "name": self.name,
-            **described_files(members, files),
+            "format": FORMAT_NAME,
+            "format_version": FORMAT_VERSION,
+            "alphabet": alphabet.name,
+            "letters": alphabet.letters,
+            "created": max(str(file.contents.segments[0].attributes.get("created", "")) for file in files) or None,
+            "software": str(segments[-1].attributes.get("software")),
             "n_subjects": self.n_subjects,
             "n_residues": lengths.n_residues,
             "n_empty": self.n_subjects - lengths.n_filled,
             **({} if self.genetic_code is None else {"genetic_code": self.genetic_code}),
             "mask": self.mask,
-            "n_masked": self._n_masked("lower"),
-            **({"n_tantan": self._n_masked("tantan")} if self.mask == "tantan" else {}),
-            **described_taxa(segments),
+            **{name: sum(each.n_masked(mask) for each in segments) for mask, name in masks},
+            **self._described_taxa(),
             "longest": int(lengths.values[0]),
             "shortest": int(lengths.values[-1]),
             "n_segments": len(segments),
-            "n_bytes": None if None in sizes else sum(size for size in sizes if size is not None),
-            "segments": [described_segment(segment) for segment in segments],
+            "n_bytes": None if None in sizes else sum(sizes),
+            "segments": [segment.described() for segment in segments],
         }
-        if len(files) > 1 or members[0].manifest is not None:
-            described["volumes"] = [file.described() for file in files]
+        if len(files) > 1 or self._is_manifest:
+            described["volumes"] = volumes
         return described
-
-    def _n_masked(self, mask: Mask) -> int:
-        return sum(segment.n_masked(mask) for segment in self._segments)
 
     def close(self) -> None:
         """Close the database; chunks that were loaded stay valid.
@@ -586,13 +569,11 @@ class Database(Collection, TaxaOfSubjects):
         Hits outlive it: its files are closed with the last of those whose alignments were not asked for yet, and with
         the `SearchResults` that they came from.
         """
-        self._opened = None  # a source closes its file when the last object that reads from it is gone
+        self._opened = self._index = None  # a source closes its file when the last object that reads from it is gone
 
     def __enter__(self) -> Database:
         self.check_open()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,46 +1,40 @@
-"""Records that have one identifier: found by hashes, in passes over all headers that each fit the memory."""
+"""Records with one identifier, found by hashes in passes over all headers that each fit the memory."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from swsearch.blocks import IntArray
-from swsearch.db.classes import offsets_of
-from swsearch.db.content import ranges
+from swsearch.blocks import IntArray, each_once
 from swsearch.db.fasta import header_text
-from swsearch.db.finding import NamedHeaders, in_turn
-from swsearch.db.names import NamedPool, Spans
-from swsearch.db.numbers import MIB
-from swsearch.db.spool import Spool
+from swsearch.db.name_lookup import HeaderBatch, Sums, first_words, lines_of, map_in_order, pieces_of, sums_of
+from swsearch.db.records import MIB
+from swsearch.db.strips import Strips
 from swsearch.errors import check_choice
 from swsearch.options.words import OnDuplicate
 
 DUPLICATE_RULES: tuple[OnDuplicate, ...] = get_args(OnDuplicate)
 
-RECORD_BYTES_MET = 96
+RECORD_BYTES_MET = 128
 """Bytes that a record takes in a pass that looks at it."""
-
-HEADERS_TOGETHER = 1 << 16
-"""HeaderSource of a spool that are looked at together."""
 
 SHOWN_IDENTIFIERS = 3
 """Identifiers that a message names."""
 
-HeaderSource = Callable[[], Iterator[NamedHeaders]]
-"""Gives all headers, some at a time, with their places, as often as it is called."""
+HeaderSource = Callable[[], Iterator[HeaderBatch]]
+"""Gives all headers in batches, as often as it is called."""
 
 
 class Duplicates(NamedTuple):
     """Records whose identifier another record has."""
 
     dropped: IntArray
-    """Those that the rule leaves out, ascending, shape (n,)."""
+    """New ones whose identifier an earlier record has, ascending, shape (n,)."""
     n_identifiers: int
-    """How many identifiers several records have, one of them a new one."""
+    """Number of identifiers that several records have, one of them a new one."""
     shown: tuple[str, ...]
     """Some of these."""
 
@@ -50,118 +44,58 @@ def check_rule(name: str, rule: str) -> None:
     check_choice(name, rule, DUPLICATE_RULES)
 
 
-def duplicates_among(headers: HeaderSource, n: int, first_new: int, rule: OnDuplicate, memory: int) -> Duplicates:
-    """Find the records that have the identifier of another, and decide which of them to leave out.
-
-    Only where one of them is new: what stood in a database beside each other may stay so.
+def find_duplicates(headers: HeaderSource, n: int, first_new: int, memory: int) -> Duplicates:
+    """Find the records with the identifier of another record, where one of them is new.
 
     Parameters
     ----------
     headers : callable
-        All headers.
+        Gives all headers.
     n : int
-        How many there are.
+        Number of headers.
     first_new : int
-        Place of the first that is new.
-    rule : {"error", "skip", "replace", "keep"}
-        Whether the first stays or the last; with ``error`` as with ``skip``.
+        Ordinal of the first new record.
     memory : int
         Bytes that may be taken.
     """
     n_passes = -(-n * RECORD_BYTES_MET // max(memory, 16 * MIB))
-    dropped = [np.empty(0, dtype=np.int64)]
-    n_identifiers, shown = 0, list[str]()
+    dropped, n_identifiers, shown = array("q"), 0, list[str]()
     for number in range(n_passes):
-        sums, places = _sums_of(headers, number, n_passes)
-        groups, places, data = _groups(headers, sums, places)
-        first = np.diff(groups, prepend=-1) != 0
-        last = np.append(first[1:], True)[: len(first)]
-        is_new = places >= first_new
-        starts = np.flatnonzero(first)
-        met = np.logical_or.reduceat(is_new, starts) if len(starts) else np.empty(0, dtype=bool)
-        has_new = np.repeat(met, np.diff(starts, append=len(groups)))
-        dropped.append(places[has_new & ~last] if rule == "replace" else places[is_new & ~first])
-        n_identifiers += int(met.sum())
-        for start in starts[met][: SHOWN_IDENTIFIERS - len(shown)].tolist():
-            shown.append(header_text(data(start))[0])
-    return Duplicates(np.sort(np.concatenate(dropped)), n_identifiers, tuple(shown))
+        is_counted: dict[bytes, bool] = {}
+        for identifier, place in _proposed(headers, number, n_passes):
+            if identifier not in is_counted:
+                is_counted[identifier] = False
+            elif place >= first_new:
+                dropped.append(place)
+                n_identifiers += not is_counted[identifier]
+                shown += [] if is_counted[identifier] else [header_text(identifier)[0]]
+                is_counted[identifier] = True
+        shown = shown[:SHOWN_IDENTIFIERS]
+    return Duplicates(np.sort(np.array(dropped, dtype=np.int64)), n_identifiers, tuple(shown))
 
 
-def _sums_of(headers: HeaderSource, number: int, n_passes: int) -> tuple[npt.NDArray[np.uint64], IntArray]:
-    """Return the hashes of identifiers that this pass looks at, where another has the same; and their places."""
-
-    def of_some(some: NamedHeaders) -> tuple[npt.NDArray[np.uint64], IntArray]:
-        pool, bounds, places = some
-        spans = pool.identifiers(bounds)
-        sums = pool.sums(spans.starts, spans.lengths)
-        chosen = (sums >> np.uint64(32)) * np.uint64(n_passes) >> np.uint64(32) == number
-        return (sums, places) if n_passes == 1 else (sums[chosen], places[chosen])
-
-    parts = list(in_turn(of_some, headers()))
-    sums, places = (np.concatenate(each) for each in zip(*parts, strict=True))
-    order = np.argsort(sums, kind="stable")
-    sums, places = sums[order], places[order]
-    same = sums[1:] == sums[:-1]
-    again = np.append(same, False) | np.append(False, same) if len(sums) else np.empty(0, dtype=bool)
-    return sums[again], places[again]
+def _identifiers(headers: Strips) -> Strips:
+    """Return the identifiers of headers, with a bar after each."""
+    words, owners = first_words(headers)
+    return words.take(np.flatnonzero(np.diff(owners, prepend=-1) > 0))
 
 
-def _groups(
-    headers: HeaderSource, sums: npt.NDArray[np.uint64], places: IntArray
-) -> tuple[IntArray, IntArray, Callable[[int], bytes]]:
-    """Part records with equal hashes by their identifiers.
+def _proposed(headers: HeaderSource, number: int, n_passes: int) -> Iterator[tuple[bytes, int]]:
+    """Yield identifiers and ordinals, ascending, of the records of this pass whose hash another record has."""
 
-    Returns
-    -------
-    groups : ndarray, shape (n,), int64
-        A number for each, ascending, equal for equal identifiers; each has two records at least.
-    places : ndarray, shape (n,), int64
-        Their places, ascending in a group.
-    data : callable
-        Gives the identifier of one of them.
-    """
-    pool, starts, lengths = _identifiers(headers, np.sort(places))
-    rank = np.argsort(np.argsort(places))
-    starts, lengths = starts[rank], lengths[rank]
-    begins = np.append(True, sums[1:] != sums[:-1])[: len(sums)]
-    groups = np.cumsum(begins) - 1
-    first = np.flatnonzero(begins)[groups]
-    equal = pool.equal(starts, lengths, pool, starts[first], lengths[first])
+    def sums_of_some(piece: tuple[Strips, IntArray]) -> tuple[Sums, IntArray]:
+        words = _identifiers(piece[0])
+        sums = sums_of(words.data, words.offsets[:-1], words.offsets[1:])
+        chosen = np.flatnonzero((sums >> np.uint64(32)) * np.uint64(n_passes) >> np.uint64(32) == number)
+        return sums[chosen], piece[1][chosen]
 
-    def data(place: int) -> bytes:
-        return pool.data[starts[place] : starts[place] + lengths[place]].tobytes()
-
-    if not equal.all():  # others have the same hash: hardly ever, unless they were made so
-        known: dict[tuple[int, bytes], int] = {}
-        groups = np.array([known.setdefault((int(each), data(k)), len(known)) for k, each in enumerate(groups)])
-        order = np.lexsort((places, groups))
-        groups, places, starts, lengths = groups[order], places[order], starts[order], lengths[order]
-        several = np.bincount(groups)[groups] > 1
-        groups, places, starts, lengths = groups[several], places[several], starts[several], lengths[several]
-    return groups, places, data
-
-
-def _identifiers(headers: HeaderSource, wanted: IntArray) -> tuple[NamedPool, IntArray, IntArray]:
-    """Return the identifiers of some records, ascending by place: their bytes, where each begins, and its length."""
-    parts, lengths = [np.empty(0, dtype=np.uint8)], [np.empty(0, dtype=np.int64)]
-    for pool, bounds, places in headers() if len(wanted) else ():
-        low, high = np.searchsorted(wanted, [places[0], places[-1] + 1]).tolist()
-        if low < high:
-            spans: Spans = pool.identifiers(bounds).take(wanted[low:high] - places[0])
-            parts.append(pool.data[ranges(spans.starts, spans.lengths)])
-            lengths.append(spans.lengths)
-    sizes = np.concatenate(lengths)
-    return NamedPool(np.concatenate(parts)), offsets_of(sizes)[:-1], sizes
-
-
-def headers_of_spool(spool: Spool, first: int) -> Iterator[NamedHeaders]:
-    """Yield the headers of what was read, some at a time; the first has the place ``first``."""
-    at = 0
-    for lengths in spool.header_lengths.pieces():
-        for begin in range(0, len(lengths), HEADERS_TOGETHER):
-            bounds = offsets_of(lengths[begin : begin + HEADERS_TOGETHER])
-            spool.headers.seek(at)
-            data = np.frombuffer(spool.headers.read(int(bounds[-1])), dtype=np.uint8)
-            n = len(bounds) - 1
-            yield NamedPool(data), bounds, np.arange(first, first + n)
-            at, first = at + int(bounds[-1]), first + n
+    sums, places = map(np.concatenate, zip(*map_in_order(sums_of_some, pieces_of(headers())), strict=True))
+    order = np.argsort(sums)
+    again = np.flatnonzero(sums[order[1:]] == sums[order[:-1]])
+    wanted = each_once(places[order[np.append(again, again + 1)]])[0]
+    del sums, places, order
+    for strips, ordinals in pieces_of(headers()) if len(wanted) else ():
+        low, high = np.searchsorted(wanted, [ordinals[0], ordinals[-1] + 1])
+        words = _identifiers(strips.take(wanted[low:high] - ordinals[0]))
+        for line, place in zip(lines_of(words), wanted[low:high].tolist(), strict=True):
+            yield line[:-1], place

@@ -11,15 +11,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from swsearch.alphabet import BLANK, ILLEGAL, PROTEIN, Alphabet, ByteArray
 from swsearch.blocks import IntArray
-from swsearch.db.foreign import foreign_text
-from swsearch.db.inputs import Input
-from swsearch.errors import OptionError, SequenceError
+from swsearch.db.foreign_formats import foreign_text
+from swsearch.db.input_stream import ByteSource, Input
+from swsearch.errors import OptionError, SequenceError, whole_number
 
 BUFFER_BYTES = 1 << 23
 """Bytes of text taken apart at once. Any size from 4 to 16 MiB costs the same per byte (Swiss-Prot, 2 cores)."""
@@ -63,12 +62,8 @@ def header_text(header: bytes) -> tuple[str, str]:
     return identifier.decode(encoding), description.decode(encoding)
 
 
-class Fault(NamedTuple):
-    """Something in a buffer that is no FASTA: where, what, and in which record."""
-
-    at: int
-    problem: str
-    header: bytes | None
+Fault = tuple[int, str, "bytes | None"]
+"""Something in a buffer that is no FASTA: where, what, and in which record."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +99,7 @@ def lower_case(letters: ByteArray, starts: IntArray) -> tuple[IntArray, IntArray
     Parameters
     ----------
     letters : ndarray, shape (n,), uint8
-        ASCII letters.
+        ASCII letters, at least one.
     starts : ndarray, shape (n_records,), int64
         Positions where a run must end and a new one begin: starts of records.
 
@@ -114,11 +109,8 @@ def lower_case(letters: ByteArray, starts: IntArray) -> tuple[IntArray, IntArray
         Half-open runs, ascending.
     """
     n = len(letters)
-    if not n:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
     lower = letters > ord("Z")
-    change = np.empty(n, dtype=bool)
-    change[0] = True
+    change = np.ones(n, dtype=bool)
     np.not_equal(lower[1:], lower[:-1], out=change[1:])
     change[starts[starts < n]] = True
     at = np.flatnonzero(change)
@@ -126,21 +118,12 @@ def lower_case(letters: ByteArray, starts: IntArray) -> tuple[IntArray, IntArray
     return at[chosen], np.append(at[1:], n)[chosen]
 
 
-class ByteSource(Protocol):
-    """What FASTA is read from: an `Input`, or a file that the caller opened."""
-
-    name: str
-
-    def read_into(self, view: memoryview) -> int:
-        """Fill a buffer; return the number of bytes, less than it holds only at the end."""
-
-
 class FastaReader:
     """The batches of one input.
 
     Parameters
     ----------
-    source : Input or another ByteSource
+    source : ByteSource
         Open input; it stays the caller's to close.
     alphabet : Alphabet, optional
         Letters that are legal.
@@ -162,9 +145,7 @@ class FastaReader:
         self._blanks = np.flatnonzero(alphabet.encode_table == BLANK).astype(np.uint8).tobytes()
         # _parse finds blanks and line ends in one comparison with the space
         assert max(self._blanks) == _SPACE and set(self._blanks) > {_LF, _CR}
-        if isinstance(buffer_bytes, bool) or not isinstance(buffer_bytes, int) or buffer_bytes > MOST_BUFFER_BYTES:
-            raise OptionError("buffer_bytes", buffer_bytes, f"a number of bytes, at most {MOST_BUFFER_BYTES}")
-        self._buffer = bytearray(max(buffer_bytes, 16))
+        self._buffer = bytearray(max(whole_number("buffer_bytes", buffer_bytes, 1, MOST_BUFFER_BYTES), 16))
         self._lines = 0  # line ends before the buffer
         self._line_bytes = 0  # bytes between the last of them and the buffer
         self._previous = _LF  # the byte before the buffer
@@ -214,24 +195,24 @@ class FastaReader:
         stop = np.append(ends, len(data))[following]
 
         headers = self._cut_headers(data, first, stop)
-        text = data.tobytes()
+        text = self._buffer if len(data) == len(self._buffer) else data.tobytes()
         codes = np.frombuffer(text.translate(self._table, self._blanks), dtype=np.uint8)
         # residues between one header and the next: what is no blank there
         gap_starts, gap_ends = np.insert(stop, 0, 0), np.append(first, len(data))
         blanks = np.searchsorted(low, gap_ends) - np.searchsorted(low, gap_starts)
         starts = np.cumsum(gap_ends - gap_starts - blanks)[:-1]
         offsets = np.concatenate([[0], np.cumsum(stop - first - 1)])
-        if self._current is None and (starts[0] if len(starts) else len(codes)):
-            at = int((self._alphabet.encode_table[data] != BLANK).argmax())
-            self._fail([self._text_before(data, at)], data)
         faults = self._bad_headers(first, offsets, headers)
-        if len(codes) and codes.max() == ILLEGAL:
+        if self._current is None and (starts[0] if len(starts) else len(codes)):
+            faults.append(self._text_before(data))
+        elif len(codes) and codes.max() == ILLEGAL:
             faults.append(self._illegal_byte(data, first, offsets, headers))
         if faults:
-            self._fail(faults, data)
+            at, problem, header = min(faults)
+            line = self._lines + self._count_lines(data, self._line_ends(data[:at])) + 1
+            raise SequenceError(self._source.name, problem, header_text(header)[0] if header else None, line)
 
-        none = np.empty(0, np.int64)
-        mask = (none, none)
+        mask = (np.empty(0, np.int64), np.empty(0, np.int64))
         if len(codes) and data.max() > ord("Z"):
             letters = np.frombuffer(text.translate(None, self._blanks), dtype=np.uint8)
             mask = lower_case(letters, starts)
@@ -266,47 +247,42 @@ class FastaReader:
             before[0] = self._previous
         return len(ends) - int(np.count_nonzero((data[ends] == _LF) & (before == _CR)))
 
-    def _fail(self, faults: list[Fault], data: ByteArray) -> NoReturn:
-        """Raise the error for the first fault of the buffer."""
-        at, problem, header = min(faults, key=lambda fault: fault.at)
-        ends = np.flatnonzero((data[:at] == _LF) | (data[:at] == _CR))
-        line = self._lines + self._count_lines(data, ends) + 1
-        raise SequenceError(self._source.name, problem, header_text(header)[0] if header else None, line)
-
     @staticmethod
-    def _text_before(data: ByteArray, at: int) -> Fault:
+    def _line_ends(data: ByteArray) -> IntArray:
+        return np.flatnonzero((data == _LF) | (data == _CR))
+
+    def _text_before(self, data: ByteArray) -> Fault:
         """Make the fault of text that no header line precedes."""
+        at = int((self._alphabet.encode_table[data] != BLANK).argmax())
         if what := foreign_text(data[at : at + 64].tobytes()):
-            return Fault(at, f"not FASTA: this looks like {what}", None)
+            return at, f"not FASTA: this looks like {what}", None
         shown = f"{chr(data[at])!r}" if _SPACE < data[at] < 127 else f"byte 0x{data[at]:02X}"
-        return Fault(at, f"got {shown} before the first record, expected '>'; is this a FASTA file?", None)
+        return at, f"got {shown} before the first record, expected '>'; is this a FASTA file?", None
 
     def _illegal_byte(self, data: ByteArray, first: IntArray, offsets: IntArray, headers: bytes) -> Fault:
         """Make the fault of the first byte that is no residue letter."""
         at = int((self._alphabet.encode_table[data] == ILLEGAL).argmax())
         record = int(np.searchsorted(first, at)) - 1
         header = self._current if record < 0 else headers[offsets[record] : offsets[record + 1]]
-        ends = np.flatnonzero((data[:at] == _LF) | (data[:at] == _CR))
+        ends = self._line_ends(data[:at])
         column = at - int(ends[-1]) if len(ends) else self._line_bytes + at + 1
-        return Fault(at, f"{self._alphabet.complaint(int(data[at]))} (column {column})", header)
+        return at, f"{self._alphabet.complaint(int(data[at]))} (column {column})", header
 
     @staticmethod
     def _bad_headers(first: IntArray, offsets: IntArray, headers: bytes) -> list[Fault]:
         """Find the first header with a NUL and the first without an identifier."""
         faults: list[Fault] = []
-        if not len(first):
-            return faults
         at = headers.find(b"\0")
         if at >= 0:
             record = int(np.searchsorted(offsets, at, side="right")) - 1
-            faults.append(Fault(int(first[record]), "NUL byte in a header line; is this a text file?", None))
+            faults.append((int(first[record]), "NUL byte in a header line; is this a text file?", None))
         # most headers begin with their identifier: only the others are looked at one by one
         beginning = np.frombuffer(headers + b"\0", dtype=np.uint8)[offsets[:-1]]
         doubtful = (offsets[1:] == offsets[:-1]) | (beginning <= _SPACE)
         for record in np.flatnonzero(doubtful).tolist():
             if not split_header(headers[offsets[record] : offsets[record + 1]])[0]:
                 problem = "header without an identifier, expected a word after '>'; name the record"
-                faults.append(Fault(int(first[record]), problem, None))
+                faults.append((int(first[record]), problem, None))
                 break
         return faults
 
@@ -346,25 +322,8 @@ class Record:
         return hash((self.header, len(self)))
 
 
-class _Assembly:
-    """The record that is open while batches go by."""
-
-    def __init__(self, header: bytes) -> None:
-        self._header = header
-        self._pieces: list[ByteArray] = []
-        self._masked: list[tuple[int, int]] = []
-        self._length = 0
-
-    def add(self, codes: ByteArray, masked: list[tuple[int, int]]) -> None:
-        for start, end in masked:
-            joined = self._masked and self._masked[-1][1] == start + self._length
-            first = self._masked.pop()[0] if joined else start + self._length
-            self._masked.append((first, end + self._length))
-        self._pieces.append(codes)
-        self._length += len(codes)
-
-    def record(self) -> Record:
-        return Record(self._header, *header_text(self._header), np.concatenate(self._pieces), self._masked)
+_Piece = tuple[ByteArray, list[tuple[int, int]]]
+"""Codes of a part of a record, and its runs of lower case."""
 
 
 def read_fasta(
@@ -397,21 +356,31 @@ def read_fasta(
 
 def records_of(batches: Iterable[RecordBatch]) -> Iterator[Record]:
     """Put the records of batches together."""
-    current: _Assembly | None = None
+    header, pieces = b"", list[_Piece]()
     for batch in batches:
         bounds = [0, *batch.starts.tolist(), len(batch.codes)]
         cuts = np.searchsorted(batch.mask_starts, bounds).tolist()
         runs = list(zip(batch.mask_starts.tolist(), batch.mask_ends.tolist(), strict=True))
-        at = 0
+        ends = [0, *np.cumsum(batch.header_lengths).tolist()]
         for index, (start, end) in enumerate(pairwise(bounds)):
             if index:
-                if current is not None:
-                    yield current.record()
-                length = int(batch.header_lengths[index - 1])
-                current = _Assembly(batch.headers[at : at + length])
-                at += length
-            if current is not None:
+                if pieces:
+                    yield _joined(header, pieces)
+                header, pieces = batch.headers[ends[index - 1] : ends[index]], []
+            if index or pieces:
                 masked = [(a - start, b - start) for a, b in runs[cuts[index] : cuts[index + 1]]]
-                current.add(batch.codes[start:end], masked)
-    if current is not None:
-        yield current.record()
+                pieces.append((batch.codes[start:end], masked))
+    if pieces:
+        yield _joined(header, pieces)
+
+
+def _joined(header: bytes, pieces: list[_Piece]) -> Record:
+    """Make a record of its pieces; a run of lower case may go on from one to the next."""
+    masked: list[tuple[int, int]] = []
+    length = 0
+    for codes, runs in pieces:
+        for start, end in runs:
+            goes_on = masked and masked[-1][1] == start + length
+            masked.append((masked.pop()[0] if goes_on else start + length, end + length))
+        length += len(codes)
+    return Record(header, *header_text(header), np.concatenate([codes for codes, _ in pieces]), masked)

@@ -1,302 +1,240 @@
-"""Records from Python objects: Biopython's, pairs, strings, mappings, open files; as batches like those of a file."""
+"""Records in memory on their way into a segment, in the order of the input."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from swsearch.alphabet import BLANK, PROTEIN, Alphabet, ByteArray
+from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
-from swsearch.db.fasta import FastaReader, Record, RecordBatch, lower_case, records_of, split_header
-from swsearch.errors import InputError, OptionError, SequenceError, shown
+from swsearch.db.fasta import RecordBatch
+from swsearch.db.strips import Strips, offsets_of
+from swsearch.errors import MemoryLimitError, OptionError, SequenceError
 
-SOURCE = "<records>"
-RECORD_BATCH_RESIDUES = 1 << 22
-"""Residues that are collected before they are passed on."""
+MIB = 1 << 20
 
-READ_BYTES = 1 << 20
-"""Bytes or characters that are read at once from a file that the caller opened."""
+BUILD_MEMORY = 1024 * MIB
+"""Memory of a build in bytes."""
 
-COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ\0", b"BZh", b"\x28\xb5\x2f\xfd")
-"""How gzip, xz, bzip2 and zstd files begin."""
+MIN_MEMORY = 64 * MIB
+"""Least memory that can be asked for; the interpreter and what reads the inputs take a little more."""
 
-EXPECTED = "a Bio.SeqRecord, an (id, sequence) pair or a string of residue letters"
-"""What a sequence may be."""
+MAX_SEGMENT = 1 << 30
+"""Bytes of memory that the records of a segment take at most, so that every machine can read one whole."""
 
+RECORD_BYTES = 128
+"""Bytes of memory that a record takes while it is sorted, besides its residues and its header."""
 
-class Handle:
-    """A file that the caller opened, in text or binary mode, as `FastaReader` takes it; it stays open.
+MAX_LENGTH = 2**31 - 9
+"""Longest subject: lengths are 32-bit, and a block's columns are rounded up to a multiple of 8."""
 
-    Parameters
-    ----------
-    file : file object
-        Anything with ``read``, at the beginning of FASTA text.
-    """
+InputOrigin = dict[str, Any]
+"""The input that records are from: path, sha256 and bytes, which are known when it has been read."""
 
-    def __init__(self, file: Any) -> None:
-        name = getattr(file, "name", None)
-        self.name = name if isinstance(name, str) else f"<{type(file).__name__}>"
-        self._file = file
-        self._rest = memoryview(b"")
+SourcePart = tuple[InputOrigin, int, int]
+"""An input, and how many records and residues of it a segment has."""
 
-    def read_into(self, view: memoryview) -> int:
-        """Fill a buffer; return the number of bytes, less than it holds only at the end."""
-        have = 0
-        while have < len(view):
-            if not self._rest:
-                self._rest = memoryview(self._read())
-                if not self._rest:
-                    break
-            n = min(len(self._rest), len(view) - have)
-            view[have : have + n] = self._rest[:n]
-            self._rest = self._rest[n:]
-            have += n
-        return have
-
-    def _read(self) -> bytes:
-        try:
-            read = self._file.read(READ_BYTES)
-        except (OSError, ValueError, EOFError, TypeError) as error:
-            problem = f"cannot be read: {str(error).rstrip('.')}; give an open file, or its path"
-            raise SequenceError(self.name, problem) from error
-        if isinstance(read, str):
-            return read.encode("utf-8", "surrogateescape")
-        if not isinstance(read, bytes):
-            raise SequenceError(self.name, f"read() gave {shown(read)}, expected text or bytes; give the file's path")
-        if read.startswith(COMPRESSED):
-            raise SequenceError(self.name, "holds compressed data; give the file's path, or open it with gzip.open")
-        return read
+Origins = Sequence[tuple[InputOrigin, int]]
+"""Inputs, and how many of some records are from each: neighbours are from one input."""
 
 
-class Named(NamedTuple):
-    """A sequence as a caller gave it: residue letters, not checked yet, and its name.
-
-    The description is empty where the caller gave one name for all of the header, which has both.
-    """
-
-    identifier: str
-    description: str
-    header: str
-    letters: bytes
+def checked_memory(memory: int) -> int:
+    """Return the budget, or raise if a build cannot keep it."""
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory < MIN_MEMORY:
+        raise OptionError("memory", memory, f"a number of bytes, at least {MIN_MEMORY} (64 MiB)")
+    return memory
 
 
-def is_handle(given: Any) -> bool:
-    """Say whether something is an open file."""
-    return isinstance(given, Handle) or callable(getattr(given, "read", None))
+def segment_limit(memory: int, volume_size: int | None = None) -> int:
+    """Return how many bytes of records fit the memory with what sorts them, and a volume a few times."""
+    limit = min(memory // 3, MAX_SEGMENT)
+    return limit if volume_size is None else min(limit, max(volume_size // 4, 1))
 
 
-def is_letters(given: Any) -> bool:
-    """Say whether something holds letters and no name: a string, bytes, or a Seq of Biopython."""
-    return isinstance(given, (str, bytes, bytearray, memoryview)) or type(given).__name__ in ("Seq", "MutableSeq")
-
-
-def is_record(given: Any) -> bool:
-    """Say whether something is a Bio.SeqRecord, or like one; tables have attributes named after their columns."""
-    return hasattr(given, "seq") and not hasattr(given, "columns") and type(given).__name__ != "Series"
-
-
-def is_single(given: Any) -> bool:
-    """Say whether something is one sequence, and no iterable of sequences."""
-    pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and is_letters(given[1])
-    return pair or is_letters(given) or is_record(given) or isinstance(given, Record)
-
-
-def check_sequences(given: Any, argument: str) -> None:
-    """Raise `OptionError` if something cannot stand for sequences, as far as that shows before any is taken."""
-    if is_single(given) or is_handle(given) or isinstance(given, Mapping):
-        return
-    kind, expected = type(given).__name__, "a path, sequences, or a mapping of names to sequences"
-    if hasattr(given, "columns"):
-        names = [str(name) for name in getattr(given, "column_names", given.columns)]
-        first, second = names[:2] if len(names) > 1 else ("id", "sequence")
-        values = ".to_pylist()" if hasattr(given, "to_pylist") else ""  # Arrow's own are no strings
-        raise OptionError(
-            argument,
-            given,
-            expected,
-            f"give two columns as pairs, such as zip(table[{first!r}]{values}, table[{second!r}]{values})",
-        )
-    if kind == "Series":
-        raise OptionError(argument, given, expected, "give list(series), or dict(series) for names from its index")
-    if isinstance(given, np.ndarray) and (
-        given.ndim != 1 or given.dtype.kind not in "USO" or given.dtype in (np.dtype("U1"), np.dtype("S1"))
-    ):
-        raise OptionError(
-            argument, given, expected, "give letters as a string, such as ''.join(array) of single characters"
-        )
-    if isinstance(given, type) or not isinstance(given, Iterable):
-        raise OptionError(argument, given, expected)
-
-
-def _text(value: Any, place: str, what: str, source: str) -> bytes:
-    """Turn a string, bytes or a Biopython Seq into bytes."""
-    try:
-        if isinstance(value, str):
-            return value.encode("utf-8")
-        if is_letters(value):
-            return bytes(value)
-        problem = f"got {shown(value)}"
-    except (TypeError, ValueError) as error:  # a Seq of unknown content, half of a surrogate pair
-        problem = str(error)
-    raise SequenceError(source, f"{what} is not text ({problem}), expected letters", place)
-
-
-def _of_record(record: Any) -> tuple[str, str, str]:
-    """Return identifier, description and header of a Bio.SeqRecord, as Biopython's FASTA writer has them."""
-    identifier, description = str(record.id), str(getattr(record, "description", None) or "")
-    if not description.strip() or description == "<unknown description>":
-        return identifier, "", identifier
-    if description.split(None, 1)[0] == identifier:
-        return identifier, description.removeprefix(identifier).strip(), description
-    return identifier, description, f"{identifier} {description}"
-
-
-def _refuse(item: Any, number: int, what: str) -> NoReturn:
-    """Raise for an item that is no sequence."""
-    remedy = ""
-    if hasattr(item, "__fspath__"):
-        remedy = "; search one file at a time, or combine the files"
-    elif isinstance(item, tuple):
-        remedy = f"; it has {len(item)} parts"
-    raise InputError(f"{what} {number}: got {shown(item)}, expected {EXPECTED}{remedy}")
-
-
-def named(item: Any, number: int, what: str, source: str) -> Named:
-    """Take a sequence apart.
+class Records:
+    """Some records.
 
     Parameters
     ----------
-    item : Bio.SeqRecord, (id, sequence), str, bytes or Bio.Seq
-        As a caller gave it. In a pair, the sequence may be a Bio.SeqRecord, which is then renamed.
-    number : int
-        Its place, counted from 1.
-    what : str
-        Named in messages and in the identifiers of nameless sequences.
-    source : str
-        What errors call the origin of the sequence.
+    parts : dict of str to Strips
+        What each record has: ``codes``, ``headers``, the runs ``mask`` of lower case, shape (n_runs, 2), 0-based and
+        half-open; where they are known the runs ``tantan``, and ``taxids``.
+    origins : sequence of (dict, int), optional
+        Where they come from.
+    """
+
+    def __init__(self, parts: dict[str, Strips], origins: Origins = ()) -> None:
+        self.parts, self.origins = parts, origins
+        self.codes, self.headers = parts["codes"], parts["headers"]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def costs(self) -> IntArray:
+        """Return the bytes that the first of them take in memory, shape (n,), from 1 to all."""
+        sizes = (each.offsets[1:] * each.data[:1].nbytes for each in self.parts.values())
+        costs: IntArray = sum(sizes, RECORD_BYTES * np.arange(1, len(self) + 1))
+        return costs
+
+    def sources(self) -> list[SourcePart]:
+        """Return how many records and residues are from each input."""
+        counts = [n for _, n in self.origins]
+        residues = np.diff(self.codes.offsets[offsets_of(np.array(counts))])
+        return [(origin, n, each) for (origin, n), each in zip(self.origins, residues.tolist(), strict=True)]
+
+    def part(self, first: int, last: int) -> Records:
+        """Return the records from ``first`` to ``last``, excluded, without a copy."""
+        parts = {name: each.part(first, last) for name, each in self.parts.items()}
+        return Records(parts, chosen_origins(self.origins, np.arange(first, last)))
+
+    def take(self, chosen: IntArray) -> Records:
+        """Return some records by their places, which ascend, shape (n,)."""
+        parts = {name: each.take(chosen) for name, each in self.parts.items()}
+        return Records(parts, chosen_origins(self.origins, chosen))
+
+
+def chosen_origins(origins: Origins, chosen: IntArray) -> Origins:
+    """Return where some records come from, by their places, which ascend, shape (n,)."""
+    counts = np.diff(np.searchsorted(chosen, offsets_of(np.array([n for _, n in origins], dtype=np.int64))))
+    return [(origin, n) for (origin, _), n in zip(origins, counts.tolist(), strict=True) if n]
+
+
+class _Growing:
+    """Puts records together, without a second copy of all."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self.n_bytes = 0
+        self._origins: list[tuple[InputOrigin, int]] = []
+        self._parts: dict[str, tuple[npt.NDArray[Any], bytearray, bytearray]] = {}
+
+    def add(self, records: Records) -> None:
+        """Put records behind the others."""
+        self.n_bytes += int(records.costs()[-1])
+        self._origins += records.origins
+        for name, each in records.parts.items():
+            kind = np.empty((0, *each.data.shape[1:]), dtype=each.data.dtype)
+            _, data, counts = self._parts.setdefault(name, (kind, bytearray(), bytearray()))
+            data += each.data.data
+            counts += each.counts.data
+
+    def taken(self) -> Records:
+        """Return all of them, and forget them."""
+        parts = {}
+        for name, (kind, data, counts) in self._parts.items():
+            rows = np.frombuffer(data, dtype=kind.dtype).reshape(-1, *kind.shape[1:])
+            parts[name] = Strips.of(rows, np.frombuffer(counts, dtype=np.int64))
+        records = Records(parts, self._origins)
+        self._clear()
+        return records
+
+
+class _OpenRecord:
+    """The record that goes on in the next batch."""
+
+    def __init__(self, memory: int, where: str) -> None:
+        self._most, self._where = memory // 2, where
+        self.number = 0
+        self._clear(b"")
+
+    def _clear(self, header: bytes) -> None:
+        self._header, self._codes = header, bytearray()
+        self._runs: list[npt.NDArray[np.int32]] = []
+
+    def begin(self, header: bytes, n_before: int) -> None:
+        """Open a record; ``n_before`` are closed since the one before was opened."""
+        self._clear(header)
+        self.number += n_before + 1
+
+    def add(self, codes: ByteArray, runs: npt.NDArray[np.int32]) -> None:
+        """Take more of it."""
+        self._runs.append(runs + len(self._codes))
+        self._codes += codes.data
+        n = len(self._codes)
+        if n > MAX_LENGTH:
+            problem = f"record {self.number} has more than {MAX_LENGTH:,} residues, expected at most so many"
+            raise SequenceError(self._where, problem)
+        if n > self._most:
+            raise MemoryLimitError(
+                f"memory: record {self.number} of {self._where} has more than {self._most:,} residues; allow "
+                f"more than {2 * n >> 20:,} MiB"
+            )
+
+    def close(self) -> dict[str, Strips]:
+        """Return what it has, and forget it."""
+        runs = np.concatenate(self._runs)
+        # the end of a batch cuts a run in two
+        firsts = np.flatnonzero(np.append(True, runs[1:, 0] != runs[:-1, 1])[: len(runs)])
+        runs = np.column_stack([runs[firsts, 0], runs[np.append(firsts[1:], len(runs))[: len(firsts)] - 1, 1]])
+        header = np.frombuffer(self._header, dtype=np.uint8)
+        parts: dict[str, npt.NDArray[Any]] = {
+            "codes": np.frombuffer(self._codes, dtype=np.uint8),
+            "headers": header,
+            "mask": runs,
+        }
+        self._clear(b"")
+        return {name: Strips.of(data, np.array([len(data)])) for name, data in parts.items()}
+
+
+def whole_records(batches: Iterable[RecordBatch], memory: int, origin: InputOrigin) -> Iterator[Records]:
+    """Turn batches of one input, in which a record may go on from the one before, into records.
 
     Raises
     ------
-    InputError
-        If it is no sequence.
+    SequenceError, MemoryLimitError
+        If a record is too long.
     """
-    name, sequence, description, header = f"{what}_{number}", item, "", ""
-    if isinstance(item, (tuple, list)) and len(item) == 2:
-        given, sequence = item
-        if not isinstance(given, str):
-            raise InputError(f"{what} {number}: got {shown(given)} as its identifier, expected a string")
-        name = given
-        if not is_letters(sequence) and is_record(sequence):
-            description, sequence = _of_record(sequence)[1], sequence.seq
-            header = f"{name} {description}".strip()
-    elif is_record(item):
-        sequence = item.seq
-        if getattr(item, "id", None) not in (None, "<unknown id>"):  # what Biopython calls a nameless record
-            name, description, header = _of_record(item)
-    elif not is_letters(item):
-        _refuse(item, number, what)
-    if sequence is None:
-        raise SequenceError(source, "got no sequence, expected residue letters", name)
-    return Named(name, description, header or name, _text(sequence, name, "the sequence", source))
+    last = _OpenRecord(memory, origin["path"])
+    for batch in batches:
+        runs = np.column_stack([batch.mask_starts, batch.mask_ends]).astype(np.int32)
+        starts, bounds = batch.starts.astype(np.int32), np.append(batch.starts, len(batch.codes))
+        # of several records that begin at one place all but the last are empty
+        cuts = np.searchsorted(batch.mask_starts, bounds)
+        if last.number:
+            last.add(batch.codes[: bounds[0]], runs[: cuts[0]])
+        n = len(batch.starts)
+        if not n:
+            continue
+        if last.number:
+            yield Records(last.close(), [(origin, 1)])
+        every = Records(
+            {
+                "codes": Strips(batch.codes[bounds[0] :], bounds - bounds[0]),
+                "headers": Strips.of(np.frombuffer(batch.headers, dtype=np.uint8), batch.header_lengths),
+                "mask": Strips.of(runs[cuts[0] :] - np.repeat(starts, np.diff(cuts))[:, None], np.diff(cuts)),
+            },
+            [(origin, n)],
+        )
+        if n > 1:
+            yield every.part(0, n - 1)
+        rest = every.part(n - 1, n)
+        last.begin(rest.headers.data.tobytes(), n - 1)
+        last.add(rest.codes.data, rest.parts["mask"].data)
+    if last.number:
+        yield Records(last.close(), [(origin, 1)])
 
 
-def items_of(given: Any) -> Iterable[Any]:
-    """Return sequences as an iterable: of one, of the pairs of a mapping, or as they are."""
-    if is_single(given):
-        return [given]
-    return given.items() if isinstance(given, Mapping) else given
-
-
-def is_fasta_text(given: Any) -> bool:
-    """Say whether a string or bytes hold FASTA themselves: they begin with ``>``."""
-    return given[:1] in (">", b">") if isinstance(given, (str, bytes)) else False
-
-
-def opened(given: Any) -> Handle:
-    """Return an open file, or FASTA text, to be read."""
-    if isinstance(given, Handle):
-        return given
-    if isinstance(given, str):
-        return Handle(io.StringIO(given))
-    return Handle(io.BytesIO(given) if isinstance(given, bytes) else given)
-
-
-def read_handle(handle: Handle, alphabet: Alphabet) -> Iterator[Record]:
-    """Yield the records of an open file."""
-    return records_of(FastaReader(handle, alphabet))
-
-
-def _parts(record: Any, number: int, alphabet: Alphabet) -> tuple[bytes, ByteArray, IntArray, IntArray]:
-    """Return header, codes and runs of lower case of one record."""
-    if isinstance(record, Record):
-        runs = np.array(record.masked, dtype=np.int64).reshape(-1, 2)
-        return record.header, record.codes, runs[:, 0], runs[:, 1]
-    one = named(record, number, "subject", SOURCE)
-    header = _text(one.header, f"number {number}", "the identifier", SOURCE)
-    if not split_header(header)[0] or any(byte in header for byte in b"\n\r\0"):
-        problem = f"got identifier {shown(one.header)}, expected a word and no line ends"
-        raise SequenceError(SOURCE, problem, f"number {number}")
-    identifier = split_header(header)[0].decode("utf-8", "replace")
-    codes = alphabet.encode(one.letters, source=SOURCE, record=identifier)
-    letters = np.frombuffer(one.letters, dtype=np.uint8)
-    letters = letters[alphabet.encode_table[letters] != BLANK]
-    return header, codes, *lower_case(letters, np.empty(0, np.int64))
-
-
-def record_batches(records: Any, alphabet: Alphabet = PROTEIN) -> Iterator[RecordBatch]:
-    """Turn Python objects into batches.
-
-    Parameters
-    ----------
-    records : iterable, mapping or open file
-        `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), `Record`, or strings, which are called ``subject_1``
-        and so on by their place; a mapping of names to sequences; or an open file that holds FASTA.
-    alphabet : Alphabet, optional
-        Letters that are legal.
-
-    Yields
-    ------
-    RecordBatch
-        Whole records, except those of a file, which may go on in the next batch.
-
-    Raises
-    ------
-    SequenceError
-        If a sequence holds something else than residue letters.
-    OptionError
-        If ``records`` is none of the above.
-    InputError
-        If one of them is no sequence.
-    """
-    if is_single(records):
-        raise OptionError("records", records, "an iterable of records", "put a single record into a list")
-    check_sequences(records, "records")
-    if is_handle(records):
-        yield from FastaReader(opened(records), alphabet)
-        return
-    waiting: list[tuple[bytes, ByteArray, IntArray, IntArray]] = []
-    n_residues = 0
-    for number, record in enumerate(items_of(records), start=1):
-        waiting.append(_parts(record, number, alphabet))
-        n_residues += len(waiting[-1][1])
-        if n_residues >= RECORD_BATCH_RESIDUES:
-            yield _batch(waiting)
-            waiting, n_residues = [], 0
-    if waiting:
-        yield _batch(waiting)
-
-
-def _batch(waiting: list[tuple[bytes, ByteArray, IntArray, IntArray]]) -> RecordBatch:
-    headers, codes, starts, ends = zip(*waiting, strict=True)
-    bounds = np.cumsum([0, *(len(each) for each in codes)])
-    return RecordBatch(
-        np.concatenate(codes),
-        bounds[:-1],
-        b"".join(headers),
-        np.array([len(header) for header in headers], dtype=np.int64),
-        np.concatenate([each + base for each, base in zip(starts, bounds.tolist(), strict=False)]),
-        np.concatenate([each + base for each, base in zip(ends, bounds.tolist(), strict=False)]),
-    )
+def in_segments(stream: Iterable[Records], limit: int) -> Iterator[Records]:
+    """Put records together until they take ``limit`` bytes of memory; more are cut between two records."""
+    waiting = _Growing()
+    for some in stream:
+        first, costs = 0, some.costs()
+        while first < len(some):
+            before = int(costs[first - 1]) if first else 0
+            last = int(np.searchsorted(costs, before + limit - waiting.n_bytes, side="right"))
+            if last > first:
+                waiting.add(some.part(first, last))
+            elif not waiting.n_bytes:  # one record that takes more is a segment, without a copy
+                last = first + 1
+                yield some.part(first, last)
+            if waiting.n_bytes and last < len(some):
+                yield waiting.taken()
+            first = last
+        del some  # before the next are read
+    if waiting.n_bytes:
+        yield waiting.taken()

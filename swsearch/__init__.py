@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swsearch.api import Searcher, align, score, search, write
+    from swsearch.client.client import Client
     from swsearch.db import Database
     from swsearch.errors import SwsearchError
     from swsearch.profiles.profile import Profile
-    from swsearch.remote.client import Client
     from swsearch.results import Hit, SearchResult
     from swsearch.scoring import Scoring, dna_matrix
 
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Client": "swsearch.remote.client",
+    "Client": "swsearch.client.client",
     "Database": "swsearch.db",
     "Hit": "swsearch.results",
     "Profile": "swsearch.profiles.profile",

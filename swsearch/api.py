@@ -452,7 +452,7 @@ def align(
         Which ends are free in semi-global mode, such as ``"subject"`` (the query fits whole into the subject) or
         ``"query-end, subject-start"``; see `swsearch.scoring.Ends`.
     allow_dna : bool, optional
-        Whether to take sequences for protein that hold only letters of DNA, which are an error otherwise.
+        Accept sequences that look like DNA as protein. By default they raise `InputError`.
     engine : {"auto", "gpu", "cpu", "reference"}
         What aligns; ``auto`` is the GPU where there is one and the pair is long enough to gain from it.
     threads, memory : int, optional

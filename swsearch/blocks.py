@@ -188,8 +188,10 @@ def interleave(residues: ByteArray, lengths: npt.NDArray[np.integer], out: ByteA
         Written: the block.
     """
     rows = np.full((LANES, out.shape[0]), PAD, dtype=np.uint8)
-    inside = np.arange(out.shape[0]) < np.asarray(lengths)[:, None]
-    rows[: len(lengths)][inside] = residues
+    at = 0
+    for row, length in zip(rows, lengths.tolist(), strict=False):
+        row[:length] = residues[at : at + length]
+        at += length
     out[:] = rows.T
 
 

@@ -91,6 +91,11 @@ SHOWN = 80
 """Most characters of a value that a message shows."""
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, such as ``1,200 pairs``; the plural is ``ones`` or `many`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def shown(value: object) -> str:
     """Return a value as a message shows it: whole if it is short, else a string's beginning or the kind of object."""
     if isinstance(value, str):

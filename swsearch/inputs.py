@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from Bio.SeqRecord import SeqRecord
 
     from swsearch.db import Database, Record
-    from swsearch.db.fasta import ByteSource
-    from swsearch.db.records import Named
+    from swsearch.db.input_stream import ByteSource
+    from swsearch.db.python_records import Named
 
 ResidueLetters = Union[str, bytes, "Seq"]
 """Residue letters."""
@@ -153,7 +153,7 @@ def read_queries(
     argument : str, optional
         What messages call the whole; ``what`` by default.
     allow_dna : bool, optional
-        Whether to take sequences for protein that hold only letters of DNA.
+        Accept sequences that look like DNA as protein.
     scoring : Scoring, optional
         That of the search that profiles are for; without it they are refused.
     query_format : str, optional
@@ -169,11 +169,11 @@ def read_queries(
     Raises
     ------
     InputError
-        If there is no sequence, one has a byte that is no residue letter, or protein is expected and all are DNA; if
-        a file is not of its format, or a profile is in the units of another matrix.
+        If there is no sequence, one has a byte that is no residue letter, or protein is expected and the first are
+        DNA; if a file is not of its format, or a profile is in the units of another matrix.
     """
     from swsearch.db import Record
-    from swsearch.db.records import named
+    from swsearch.db.python_records import named
 
     if isinstance(queries, (Profile, QueryAlignment)):
         queries = [queries]
@@ -194,13 +194,13 @@ def read_queries(
             found.append(_encoded(named(item, number, what, what), alphabet, what, isinstance(queries, str)))
     if not found:
         raise InputError(f"no {what} sequences were given, expected at least one")
-    from swsearch.db.dna import check_no_dna
+    from swsearch.db.dna_detection import check_no_dna
 
     if alphabet is PROTEIN and not allow_dna:
         as_dna = "align it with --alphabet dna (in Python scoring=Scoring(dna_matrix(), 10, 1))"
         source = "<stdin>" if path == "-" else path or what
-        records = ((query.identifier, query.codes) for query in found)
-        check_no_dna(source, records, remedy if what == "query" else as_dna)
+        codes = np.concatenate([query.codes for query in found])
+        check_no_dna(source, found[0].identifier, codes, remedy if what == "query" else as_dna)
     return found
 
 
@@ -208,8 +208,8 @@ def _items(
     queries: Any, path: str, alphabet: Alphabet, what: str, query_format: QueryFormat, scoring: Scoring | None
 ) -> Iterator[Any]:
     """Yield what stands for queries, one after the other: records, profiles, or what a caller has given."""
-    from swsearch.db.inputs import Input
-    from swsearch.db.records import is_fasta_text, is_handle, items_of, opened
+    from swsearch.db.input_stream import Input
+    from swsearch.db.python_records import is_fasta_text, is_handle, items_of, opened
 
     if path:
         with Input(path) as source:
@@ -234,17 +234,16 @@ def _read(
     if scoring is None:
         yield from records_of(FastaReader(source, alphabet))
         return
-    from swsearch.profiles.formats import Peeked, format_of
+    from swsearch.profiles.formats import format_of
 
-    peeked = Peeked(source)
-    format_ = format_of(peeked, query_format)
+    format_ = format_of(source, query_format)
     if format_ != "fasta":
         from swsearch.profiles.reading import profiles_of
 
-        yield from profiles_of(peeked, format_, scoring)
+        yield from profiles_of(source, format_, scoring)
         return
     try:
-        yield from records_of(FastaReader(peeked, alphabet))
+        yield from records_of(FastaReader(source, alphabet))
     except SequenceError as error:
         if "is a gap character" not in error.problem or query_format == "fasta":
             raise
@@ -335,10 +334,10 @@ def read_pair(a: Any, b: Any, scoring: Scoring, is_named: bool, allow_dna: bool)
 
 def check_sequences(given: Any, argument: str) -> None:
     """Raise `swsearch.errors.OptionError` if an argument cannot stand for sequences, as far as its kind says."""
-    from swsearch.db import records
+    from swsearch.db import python_records
 
     if not isinstance(given, (str, os.PathLike)):
-        records.check_sequences(given, argument)
+        python_records.check_sequences(given, argument)
 
 
 def _encoded(one: Named, alphabet: Alphabet, what: str, is_word: bool) -> Query:
@@ -381,7 +380,7 @@ def path_of(sequences: Any) -> str:
 
 def check_two_inputs(first: str, second: str, names: tuple[str, str]) -> None:
     """Raise if one of two inputs, each a path or not, is empty, or both are a stream, which can be read only once."""
-    from swsearch.db.inputs import stream_of
+    from swsearch.db.input_stream import stream_of
 
     for given, name in zip((first, second), names, strict=True):
         if not given.strip():
@@ -393,7 +392,7 @@ def check_two_inputs(first: str, second: str, names: tuple[str, str]) -> None:
 
 def check_subject_inputs(queries: str, subjects: Sequence[str]) -> None:
     """Raise if queries are a database, an input's name is empty, or a stream or subject file is given twice."""
-    from swsearch.db.inputs import stream_of
+    from swsearch.db.input_stream import stream_of
 
     for number, each in enumerate(subjects):
         check_two_inputs(queries, each, ("queries", "subjects"))
@@ -434,7 +433,7 @@ def _is_path(text: str | os.PathLike[str]) -> bool:
         return True
     if not text or _is_there(text):
         return bool(text)
-    from swsearch.db.foreign import foreign_database
+    from swsearch.db.foreign_formats import foreign_database
 
     return bool(foreign_database(text))  # BLAST's NAME.pin and others go by NAME, which is no file
 
@@ -471,7 +470,7 @@ def _together(subjects: Any) -> list[FileOrDatabase]:
     Strings of a list are file names where all are those of files, or one of them can be nothing else.
     """
     from swsearch.db import Database
-    from swsearch.db.records import is_single
+    from swsearch.db.python_records import is_single
 
     if not isinstance(subjects, (list, tuple)) or (is_single(subjects) and not _is_file_name(subjects[1])):
         return []
@@ -521,7 +520,7 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
         What is in force where the database is made here; one that is built already has its own, and FASTA files
         beside it in a list are given the same by default.
     allow_dna : bool, optional
-        Whether to take subjects for protein that hold only letters of DNA, where the database is made here.
+        Accept subjects that look like DNA as protein, where the database is made here.
 
     Returns
     -------
@@ -535,7 +534,7 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
         masks, or one is there twice.
     """
     from swsearch.db import Database
-    from swsearch.db.records import is_fasta_text, is_handle, is_single, opened
+    from swsearch.db.python_records import is_fasta_text, is_handle, is_single, opened
 
     check_subjects(subjects)
     if isinstance(subjects, Database):
@@ -570,7 +569,7 @@ def _names_a_database(path: str) -> bool:
 def _open_together(several: Sequence[FileOrDatabase], mask: Mask | None, allow_dna: bool) -> Database:
     """Open databases and FASTA files as one; without a mask FASTA files are given that of the databases."""
     from swsearch.db import Database
-    from swsearch.db.build import checked_inputs
+    from swsearch.db.building import checked_inputs
 
     def is_file_of_one(each: FileOrDatabase) -> bool | None:
         return None if isinstance(each, Database) else _names_a_database(os.fsdecode(each))

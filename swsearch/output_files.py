@@ -83,6 +83,11 @@ def is_stdout(path: str | None) -> bool:
     return path is None or path == "-"
 
 
+def place_of(path: str | None) -> str:
+    """Return where an output goes, the same for all names of a file: ``stdout``, or an absolute path."""
+    return "stdout" if is_stdout(path) else str(Path(str(path)).resolve())
+
+
 def check_output(target: Path) -> None:
     """Raise `OutputError` before any work if a file can surely not be written."""
     if target.is_dir():
@@ -248,16 +253,16 @@ class TemporaryFile:
 
 def sync_folder(folder: Path) -> None:
     """Let what stands in a folder be on the disk, under its names, when this returns."""
-    number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):  # some file systems have no such thing
+    with contextlib.suppress(OSError):  # some file systems have no such thing, and some folders cannot be read
+        number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
             os.fsync(number)
-    finally:
-        os.close(number)
+        finally:
+            os.close(number)
 
 
 @contextlib.contextmanager
-def lock_for_change(target: Path, is_needed: bool = True) -> Iterator[None]:
+def lock_for_change(target: Path, is_needed: bool = True) -> Iterator[bool]:
     """Hold the lock under which commands change a file one after the other: a locked, hidden file beside it.
 
     The file itself stays free to be locked by its users, e.g. ``flock db.h5 swsearch db append db.h5 new.fasta``.
@@ -269,6 +274,11 @@ def lock_for_change(target: Path, is_needed: bool = True) -> Iterator[None]:
     is_needed : bool, optional
         Whether to fail if other commands hold the lock for `LOCK_SECONDS`; otherwise the work goes on without it.
 
+    Yields
+    ------
+    bool
+        Whether this has the lock; some file systems have none.
+
     Raises
     ------
     OutputError
@@ -279,8 +289,7 @@ def lock_for_change(target: Path, is_needed: bool = True) -> Iterator[None]:
     lock = _ChangeLock(target.with_name(f".{_shortened(target.name)}{_LOCK}"))
     _locks.add(lock)  # before its file is there, for a signal may come at any moment
     try:
-        lock.wait(target, is_needed)
-        yield
+        yield lock.wait(target, is_needed)
     finally:
         lock.release()
 
@@ -291,8 +300,8 @@ class _ChangeLock:
     def __init__(self, path: Path) -> None:
         self._path, self._descriptor = path, -1
 
-    def wait(self, target: Path, is_needed: bool) -> None:
-        """Lock the file, made if missing; return without the lock if it cannot be had and is not needed."""
+    def wait(self, target: Path, is_needed: bool) -> bool:
+        """Lock the file, made if missing; return False if it cannot be had and is not needed."""
         begun, is_told = time.monotonic(), False
         flags = os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         while True:
@@ -300,16 +309,16 @@ class _ChangeLock:
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_at(self._descriptor, self._path):  # not removed by the command that held it before
-                    return
+                    return True
             except BlockingIOError:
                 pass
             except OSError:  # a file system without locks
                 self._path.unlink(missing_ok=True)
-                return
+                return False
             self._close()
             waited = time.monotonic() - begun
             if waited >= LOCK_SECONDS and not is_needed:
-                return
+                return False
             if waited >= LOCK_SECONDS:
                 raise OutputError(
                     f"{target}: other commands have been changing it for {LOCK_SECONDS:,.0f} s; run this again when "

@@ -1,10 +1,11 @@
-"""Number of processors, room for threads, and the process that threads belong to."""
+"""Number of processors, room for threads and open files, and the process that threads belong to."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import resource
+import sys
 from pathlib import Path
 
 from swsearch.errors import EngineError
@@ -64,3 +65,15 @@ def has_room_for_threads(count: int = 1) -> bool:
     with contextlib.suppress(OSError, ValueError):
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     return soft - used > count * THREAD_ROOM
+
+
+def allow_files(number: int) -> int:
+    """Let this process open so many files, as far as the hard limit allows (``ulimit -n``); return the limit."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = (sys.maxsize if limit == resource.RLIM_INFINITY else limit for limit in limits)
+    if soft < number:
+        wanted = min(number, hard)
+        with contextlib.suppress(OSError, ValueError):  # macOS has a limit besides
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, limits[1]))
+            soft = wanted
+    return soft

@@ -78,6 +78,7 @@ def tables(
     ends = check_ends(mode, ends)
     m, n = len(query), len(subject)
     rows = rows_of(query, scoring)
+    scores, letters = rows.scores.tolist(), subject.tolist()
     F_open, F_extend, E_open, E_extend = _costs(rows, scoring)
     H = [[0] * (n + 1) for _ in range(m + 1)]
     E = [[NEG] * (n + 1) for _ in range(m + 1)]
@@ -92,7 +93,7 @@ def tables(
         for j in range(1, n + 1):
             E[i][j] = max(E[i][j - 1], H[i][j - 1] - E_open[i]) - E_extend[i]
             F[i][j] = max(F[i - 1][j], H[i - 1][j] - F_open[i]) - F_extend[i]
-            paired = H[i - 1][j - 1] + int(rows.scores[i - 1, subject[j - 1]])
+            paired = H[i - 1][j - 1] + scores[i - 1][letters[j - 1]]
             if (i - 1, j - 1) in forbidden:
                 paired = NEG
             H[i][j] = max(paired, E[i][j], F[i][j])

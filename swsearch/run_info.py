@@ -113,22 +113,21 @@ def checksums(queries: str, database: str, sources: Iterable[Mapping[str, Any]])
     queries : str
         Path of the query file; what cannot be read twice, such as stdin, has no checksum.
     database : str
-        Path of the database, whose own checksum (of all but its first 512 bytes, as ``db verify`` checks it) is the
-        one that was recorded when it was built. Of a manifest, which has those of its volumes, it is the file's. One
-        that was made in memory has the name of a FASTA file, or none.
+        Path of the database. Its checksum is the one of its contents in the user block; contents have the checksums
+        of all arrays. Of a manifest, which has those of its volumes, it is the file's. One that was made in memory
+        has the name of a FASTA file, or none.
     sources : iterable of dict
         What it was built from, as `Database.sources` gives them.
     """
-    from swsearch.db.format import is_database, is_manifest, read_user_block
+    from swsearch.db.database_files import fingerprint_of, is_manifest
 
     found: list[Checksum] = []
     for what, path, is_read in (("queries", queries, bool(queries)), ("database", database, is_manifest(database))):
         if is_read and Path(path).is_file():
             with Path(path).open("rb") as file:
                 found.append(Checksum(what, path, hashlib.file_digest(file, "sha256").hexdigest()))
-    block = read_user_block(database) if Path(database).is_file() and is_database(database) else None
-    if block is not None and block.sha256:
-        found.append(Checksum("database", database, block.sha256))
+    if sha256 := fingerprint_of(database) if Path(database).is_file() else "":
+        found.append(Checksum("database", database, sha256))
     return (*found, *_built_from(sources))
 
 

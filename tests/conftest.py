@@ -11,14 +11,18 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import TimeoutExpired
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support import command_line, compiled
+from support import command_line, compiled, forking
 from support.fake_gpu import fake_engine
+from swsearch.db import hdf5_view
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.processors import available_processors
 
@@ -48,6 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--after-quick",
         action="store_true",
         help="with --exhaustive: leave out tests of which a quick run, that passed, has run all in the same way",
+    )
+    parser.addoption(
+        "--part",
+        default="1/1",
+        metavar="K/N",
+        help="with --after-quick: of the tests that are left, run the K-th of N parts",
     )
     parser.addoption("--renew-golden", action="store_true", help="write tests/golden as the interfaces are now")
 
@@ -89,11 +99,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     exhaustive, after_quick = config.getoption("--exhaustive"), config.getoption("--after-quick")
     if exhaustive and not after_quick:
         return
-    left_out = [item for item in items if (is_the_same(item) if exhaustive else is_exhaustive(item))]
+    gone = set(the_same(items) if exhaustive else filter(is_exhaustive, items))
+    number, n_parts = map(int, config.getoption("--part").split("/"))
+    gone |= {item for item in items if zlib.crc32(item.nodeid.encode()) % n_parts != number - 1}
+    left_out = [item for item in items if item in gone]
     config.stash[LEFT_OUT] = 0 if exhaustive else len(left_out)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        gone = set(left_out)
         items[:] = [item for item in items if item not in gone]
 
 
@@ -102,12 +114,28 @@ def is_exhaustive(item: pytest.Item) -> bool:
     return item.get_closest_marker("exhaustive") is not None
 
 
-def is_the_same(item: pytest.Item) -> bool:
-    """Say whether a quick run does all of a test: there are no more cases, and no command in a process of its own."""
-    if is_exhaustive(item) or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
-        return False
+def the_same(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield tests of which a quick run does all: there are no more cases, and no command in a process of its own.
+
+    Of cases that combine several parameters, one tells what a process of its own can tell.
+    """
+    seen = {_function(item) for item in items if is_exhaustive(item)}
+    for item in items:
+        if is_exhaustive(item) or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            continue
+        combines = len(getattr(getattr(item, "callspec", None), "params", ())) > 1
+        if not _has_commands(item) or (combines and _function(item) in seen):
+            yield item
+        seen.add(_function(item))
+
+
+def _function(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
+
+
+def _has_commands(item: pytest.Item) -> bool:
     used = vars(getattr(item, "module", command_line)).values()
-    return not any(each is command_line or getattr(each, "__module__", "") == command_line.__name__ for each in used)
+    return any(each is command_line or getattr(each, "__module__", "") == command_line.__name__ for each in used)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -140,6 +168,14 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("the shared test data are not here")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_looks() -> Iterator[None]:
+    """Look at database files by h5py in copies of a process that has imported it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hdf5_view, "subprocess", SimpleNamespace(run=forking.look, TimeoutExpired=TimeoutExpired))
+        yield
 
 
 @pytest.fixture

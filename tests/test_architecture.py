@@ -26,7 +26,7 @@ EXCEPTIONS = {
     "swsearch.api.search": PUBLIC,
     "swsearch.api.score": PUBLIC,
     "swsearch.api.align": PUBLIC,
-    "swsearch.db.build.build_database": PUBLIC,
+    "swsearch.db.building.build_database": PUBLIC,
     "swsearch.db.database.Database.build": PUBLIC,
     "swsearch.options.row.option": "declares a row: a parameter for each attribute",
 }

@@ -28,6 +28,8 @@ SHARED_NAMES = {
     "PAIR": "arguments of a kernel, its table of pairs, and a direction of a trace",
     "STOP": "the direction of a trace that ends it, as the kernels of the search and of the study have it",
     "TRACE": "a kernel and its arguments",
+    "log": "the logger of a module",
+    "router": "routes of a module, which the application includes",
 }
 """Names that stand in several modules, and why."""
 
@@ -47,6 +49,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def parsed(path: Path) -> ast.Module:
     """A file's syntax tree."""
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def walked(tree: ast.Module) -> list[ast.AST]:
+    """All nodes of a syntax tree."""
+    return list(ast.walk(tree))
 
 
 def trees(pattern: str = "*.py", packages: Mapping[str, Path] = PACKAGES) -> dict[str, ast.Module]:
@@ -134,7 +142,7 @@ class Names:
             for node in tree.body:
                 names = [node.name] if isinstance(node, ast.ClassDef | Function) else assigned(node)
                 self.dotted |= {f"{module}.{name}" for name in names}
-            for node in ast.walk(tree):
+            for node in walked(tree):
                 if isinstance(node, ast.ImportFrom):
                     self.dotted |= {f"{module}.{alias.name}" for alias in node.names}
                 self.plain |= names_in(node)
@@ -188,7 +196,7 @@ def names_in(node: ast.AST) -> set[str]:
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
     """The docstrings, attributes' too, and the comments of a file, with their lines."""
-    for node in ast.walk(parsed(path)):
+    for node in walked(parsed(path)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, node.value.value
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
@@ -196,12 +204,11 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
             yield number, line.split("# ", 1)[1]
 
 
-def all_texts() -> Iterator[tuple[str, str]]:
+@cache
+def all_texts() -> list[tuple[str, str]]:
     """The same of every file, tests included, with their places."""
-    for folder in (*PACKAGES.values(), ROOT / "tests"):
-        for path in sorted(folder.rglob("*.py")):
-            for line, text in texts(path):
-                yield f"{path.relative_to(ROOT).as_posix()}:{line}", text
+    paths = [path for folder in (*PACKAGES.values(), ROOT / "tests") for path in sorted(folder.rglob("*.py"))]
+    return [(f"{path.relative_to(ROOT).as_posix()}:{line}", text) for path in paths for line, text in texts(path)]
 
 
 def test_names_in_docstrings_exist() -> None:

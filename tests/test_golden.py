@@ -7,6 +7,7 @@ With another version of typer than the one that wrote help/, which sets it other
 from __future__ import annotations
 
 import difflib
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from typer import rich_utils
 
 from support import interfaces
 from swsearch.cli import main
+from swsearch.cli.commands import LazyGroup
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 
@@ -29,6 +31,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setenv("COLUMNS", "120")
     for name, value in {"MAX_WIDTH": 120, "FORCE_TERMINAL": False, "COLOR_SYSTEM": None}.items():
         monkeypatch.setattr(rich_utils, name, value)
+
+    # a parser takes longer to make than to parse with
+    parser = functools.cache(functools.partial(LazyGroup.get_command, None, None))
+    monkeypatch.setattr(LazyGroup, "get_command", lambda group, context, name: parser(name))
 
     def ran(*words: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["swsearch", *map(str, words)])

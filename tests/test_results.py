@@ -114,7 +114,7 @@ def test_results_outlive_a_database_without_a_file_of_its_own(kind, path, expect
         database = swsearch.Database.from_records(RECORDS)
     else:
         # a database larger than the memory allowed goes to a file that has no name any more
-        monkeypatch.setattr("swsearch.db.layout.Layout.n_bytes", 1 << 60 if kind == "temporary file" else 0)
+        monkeypatch.setattr("swsearch.db.building.total_bytes", lambda _: 1 << 60 if kind == "temporary file" else 1)
         database = swsearch.Database.from_fasta(path.with_suffix(".fa"))
     with database:
         results = list(swsearch.search(QUERY, database, **OPTIONS))

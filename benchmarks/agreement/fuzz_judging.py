@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from benchmarks.agreement.fuzz_requests import MARK, HostileRequest
 from benchmarks.support.timing import say
-from swsearch.server.problems import STATUSES
+from swsearch.server.errors import STATUSES
 
 ANSWER_SECONDS = 60.0
 """In which a request that is one must be answered."""

@@ -58,7 +58,8 @@ def submit(port: int, draw: random.Random, known: Acknowledged, ended: threading
             count = draw.choice([1, 1, 5, MOST_QUERIES])
             queries = "".join(f">q{number}\n{protein(draw)}\n" for number in range(count))
             try:
-                answer = asker.ask_json(f"{API}/jobs", {"database": "subjects", "queries": queries})
+                asked = {"database": "subjects", "queries": queries, "outputs": ["json"]}
+                answer = asker.ask_json(f"{API}/jobs", asked)
                 if answer.status == 202:
                     known.asked[answer.json()["id"]] = queries
                 for identifier in draw.sample([*known.asked], min(3, len(known.asked))):
@@ -87,7 +88,7 @@ def check_folders(folder: Path, when: str) -> list[str]:
         rows = {row[0] for row in table.execute("SELECT identifier FROM jobs")}
     table.close()
     folders = {each.name for each in (folder / "jobs").iterdir()}
-    return [] if rows == folders else [f"kills: {when}: rows and folders differ: {sorted(rows ^ folders)[:5]}"]
+    return [f"kills: {when}: folders without a job: {sorted(folders - rows)[:5]}"] if folders - rows else []
 
 
 def run(databases: list[Path], folder: Path, number: int, seed: int) -> tuple[list[str], list[str]]:
@@ -154,6 +155,8 @@ def _judge(asker: Asker, known: Acknowledged, stated: dict[str, object], queries
     found = asker.ask(f"{API}/jobs/{identifier}/results?format=json")
     if found.body != known.read.get(identifier, found.body):
         wrong.append(f"kills: job {identifier} has other bytes than before a kill")
+    if asker.ask(f"{API}/jobs/{identifier}/outputs/0").body != found.body:
+        wrong.append(f"kills: job {identifier} has written other bytes than its results")
     right = asker.ask_json(f"{API}/search?format=json", {"database": "subjects", "queries": queries})
     if found.body != right.body:
         wrong.append(f"kills: job {identifier} has other bytes than a search that was left alone")

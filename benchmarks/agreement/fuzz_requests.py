@@ -53,6 +53,7 @@ ROUTES: Mapping[str, Sequence[str]] = {
     "/api/v1/jobs/{identifier}": ("GET", "DELETE"),
     "/api/v1/jobs/{identifier}/cancel": ("POST",),
     "/api/v1/jobs/{identifier}/results": ("GET",),
+    "/api/v1/jobs/{identifier}/outputs/{number}": ("GET",),
     "/api/v1/jobs/{identifier}/queries": ("GET",),
     "/api/v1/jobs/{identifier}/subjects": ("GET",),
     "/api/v1/search": ("POST",),
@@ -119,8 +120,11 @@ OPTIONS: Mapping[str, Sequence[Any]] = {
 }
 """Options of searches with values, some of them usable."""
 
+OUTPUTS = ("json", "6 qseqid", "html", "sam", "a3m", "profile json", "profile hhm", "msa a3m", "msa stockholm")
+"""Formats of files that jobs write."""
+
 PARAMETERS: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "results": {"format": ("json", "html", "6", "5", "sam", "0", "swsearch", "x", "7 qseqid"),
+    "results": {"format": ("json", "html", "6", "5", "sam", "0", "x", "7 qseqid"),
                 "columns": ("qseqid,sseqid", "std", "x", "qseqid " * 200), "queries": ("1", "1-2", "2-1", "0", "9")},
     "subjects": {"query": ("1", "0", "2", "x"), "hits": ("1", "1,2", "1-3", "1-5000", "0", "1-999999999")},
     "report": {"queries": ("1", "1-2", "51-100", "0", "x")},
@@ -239,6 +243,7 @@ def _path(draw: random.Random, path: str, known: Known) -> str:
         "name": lambda: draw.choice(["tiny", "two", "page.css", "x", quote(_text(draw))]),
         "digest": lambda: draw.choice(["x", quote(_text(draw))]),
         "first": lambda: draw.choice(["1", "2", "0", "-1", "x", "9" * 30]),
+        "number": lambda: draw.choice(["0", "1", "-1", "99", "x", quote(_text(draw))]),
         "key": lambda: draw.choice(["insulin", "globins", "x", quote(_text(draw))]),
     }
     if path.startswith("/static") and draw.random() < 0.3:
@@ -318,6 +323,8 @@ def _stated(draw: random.Random) -> dict[str, Any]:
     )
     found: dict[str, Any] = {"database": draw.choice(["tiny", "tiny", "two", "x", ["tiny", "two"], []])}
     found |= {"queries": queries, "options": options}
+    if draw.random() < 0.3:
+        found["outputs"] = draw.sample([*OUTPUTS, *TEXTS], 2) if draw.random() < 0.5 else [draw.choice(OUTPUTS)]
     if draw.random() < 0.3:
         found[draw.choice(["title", "query_format", "origin", "x", *TEXTS])] = draw.choice([*TEXTS, 1, None, {}, []])
     if draw.random() < 0.2:

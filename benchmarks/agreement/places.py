@@ -169,8 +169,9 @@ class Data:
 
 
 def split(database: Path, manifest: Path, volumes: int) -> None:
-    """Split a database into volumes that lie beside their manifest."""
-    swsearch("db", "split", database, "-o", manifest, "--volumes", volumes, "--quiet")
+    """Split a database into volumes of like size that lie beside their manifest."""
+    size = database.stat().st_size // volumes * 21 // 20 + (32 << 10)
+    swsearch("db", "split", database, "-o", manifest, "--volume-size", size, "--quiet")
 
 
 def lowered(records: Records, every: int = 1) -> Records:

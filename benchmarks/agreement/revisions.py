@@ -4,8 +4,13 @@ Each command is run by the swsearch of one Python and by that of another, in fol
 files in them; its exit code, stdout, stderr and every file that it wrote are compared. Seconds, rates, times of day,
 the version and the command line that a report shows are what may differ, and are replaced before the comparison.
 
+With ``--own-databases`` each revision searches databases that it built itself, for revisions with different formats
+of the file; databases are then compared by the entries that ``db fetch --all`` gives, and checksums of databases are
+what may differ, too.
+
 Needs: two virtual environments, each with its revision installed. About four minutes on two cores.
-Run:   python -m benchmarks.agreement.revisions OLD/bin/python NEW/bin/python [--only WORD] [--out FILE]
+Run:   python -m benchmarks.agreement.revisions OLD/bin/python NEW/bin/python [--own-databases] [--only WORD]
+       [--out FILE]
 """
 
 from __future__ import annotations
@@ -128,6 +133,14 @@ VARIABLE = [
 ]
 """What may differ between two runs of one revision, and what stands for it."""
 
+OF_FORMATS = [
+    (r'("?path"?: ?"|database[ :\t]+)?(sample|genome|built)\.h5[^\n]{0,12}[0-9a-f]{64}', "DATABASE SHA256"),
+    (r"[0-9a-f]{64}([^\n]{0,12}(sample|genome|built)\.h5)", "SHA256"),
+    (r"n bytes +[\d,]+|\"n_bytes\": \d+|[\d,]+ bytes, [\d,]+ checksums", "BYTES"),
+    (r"format[ _]version\"?:? +\d+", "VERSION"),
+]
+"""What may differ between revisions with different formats of the database, too."""
+
 
 class Ran(NamedTuple):
     """What a command did."""
@@ -184,14 +197,19 @@ def run(folder: Path, python: str, line: str) -> Ran:
     return Ran(done.returncode, outputs)
 
 
-def comparable(name: str, written: bytes, folder: Path) -> bytes:
-    """Return what was written without what may differ."""
+def comparable(name: str, written: bytes, folder: Path, python: str = "") -> bytes:
+    """Return what was written without what may differ; of a database its entries, which a Python reads, if given."""
     if name.endswith((".parquet", ".arrow")):
         return written
+    if name.endswith(".h5") and python and len(written) > 1:
+        (folder / "compared").write_bytes(written)
+        entries = run(folder, python, "db fetch compared --all").outputs["stdout"]
+        (folder / "compared").unlink()
+        return entries
     if name.endswith(".h5"):
         return database_content(written, folder)
     text = written.decode("utf-8", "surrogateescape")
-    for pattern, instead in VARIABLE:
+    for pattern, instead in [*VARIABLE, *(OF_FORMATS if python else [])]:
         text = re.sub(pattern, instead, text)
     return text.encode("utf-8", "surrogateescape")
 
@@ -210,7 +228,7 @@ def database_content(written: bytes, folder: Path) -> bytes:
             for key, value in sorted(item.attrs.items())
             if not re.search("created|version|time", key)
         )
-        if isinstance(item, h5py.Dataset):
+        if isinstance(item, h5py.Dataset) and name != "contents":  # the table of contents says again what is here
             parts.append(f"{name}: {item.dtype} {item.shape} {item[()].tobytes().hex() if item.size else ''}")
 
     with h5py.File(path) as file:
@@ -225,6 +243,7 @@ def main() -> None:
     parser.add_argument("old")
     parser.add_argument("new")
     parser.add_argument("--only", default="", help="commands that hold this word")
+    parser.add_argument("--own-databases", action="store_true", help="each revision searches its own")
     parser.add_argument("--show", action="store_true", help="print both sides of what differs")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
@@ -234,12 +253,19 @@ def main() -> None:
         folders = [Path(work) / name for name in ("old", "new")]
         pythons = (options.old, options.new)
         prepare(folders[0], options.old)
-        shutil.copytree(*folders)  # one database for both, whose time of creation is in its checksum
+        if options.own_databases:
+            prepare(folders[1], options.new)
+        else:
+            shutil.copytree(*folders)  # one database for both, whose time of creation is in its checksum
+        readers = pythons if options.own_databases else ("", "")
         for line in (line for line in COMMANDS if options.only in line):
             old, new = (run(folder, python, line) for folder, python in zip(folders, pythons, strict=True))
             wrong = ["exit code"] if old.code != new.code else []
             for name in sorted({*old.outputs, *new.outputs}):
-                sides = [comparable(name, ran.outputs.get(name, b"-"), folders[0]) for ran in (old, new)]
+                sides = [
+                    comparable(name, ran.outputs.get(name, b"-"), folder, reader)
+                    for ran, folder, reader in zip((old, new), folders, readers, strict=True)
+                ]
                 if sides[0] != sides[1]:
                     wrong.append(name)
                     if options.show:

@@ -80,7 +80,7 @@ def known_to(serving: Serving) -> Known:
     connection = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=60)
     found = []
     for queries in (f">a\n{SUBJECTS['alpha']}\n", f">a\n{SUBJECTS['alpha']}\n>b\n{SUBJECTS['gamma']}\n"):
-        stated = {"database": "tiny", "queries": queries, "title": "known"}
+        stated = {"database": "tiny", "queries": queries, "title": "known", "outputs": ["json", "profile json"]}
         connection.request("POST", f"{API}/jobs?wait=60", json.dumps(stated), headers)
         told = json.loads(connection.getresponse().read())
         assert told["state"] == "done", told

@@ -14,11 +14,11 @@
 #   turns   gpu.py with an older revision, OLD, and with this one in turn, TURNS times each; ONLY are its parts
 #   places  places.py: a GPU opened twice, and all where there are several, write the bytes of the CPU; four minutes;
 #           PLACES are words of places.py, such as "GPU, all" for workers with a GPU and for all GPUs
-#   server  server.py: the server's latency over loopback, and 100 clients at once; three minutes. wheels/ must have the
+#   server  server.py: the server's latency over loopback, and 100 clients at once; three minutes. gpu_wheels/ must have the
 #           extra server
 #   devices devices.py: what a GPU opened twice costs, and several gain; about seven minutes, or parts of it by ONLY
 #
-# Needs: wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
+# Needs: gpu_wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
 # of pairs_gpu.py; OLD has swsearch/, cuda/ and db/ of the older revision, with its extension compiled in place.
 # Run, from the project's root: benchmarks/speed/gpu_session.sh PART OUT [DATA [OLD]]. Two minutes each.
 set -uo pipefail

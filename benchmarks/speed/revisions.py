@@ -42,25 +42,14 @@ class Taken(NamedTuple):
     processors: float
 
 
-def run(revision: Path, case: str, engine: str, folder: Path, name: str) -> Taken:
-    """Run a case by a revision; its report is ``NAME.tsv``."""
+def run(revision: Path, folder: Path, *words: str) -> Taken:
+    """Run a command of a revision in a folder."""
     environment = dict(os.environ, PYTHONSAFEPATH="1")
     python = str(revision)
     if revision.is_dir():
         python = "python3"
         environment["PYTHONPATH"] = os.pathsep.join([str(revision), os.environ.get("PYTHONPATH", "")])
-    command = [
-        python,
-        "-m",
-        "swsearch",
-        "search",
-        *CASES[case].split(),
-        "--engine",
-        engine,
-        "-q",
-        "-o",
-        f"{name}.tsv",
-    ]
+    command = [python, "-m", "swsearch", *words, "-q"]
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, cwd=folder, env=environment, check=True, stderr=subprocess.DEVNULL)
     wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -87,16 +76,15 @@ def main() -> None:
         folder = Path(made)
         for name, n in {"one": 1, "few": 20, "many": given.many, "hundred": given.hundred}.items():
             write(folder / f"{name}.fasta", records[len(records) // (2 * n) :: max(len(records) // n, 1)][:n])
-        build = ["-m", "swsearch", "db", "build", str(given.subjects.absolute()), "-o", "subjects.h5", "-q"]
-        new = revisions["new"]
-        path = {"PYTHONPATH": f"{new}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"} if new.is_dir() else {}
-        python = "python3" if new.is_dir() else str(new)
-        subprocess.run([python, *build], cwd=folder, env={**os.environ, "PYTHONSAFEPATH": "1", **path}, check=True)
+        for side, revision in revisions.items():  # each its own database: their formats may be others
+            (folder / side).mkdir()
+            run(revision, folder / side, "db", "build", str(given.subjects.absolute()), "-o", "subjects.h5")
         for case in (case for case in CASES if given.only in case):
             taken: dict[str, list[Taken]] = {"old": [], "new": []}
             for turn in range(given.runs + 1):
                 for side, revision in revisions.items():
-                    found = run(revision, case, given.engine, folder, side)
+                    words = f"search ../{CASES[case]} --engine {given.engine} -o ../{side}.tsv"
+                    found = run(revision, folder / side, *words.split())
                     taken[side] += [found] if turn else []
             same = (folder / "old.tsv").read_bytes() == (folder / "new.tsv").read_bytes()
             walls, processors = (

@@ -70,7 +70,7 @@ def typer_markdown() -> str:
         If a command, an argument or an option has no help.
     """
     made = subprocess.run(
-        [sys.executable, "-m", "typer", "swsearch.cli.whole", "utils", "docs", "--name", "swsearch"],
+        [sys.executable, "-m", "typer", "swsearch.cli.commands", "utils", "docs", "--name", "swsearch"],
         capture_output=True,
         text=True,
         check=True,
@@ -121,10 +121,10 @@ def options() -> str:
 
 def columns() -> str:
     """List every column of a table, with the name that comment lines give it."""
-    from swsearch.report.columns import COLUMNS, STANDARD
+    from swsearch.report.tabular import COLUMNS, STANDARD
 
     rows = [
-        (f"`{column.name}`", column.field, "yes" if column.name in STANDARD else "", alignment(column))
+        (f"`{column.name}`", column.title, "yes" if column.name in STANDARD else "", alignment(column))
         for column in COLUMNS.values()
     ]
     return table(("column", "blastp's name for it", "in `std`", "takes an alignment"), rows)
@@ -191,19 +191,25 @@ def blast_formats() -> str:
 
 def http_api() -> str:
     """List the paths of the HTTP API."""
-    from swsearch.server.api_words import ROUTES, SUMMARIES
+    from swsearch.server.api import router
 
     rows = [
-        (method, f"`{path}`", " ".join((f"{SUMMARIES[name][0]}.", SUMMARIES[name][1])))
-        for method, path, name in ROUTES
+        (
+            method,
+            f"`{route.path.removeprefix(router.prefix)}`",
+            " ".join(f"{route.summary}. {route.description}".split()),
+        )
+        for route in router.routes
+        if route.include_in_schema
+        for method in route.methods
     ]
-    return table(("method", "below `/api/v1`", "what"), rows)
+    return table(("method", f"below `{router.prefix}`", "what"), rows)
 
 
 def http_problems() -> str:
     """List the codes of problems with their statuses."""
-    from swsearch.server.api_words import PROBLEMS
-    from swsearch.server.problems import STATUSES
+    from swsearch.server.errors import STATUSES
+    from swsearch.server.models import PROBLEMS
 
     return table(("code", "status", "what"), [(f"`{code}`", str(n), PROBLEMS[n]) for code, n in STATUSES.items()])
 

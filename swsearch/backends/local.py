@@ -96,7 +96,8 @@ class LocalSession:
         self.n_residues = scored.n_residues
         # iterations score several groups: as many are planned for as there are at least
         times = min(criteria.options.iterations, 2) if criteria.options.makes_profiles else 1
-        plan = engine.plan(Workload(scored.residue_bytes, scored.length_runs, list(asked.groups) * times))
+        groups = list(asked.groups) * times
+        plan = engine.plan(Workload(scored.residue_bytes, scored.length_runs, groups, scored.n_segments))
         self._plan: ChunkPlan = replace(plan, keep=True) if backend.is_one_by_one(criteria) else plan
         self.note = self._plan.note
         self._loaded = LoadedDatabase(engine, scored, self._plan, asked.subjects.mask)

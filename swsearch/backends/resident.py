@@ -416,7 +416,7 @@ def _workload(subjects: Subjects, rows: int) -> Workload:
     """Return what an engine is asked for with queries of so many residues together."""
     each = max(1, rows // QUERIES_TOGETHER)
     groups = [[rows - each * (QUERIES_TOGETHER - 1)] + [each] * (QUERIES_TOGETHER - 1)]
-    return Workload(subjects.residue_bytes, subjects.length_runs, groups)
+    return Workload(subjects.residue_bytes, subjects.length_runs, groups, subjects.n_segments)
 
 
 def _shared(parts: Sequence[_QueryPart]) -> Progress:

@@ -1,19 +1,20 @@
 """``swsearch align``: pairs of sequences, of any length, aligned or scored and written as they come."""
 
 # no postponed annotations: the kinds of the options follow from them
+import io
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from swsearch.cli.console import ProgressBar, checked_threads, command, say
-from swsearch.cli.parameters import command_rows, takes
+from swsearch.cli.console import checked_threads, say
+from swsearch.cli.parameters import takes
+from swsearch.cli.progress import WorkProgress, display_of, is_terminal
 from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, OneOutputTable
 from swsearch.cli.warm_up import warm_up_gpu
-from swsearch.errors import InputError, OptionError
+from swsearch.errors import InputError, OptionError, counted
 from swsearch.options.kinds import ByteSize
 from swsearch.options.row import Heading, option
 from swsearch.options.words import AlphabetName, Preset
@@ -21,10 +22,9 @@ from swsearch.output_files import check_output, check_spared, open_output
 from swsearch.pipeline.table.scoring import ScoringTable, SequenceTable
 
 if TYPE_CHECKING:
-    from swsearch.alignment import PairAlignment
     from swsearch.engines.pair_base import PairAligner
     from swsearch.inputs import Query
-    from swsearch.report.pair_writers import PairRun, PairWriter
+    from swsearch.report.pairs import PairRun
     from swsearch.scoring import Scoring
 
 DNA_GAP_OPEN = 10
@@ -34,7 +34,6 @@ FLUSH_AFTER = 0.5
 """Seconds after which what was found is written out, so that slow work is seen as it comes."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PairTable(CommandTable):
     """How pairs are aligned and written."""
 
@@ -83,16 +82,13 @@ class PairTable(CommandTable):
     )
 
 
-@command
 @takes(
-    command_rows(
-        ScoringTable, SequenceTable, PairTable, OneOutputTable, EngineTable, MessageTable,
-        names="pairs mode free_ends alphabet preset matrix match mismatch gap_open gap_extend allow_dna outfmt "
-        "score_only output engine device gpu_memory threads memory quiet verbose",
-        pairs={"heading": None},
-        mode={"default": "global"},
-        matrix={"unset": "BLOSUM62; for DNA match/mismatch"},
-    )
+    ScoringTable, SequenceTable, PairTable, OneOutputTable, EngineTable, MessageTable,
+    names="pairs mode free_ends alphabet preset matrix match mismatch gap_open gap_extend allow_dna outfmt "
+    "score_only output engine device gpu_memory threads memory quiet verbose",
+    pairs={"heading": None},
+    mode={"default": "global"},
+    matrix={"unset": "BLOSUM62; for DNA match/mismatch"},
 )  # fmt: skip
 def align_command(
     a: Annotated[str, typer.Argument(metavar="A", help="Queries: a FASTA file, - for stdin, or the letters.")],
@@ -109,8 +105,7 @@ def align_command(
         warm_up_gpu(given["device"])
     from swsearch.inputs import check_two_inputs
     from swsearch.recurrence import Recurrence
-    from swsearch.report.pair_formats import check_format, create_pair_writer, format_of_file
-    from swsearch.report.pair_writers import PairRun
+    from swsearch.report.pairs import PairRun, check_format, format_of_file
     from swsearch.scoring import Ends, check_ends
     from swsearch.version import version
 
@@ -130,15 +125,23 @@ def align_command(
     queries, subjects = (
         _read(name, text, scoring, given["allow_dna"], messages.quiet) for name, text in (("A", a), ("B", b))
     )
-    if asked.pairs:
-        _check_in_order(queries, subjects)
+    if asked.pairs and len(queries) != len(subjects):
+        raise InputError(
+            f"--pairs: A has {len(queries):,} sequences and B has {len(subjects):,}, expected as many in both; "
+            "without --pairs all are aligned with all"
+        )
     run = PairRun(queries, subjects, asked.pairs, Recurrence(scoring, given["mode"], ends), version())
     with pair_aligner(given, threads, run.cells, run.n_pairs) as aligner:
         if messages.verbose:
             _say_what_runs(aligner, run)
-        _write(create_pair_writer(wanted, run), aligner, output, messages.quiet)
+        _write(wanted, run, aligner, output, messages.quiet)
         if not messages.quiet:
-            say(_summary(run.n_pairs, run.cells, time.monotonic() - begun, aligner.description))
+            seconds = time.monotonic() - begun
+            rate = run.cells / max(seconds, 1e-9) / 1e9
+            say(
+                f"swsearch: {counted(run.n_pairs, 'pair')}, {run.cells:,} cells, {seconds:.2f} s, {rate:.2f} GCUPS, "
+                f"engine {aligner.description}"
+            )
 
 
 def pair_aligner(given: Mapping[str, Any], threads: int | None, cells: int, pairs: int) -> "PairAligner":
@@ -164,59 +167,46 @@ def _read(name: str, given: str, scoring: "Scoring", allow_dna: bool, quiet: boo
 
     found = read_queries(given, scoring.matrix.alphabet, name, allow_dna=allow_dna)
     if not quiet and not path_of(given):
-        letters = len(found[0].codes)
-        say(f"swsearch: {name} is taken as {letters:,} letter{'s' * (letters != 1)}, not as the name of a file")
+        letters = counted(len(found[0].codes), "letter")
+        say(f"swsearch: {name} is taken as {letters}, not as the name of a file")
     return found
 
 
-def _check_in_order(queries: "list[Query]", subjects: "list[Query]") -> None:
-    """Raise unless there are as many subjects as queries."""
-    if len(queries) != len(subjects):
-        raise InputError(
-            f"--pairs: A has {len(queries):,} sequences and B has {len(subjects):,}, expected as many in both; "
-            "without --pairs all are aligned with all"
-        )
-
-
 def _say_what_runs(aligner: "PairAligner", run: "PairRun") -> None:
-    from swsearch.engines.choice import count_pairs
-
     if aligner.fallback:
         say(f"swsearch: {aligner.fallback}")
     recurrence = run.recurrence
     say(f"swsearch: engine {aligner.description}; {recurrence.scoring.describe()}; {recurrence.describe_ends()}")
-    say(f"swsearch: {count_pairs(run.n_pairs)}, {run.cells:,} cells to do")
+    say(f"swsearch: {counted(run.n_pairs, 'pair')}, {run.cells:,} cells to do")
 
 
-def _write(writer: "PairWriter", aligner: "PairAligner", output: str | None, quiet: bool) -> None:
-    """Align and write every pair of the writer's run."""
-    run = writer.run
-    head = writer.begin()  # also says what the format cannot hold, before anything is written
-    with open_output(output) as stream, ProgressBar("aligning", float(run.cells) or None, quiet) as bar:
+def _write(outfmt: str, run: "PairRun", aligner: "PairAligner", output: str | None, quiet: bool) -> None:
+    """Align and write every pair of a run."""
+    from swsearch.report.pairs import ScoredPair, create_pair_writer
+
+    text = io.StringIO()  # the head is written with the first pair, so that nothing is written if that fails
+    writer = create_pair_writer(outfmt, text)
+    writer.begin(run)  # raises if the format cannot hold the pairs, before the output is opened
+    display = display_of("auto" if is_terminal() else "none", quiet)
+    with open_output(output) as stream, WorkProgress(display, "aligning", run.cells) as done:
         flushed = time.monotonic()
-        found = _found(aligner, run, writer.needs_alignment)
-        for (query, subject), one in zip(run.pairs(), found, strict=True):
-            stream.write(head + writer.write(one, query, subject))
-            head = ""  # written with the first pair, so that nothing is written where that fails
+        codes = ((query.codes, subject.codes) for query, subject in run.pairs())
+        align_or_score: Any = aligner.align_many if writer.needs_alignments else aligner.score_many
+        for (query, subject), one in zip(run.pairs(), align_or_score(codes, run.recurrence), strict=True):
+            writer.write(ScoredPair(query, subject, one))
+            _move(text, stream)
             if time.monotonic() - flushed > FLUSH_AFTER:
                 stream.flush()
                 flushed = time.monotonic()
-            bar.advance(float(len(query.codes) * len(subject.codes)))
-        stream.write(writer.end())
+            done.advance(len(query.codes) * len(subject.codes))
+        writer.end()
+        _move(text, stream)
 
 
-def _found(aligner: "PairAligner", run: "PairRun", aligned: bool) -> "Iterator[PairAlignment | int]":
-    codes = ((query.codes, subject.codes) for query, subject in run.pairs())
-    if aligned:
-        return aligner.align_many(codes, run.recurrence)
-    return aligner.score_many(codes, run.recurrence)
-
-
-def _summary(pairs: int, cells: int, seconds: float, engine: str) -> str:
-    from swsearch.engines.choice import count_pairs
-
-    rate = cells / max(seconds, 1e-9) / 1e9
-    return f"swsearch: {count_pairs(pairs)}, {cells:,} cells, {seconds:.2f} s, {rate:.2f} GCUPS, engine {engine}"
+def _move(text: io.StringIO, stream: IO[str]) -> None:
+    stream.write(text.getvalue())
+    text.seek(0)
+    text.truncate()
 
 
 def pair_scoring(asked: PairTable, preset: Preset = "default", matrix: str | None = None) -> "Scoring":

@@ -1,20 +1,21 @@
 """``swsearch bench`` and what is under it; without a subcommand it is ``bench search``."""
 
 # no postponed annotations: the kinds of the options follow from them
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from swsearch.cli.bench_align import RunsTable, bench_align
-from swsearch.cli.bench_study import bench_study
-from swsearch.cli.console import checked_threads, command
-from swsearch.cli.parameters import command_rows, takes
-from swsearch.cli.tables import EngineTable
+from swsearch.cli.align import PairTable, pair_aligner, pair_scoring
+from swsearch.cli.console import checked_threads, say
+from swsearch.cli.parameters import takes
+from swsearch.cli.tables import CommandTable, EngineTable, FileName
 from swsearch.cli.usage import CommandGroup, OneCommand
-from swsearch.errors import InputError
-from swsearch.options.kinds import Integer
+from swsearch.errors import EngineError, InputError, OptionError
+from swsearch.options.kinds import Integer, Repeated
+from swsearch.options.numbers import parse_integer
 from swsearch.options.row import option
+from swsearch.pipeline.table.scoring import ScoringTable
 
 
 class BenchGroup(CommandGroup):
@@ -28,13 +29,22 @@ class BenchGroup(CommandGroup):
 
 
 bench_app = typer.Typer(
+    name="bench",
     cls=BenchGroup,
     help="Measure throughput on this machine: whole searches (search, also without the word), one pair (align), "
     "published kernels (study).",
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class RunsTable(CommandTable):
+    """How often something is measured."""
+
+    runs: int = option(
+        3, "Number of runs, 1 to 1,000; reports the median.", Integer(1, 1000, "a whole number from 1 to 1,000")
+    )
+    """More would run for days."""
+
+
 class BenchTable(RunsTable):
     """What searches are measured."""
 
@@ -45,14 +55,11 @@ class BenchTable(RunsTable):
 
 
 @bench_app.command("search", cls=OneCommand)
-@command
 @takes(
-    command_rows(
-        BenchTable,
-        EngineTable,
-        names="peers runs top threads",
-        runs={"help": "Number of runs of each, 1 to 1,000; reports the median."},
-    )
+    BenchTable,
+    EngineTable,
+    names="peers runs top threads",
+    runs={"help": "Number of runs of each, 1 to 1,000; reports the median."},
 )
 def bench_search(
     queries: Annotated[str | None, typer.Argument(metavar="[QUERIES]", help="FASTA file.")] = None,
@@ -73,5 +80,125 @@ def bench_search(
     print_table(measure(queries, subjects, threads=threads, **vars(BenchTable.of(given))))
 
 
-bench_app.command("align", cls=OneCommand)(bench_align)
-bench_app.command("study", cls=OneCommand)(bench_study)
+class RandomPairTable(RunsTable):
+    """A pair that is made up."""
+
+    random: int = option(10_000, "Residues of the first random sequence.", Integer(1, 10**9))
+    identity: str = option(
+        "0.9",
+        "Fraction of the first sequence that the second one keeps after substitutions, insertions and deletions; "
+        "or unrelated.",
+        metavar="SHARE|unrelated",
+    )
+    seed: int = option(1, "Seed of the random pair.", Integer(0))
+    write: str | None = option(None, "Also write the pair, as a.fasta and b.fasta.", metavar="FOLDER")
+
+
+@bench_app.command("align", cls=OneCommand)
+@takes(
+    RandomPairTable, PairTable, ScoringTable, EngineTable,
+    names="random alphabet identity mode score_only runs seed engine device gpu_memory threads memory write",
+    mode={"default": "global"},
+    score_only={"help": "Compute only the score.", "heading": None},
+)  # fmt: skip
+def bench_align(**given: Any) -> None:
+    """Measure what aligning one pair of random sequences takes here, in seconds and memory."""
+    from swsearch.bench.pairs import measure, parse_identity, print_timing, random_pair, write_pair
+    from swsearch.recurrence import Recurrence
+
+    made, asked, mode = RandomPairTable.of(given), PairTable.of(given), given["mode"]
+    share, scoring = parse_identity(made.identity), pair_scoring(asked)
+    threads = checked_threads(given["threads"])
+    letters = scoring.matrix.alphabet
+    folder = None if made.write is None else Path(made.write)
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise OptionError("write", str(folder), "a folder", "choose another name")
+    pair = random_pair(made.random, letters, share, made.seed)
+    label = f"random {letters.name}, {'unrelated' if share is None else f'identity {share:g}'}, seed {made.seed}"
+    with pair_aligner(given, threads, len(pair[0]) * len(pair[1]), 1) as aligner:
+        timing = measure(aligner, pair, Recurrence(scoring, mode), made.runs, asked.score_only)
+        how = f"{mode}, {scoring.describe()}{', score only' if asked.score_only else ''}"
+        print_timing(timing, pair, label, how, aligner.description)
+    if folder is not None:
+        for path in write_pair(folder, pair, letters, label):
+            say(f"swsearch: wrote {path}")
+
+
+class OneDevice(Integer):
+    """The number of a GPU."""
+
+    def parse(self, name: str, text: str) -> int:
+        """Parse a number; other text is refused in the same words as a wrong number."""
+        number = parse_integer(text)
+        return self.check(name, text if number is None else number)
+
+
+class StudyTable(CommandTable):
+    """What of published kernels is measured."""
+
+    approach: tuple[str, ...] = option(
+        (),
+        "diagonal-blocks, element-diagonals, skewed, strips or inter-task; may be given several times.",
+        Repeated(),
+        unset="all",
+        metavar="NAME",
+    )
+    sizes: str = option("1024,4096,16384", "Lengths of the pairs to time.", metavar="N,...")
+    gaps: str = option("both", "linear, affine or both.", metavar="KIND")
+    json: str | None = option(None, "Also write all numbers here.", FileName())
+    plot: str | None = option(None, "Also write plots here, as SVG; needs matplotlib.", metavar="FOLDER")
+    check_only: bool = option(False, "Check the matrices without timing.")
+    device: int | None = option(
+        None,
+        "GPU to use, only one.",
+        OneDevice(0, expected="the number of one GPU, since kernels are studied on one"),
+        unset="the one with the most multiprocessors",
+    )
+
+
+@bench_app.command("study", cls=OneCommand)
+@takes(StudyTable)
+def bench_study(**given: Any) -> None:
+    """Check published GPU kernels cell by cell, and time them beside the CPU and our own.
+
+    Needs a GPU, and parasail for the times of the CPU. Every variant's whole matrix is compared with the reference
+    before anything of it is timed.
+    """
+    import json
+
+    from swsearch.bench.study.baseline import check_parasail
+    from swsearch.bench.study.plots import check_matplotlib, save_plots
+    from swsearch.bench.study.report import report, summary
+    from swsearch.bench.study.runner import Settings, StudyResults, run_study
+    from swsearch.bench.study.variants import APPROACHES
+
+    asked = StudyTable.of(given)
+    settings = Settings(
+        asked.approach or APPROACHES,
+        _numbers(asked.sizes),
+        ("linear", "affine") if asked.gaps == "both" else (asked.gaps,),
+        asked.check_only,
+        asked.device,
+    )
+    if asked.plot is not None:
+        check_matplotlib()
+    if not asked.check_only:
+        check_parasail()
+
+    def save(results: StudyResults) -> None:
+        if asked.json is not None:
+            Path(asked.json).write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
+
+    results = run_study(settings, typer.echo, save)
+    typer.echo("\n".join(["", *report(results), "", *summary(results)]))
+    if asked.plot is not None:
+        save_plots(results.as_json(), Path(asked.plot))
+    if results.failures:
+        raise EngineError(f"{len(results.failures)} variants are wrong, the first: {results.failures[0]}")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    numbers = [parse_integer(part) for part in text.split(",")]
+    if None in numbers:
+        raise OptionError("sizes", text, "whole numbers with commas between them")
+    return tuple(each for each in numbers if each is not None)

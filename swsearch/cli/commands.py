@@ -1,72 +1,60 @@
-"""The commands by name, and the modules that they are in: a command that runs imports no other.
-
-To import all of them, and to describe all of their options to the parser, takes 35 ms; `search` alone takes 10.
-"""
+"""The command line as one object; each command is imported when it is run or described."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.main
 
-from swsearch.cli.console import command
-from swsearch.cli.parameters import command_rows, takes
-from swsearch.cli.tables import RunTable
 from swsearch.cli.usage import CommandGroup, OneCommand
-from swsearch.errors import OptionError
 
 COMMANDS = {
     "align": "swsearch.cli.align:align_command",
     "search": "swsearch.cli.search:search_command",
     "msa": "swsearch.cli.msa:msa_command",
     "serve": "swsearch.cli.serve:serve_command",
-    "doctor": "swsearch.cli.commands:doctor_command",
+    "doctor": "swsearch.cli.doctor:doctor_command",
     "completion": "swsearch.cli.completion:completion_command",
+    "db": "swsearch.cli.database:db_app",
+    "bench": "swsearch.cli.bench:bench_app",
 }
-"""Where the function of each command is."""
+"""Module and name of each command: a function, or an application with subcommands."""
 
-VARIABLE = "_SWSEARCH_COMPLETE"
+COMPLETE = "_SWSEARCH_COMPLETE"
 """Set by a shell that asks for words to complete."""
 
-COMMAND_GROUPS = {"db": "swsearch.cli.database:db_app", "bench": "swsearch.cli.bench:bench_app"}
-"""Where the application of each command with subcommands is."""
+
+class LazyGroup(CommandGroup):
+    """The commands of `COMMANDS`. To import and describe them all takes 35 ms; ``search`` alone takes 10."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import a command; return None if there is none of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        found = getattr(import_module(module), name)
+        if isinstance(found, typer.Typer):
+            return typer.main.get_group(found)
+        single = typer.Typer(add_completion=False)
+        single.command(cmd_name, cls=OneCommand)(found)
+        return typer.main.get_command(single)
 
 
-def application(words: Sequence[str] = ()) -> typer.Typer:
-    """Make the command line, or as much of it as some words need.
-
-    Parameters
-    ----------
-    words : sequence of str, optional
-        What follows the program's name. If the first is a command, no other is made; else, as for ``--help`` or for a
-        misspelt one, all are.
-    """
-    app = typer.Typer(
-        name="swsearch",
-        cls=CommandGroup,
-        help="Search protein databases exactly: Smith-Waterman with E-values and alignments.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(_options)
-    chosen = [name for name in (*COMMAND_GROUPS, *COMMANDS) if name in words[:1]] or [*COMMAND_GROUPS, *COMMANDS]
-    for name in chosen:
-        if name in COMMAND_GROUPS:
-            app.add_typer(_loaded(COMMAND_GROUPS[name]), name=name)
-        else:
-            app.command(name, cls=OneCommand)(_loaded(COMMANDS[name]))
-    return app
-
-
-def _loaded(place: str) -> typer.Typer:
-    module, _, name = place.partition(":")
-    loaded: typer.Typer = getattr(import_module(module), name)
-    return loaded
+app = typer.Typer(
+    name="swsearch",
+    cls=LazyGroup,
+    help="Search protein databases exactly: Smith-Waterman with E-values and alignments.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -77,44 +65,10 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass
-
-
-@command
-@takes(
-    command_rows(
-        RunTable,
-        names="cluster",
-        cluster={
-            "help": "Examine the workers of a Dask cluster (scheduler address), e.g. tcp://host:8786.",
-            "unset": "this machine",
-            "metavar": "ADDRESS",
-            "heading": None,
-        },
-    )
-)
-def doctor_command(
-    path: Annotated[
-        Path | None,
-        typer.Argument(metavar="DATABASE", help="With --cluster: a database that the workers must be able to read."),
-    ] = None,
-    **given: Any,
-) -> None:
-    """Report which engine runs here and why not a faster one, or what the workers of a cluster can do."""
-    from swsearch.cli.doctor import examine
-    from swsearch.cli.doctor_cluster import examine_cluster
-
-    cluster = RunTable.of(given).cluster
-    if cluster is None and path is not None:
-        raise OptionError("DATABASE", str(path), "--cluster beside it", "swsearch db verify checks a database here")
-    healthy = True
-    for line in examine() if cluster is None else examine_cluster(cluster, path):
-        healthy = healthy and line.good
-        typer.echo(f"{line.topic:<12} {line.text}")
-    if not healthy:
-        raise typer.Exit(3)

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from swsearch.cli import foreign
+from swsearch.cli.other_programs import plain
 from swsearch.errors import InputError, OptionError, shown
+from swsearch.options.kinds import Choice, Flag, Repeated
 from swsearch.options.row import Option
 
 CONFIG = "--config"
@@ -30,7 +31,7 @@ def words_of_file(
     options : dict of str to object
         The command's options by every spelling.
     given : set of str
-        Spellings of what the command line has.
+        First spellings of what the command line has.
     rows : dict of str to Option
         Of the command; an option of the command line replaces those that it resets.
 
@@ -62,7 +63,7 @@ def words_of_file(
             )
     seen: dict[str, str] = {}
     for key, value in settings.items():
-        name = f"--{foreign.plain(key)}"
+        name = f"--{plain(key)}"
         option = known.get(name)
         if option is None:
             close = difflib.get_close_matches(name, known, n=1)
@@ -70,8 +71,8 @@ def words_of_file(
             raise InputError(f"{path}: {shown(key)} is no option of swsearch search{remedy}")
         if seen.setdefault(option.opts[0], key) != key:
             raise InputError(f"{path}: got {seen[option.opts[0]]} and {key}, which are the same; leave one out")
-        if not taken.intersection(option.opts):
-            yield key, option, _words(path, key, option, value)
+        if option.opts[0] not in taken:
+            yield key, option, _words(path, key, rows[option.name], value)
 
 
 def _text(path: str) -> str:
@@ -92,25 +93,20 @@ def _names(given: Any, path: str) -> list[str]:
     return given
 
 
-def _words(path: str, key: str, option: Any, value: Any) -> list[str]:
+def _words(path: str, key: str, row: Option, value: Any) -> list[str]:
     """Return an option with its value as words of a command line."""
-    spelling = next(each for each in option.opts if each.startswith("--"))
-    place = f"{path}: {key}"
-    if option.is_flag:
+    kind, place = row.kind, f"{path}: {key}"
+    if isinstance(kind, Flag):
         if not isinstance(value, bool):
             raise OptionError(place, value, "true or false")
-        return [spelling] if value else []
-    several = value if isinstance(value, list) and option.multiple else [value]
+        return [row.flag] if value else []
+    expected = f"a text or a number for {row.metavar or kind.metavar}"
+    if isinstance(kind, Choice):
+        expected = f"one of {', '.join(kind.words)}"
+    elif isinstance(kind, Repeated):
+        expected += ", or a list of such"
+    several = value if isinstance(value, list) and isinstance(kind, Repeated) else [value]
     for each in several:
         if isinstance(each, bool) or not isinstance(each, (str, int, float)) or each == "":
-            many = ", or a list of such" if option.multiple else ""
-            raise OptionError(place, each, f"{_expected(option)}{many}")
-    return [f"{spelling}={each}" for each in several]
-
-
-def _expected(option: Any) -> str:
-    kinds = (getattr(option, name, None) for name in ("type", "type_descriptor"))  # by the version of the parser
-    choices = next((found for kind in kinds if (found := getattr(kind, "choices", None))), None)
-    if choices:
-        return f"one of {', '.join(str(getattr(each, 'value', each)) for each in choices)}"
-    return f"a text or a number for {option.metavar or 'a value'}"
+            raise OptionError(place, each, expected)
+    return [f"{row.flag}={each}" for each in several]

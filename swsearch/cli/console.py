@@ -1,4 +1,4 @@
-"""What the command line shares: messages, progress, and how a command ends."""
+"""What the command line shares: messages, and how a command ends."""
 
 from __future__ import annotations
 
@@ -7,27 +7,15 @@ import errno
 import functools
 import signal
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, TypeVar
 
 from swsearch.cli import memory_watch, signals, streams
-from swsearch.errors import (
-    DatabaseError,
-    MemoryLimitError,
-    OutputError,
-    SwsearchError,
-    SwsearchWarning,
-    printable,
-)
+from swsearch.errors import DatabaseError, MemoryLimitError, OutputError, SwsearchError, SwsearchWarning, printable
 from swsearch.processors import threads_that_help
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-PROGRESS_AFTER = 2.0
-"""Seconds of work before a progress bar appears."""
 
 
 class Interrupted(SwsearchError):  # noqa: N818  # it is no error
@@ -130,6 +118,12 @@ def say(text: str, keep: str = "") -> None:
             print(printable(text, keep=keep), file=sys.stderr, flush=True)
 
 
+def size_of(n_subjects: int, n_residues: int, is_dna: bool = False) -> str:
+    """Return the size of a database for a message."""
+    subjects, residues = ("records of DNA", "nucleotides") if is_dna else ("subjects", "residues")
+    return f"{n_subjects:,} {subjects}, {n_residues:,} {residues}"
+
+
 @contextlib.contextmanager
 def warnings_said() -> Iterator[None]:
     """Say warnings of swsearch as messages, however Python was told to treat warnings."""
@@ -155,57 +149,3 @@ def checked_threads(threads: int | None, quiet: bool = False) -> int | None:
     if helping < threads and not quiet:
         say(f"swsearch: --threads {threads}: {helping} used, one for each processor that this process may run on")
     return helping
-
-
-class ProgressBar:
-    """A bar on stderr for work that takes long, if a person is looking.
-
-    Parameters
-    ----------
-    label : str
-        What is going on.
-    total : float or None
-        Amount of work, in any unit; None if unknown.
-    quiet : bool
-        Never show it.
-    """
-
-    def __init__(self, label: str, total: float | None, quiet: bool = False) -> None:
-        self._label, self._total, self._done = label, total, 0.0
-        self._wanted = not quiet and sys.stderr is not None and sys.stderr.isatty()
-        self._begun = time.monotonic()
-        self._bar: Any = None
-        self._task: Any = None
-
-    def advance(self, amount: float) -> None:
-        """Add to the work that is done."""
-        self._done += amount
-        if not self._wanted:
-            return
-        if self._bar is None:
-            if time.monotonic() - self._begun < PROGRESS_AFTER:
-                return
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task(self._label, total=self._total)
-        self._bar.update(self._task, completed=self._done)
-
-    def move_to(self, done: float, total: float | None = None) -> None:
-        """Say how much is done in all, and how much there is."""
-        self._total = total
-        self.advance(done - self._done)
-        if self._bar is not None:
-            self._bar.update(self._task, total=total)
-
-    def __enter__(self) -> ProgressBar:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()

@@ -1,30 +1,107 @@
-"""``swsearch db``: build and look after database files."""
+"""``swsearch db``: build, change, look after and read database files."""
 
 # no postponed annotations: the kinds of the options follow from them
 import json
-import time
-from dataclasses import dataclass
-from typing import Annotated, Any
+from codecs import getincrementaldecoder
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from swsearch.cli.console import command, say
-from swsearch.cli.database_edits import db_append, db_merge, db_remove
-from swsearch.cli.database_fetch import db_fetch
-from swsearch.cli.database_notes import reading, say_built
-from swsearch.cli.database_tables import DatabaseArgument, TaxonTable, VolumeTable
-from swsearch.cli.parameters import command_rows, takes
-from swsearch.cli.tables import CommandTable, MessageTable
+from swsearch.cli.console import say, size_of
+from swsearch.cli.parameters import takes
+from swsearch.cli.progress import ReadingProgress, display_of
+from swsearch.cli.tables import CommandTable, FileName, MessageTable, OneOutputTable
 from swsearch.cli.usage import CommandGroup, OneCommand
-from swsearch.errors import InputError, printable
-from swsearch.options.row import option
-from swsearch.options.words import Mask
+from swsearch.errors import InputError, counted, printable, shown
+from swsearch.options.kinds import ByteSize
+from swsearch.options.row import REQUIRED, option
+from swsearch.options.words import Mask, OnDuplicate
+from swsearch.output_files import check_spared, open_outputs
 from swsearch.pipeline.table.scoring import SequenceTable
 
-db_app = typer.Typer(cls=CommandGroup, help="Build and look after database files.", no_args_is_help=True)
+if TYPE_CHECKING:
+    import numpy as np
+
+    from swsearch.blocks import IntArray
+    from swsearch.db import Database
+
+MOST_NAMED = 20
+"""Most missing identifiers that a message names."""
+
+db_app = typer.Typer(name="db", cls=CommandGroup, help="Build and look after database files.", no_args_is_help=True)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+DatabaseArgument = Annotated[
+    str, typer.Argument(metavar="DB.h5", help="A database of db build, or a volume manifest.")
+]
+FileArgument = Annotated[str, typer.Argument(metavar="DB.h5", help="A database of db build, in one file.")]
+IdentifiersArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ID...]", help="Identifiers or accessions; selects every entry with that name."),
+]
+
+
+class MemoryTable(CommandTable):
+    """Memory of what writes a database."""
+
+    memory: int = option(1 << 30, "Maximum memory, e.g. 512M or 2G.", ByteSize())
+
+
+class VolumeTable(MemoryTable):
+    """A new database, or its volumes."""
+
+    output: str = option(
+        REQUIRED,
+        "Database file to write, or manifest.",
+        metavar="DB.h5",
+        spellings="--output -o",
+        blast="out",
+        others="db d outfile database",
+    )
+    volume_size: int | None = option(
+        None,
+        "Maximum size of a file, e.g. 8G. Volumes DB.000.h5, DB.001.h5, ... are written beside --output, which "
+        "becomes their manifest, DB.json.",
+        ByteSize(),
+        unset="no volumes",
+        others="max-file-sz",
+    )
+
+
+class TaxonTable(MemoryTable):
+    """Taxa of sequences that are added to a database."""
+
+    taxids: str | None = option(
+        None,
+        "Taxids of the sequences: a file of accessions and taxids (two columns, or the four of NCBI's "
+        "prot.accession2taxid.gz), or header to read them from headers (OX=9606, TaxID=9606).",
+        unset="no taxids",
+        metavar="FILE|header",
+        blast="taxid-map",
+    )
+    taxonomy: str | None = option(
+        None,
+        "NCBI taxonomy: a folder with nodes.dmp and names.dmp, or taxdump.tar.gz. The database keeps the part that "
+        "it needs.",
+        unset="none: taxa have no names and no descendants",
+        metavar="FOLDER",
+    )
+
+
+class ListTable(CommandTable):
+    """A list of identifiers."""
+
+    ids: str | None = option(
+        None,
+        "File with one identifier per line; may be compressed; # starts a comment line; - reads stdin.",
+        FileName(),
+        unset="none",
+        others="entry-batch id-file list-file f",
+    )
+
+
 class BuildTable(VolumeTable, TaxonTable):
     """How a database is built."""
 
@@ -40,14 +117,11 @@ class BuildTable(VolumeTable, TaxonTable):
 
 
 @db_app.command("build", cls=OneCommand)
-@command
 @takes(
-    command_rows(
-        SequenceTable,
-        BuildTable,
-        MessageTable,
-        names="output volume_size mask translate genetic_code memory taxids taxonomy allow_dna progress quiet",
-    )
+    SequenceTable,
+    BuildTable,
+    MessageTable,
+    names="output volume_size mask translate genetic_code memory taxids taxonomy allow_dna progress quiet",
 )
 def db_build(
     inputs: Annotated[
@@ -58,47 +132,30 @@ def db_build(
     """Build a database from FASTA."""
     from swsearch.db import build_database
 
-    begun, built, messages = time.monotonic(), BuildTable.of(given), MessageTable.of(given)
-    with reading("building", messages) as done:
+    built, messages = BuildTable.of(given), MessageTable.of(given)
+    with _reading("building", messages) as done:
         build_database(inputs, progress=done.move_to, allow_dna=given["allow_dna"], **vars(built))
-    say_built(built.output, begun, messages.quiet)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class SplitTable(VolumeTable):
-    """How a database is cut."""
-
-    volumes: int | None = option(
-        None,
-        "Number of volumes of similar size, instead of --volume-size.",
-        unset="by size",
-    )
+    _say_built(built.output, done.seconds, messages.quiet)
 
 
 @db_app.command("split", cls=OneCommand)
-@command
 @takes(
-    command_rows(
-        SplitTable,
-        MessageTable,
-        names="output volume_size volumes memory progress quiet",
-        output={"help": "The manifest; its volumes are written beside it.", "metavar": "DB.json"},
-    )
+    VolumeTable,
+    MessageTable,
+    names="output volume_size memory progress quiet",
+    output={"help": "The manifest; its volumes are written beside it.", "metavar": "DB.json"},
+    volume_size={"default": REQUIRED, "help": "Maximum size of a volume, e.g. 8G.", "unset": ""},
 )
 def db_split(database: DatabaseArgument, **given: Any) -> None:
     """Split a database into volumes, without its FASTA files. Searches of the volumes find the same hits."""
     from swsearch.db import split_database
 
-    begun, split, messages = time.monotonic(), SplitTable.of(given), MessageTable.of(given)
-    if (split.volume_size is None) == (split.volumes is None):
-        both = "both" if split.volumes is not None else "neither"
-        raise InputError(f"--volume-size, --volumes: got {both}, expected one of them")
-    with reading("splitting", messages) as done:
+    split, messages = VolumeTable.of(given), MessageTable.of(given)
+    with _reading("splitting", messages) as done:
         split_database(database, progress=done.move_to, **vars(split))
-    say_built(split.output, begun, messages.quiet)
+    _say_built(split.output, done.seconds, messages.quiet)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class InfoTable(CommandTable):
     """How ``swsearch db info`` writes."""
 
@@ -106,8 +163,7 @@ class InfoTable(CommandTable):
 
 
 @db_app.command("info", cls=OneCommand)
-@command
-@takes(command_rows(InfoTable))
+@takes(InfoTable)
 def db_info(database: DatabaseArgument, **given: Any) -> None:
     """Show what a database holds and where it came from."""
     from swsearch.db import Database
@@ -117,20 +173,17 @@ def db_info(database: DatabaseArgument, **given: Any) -> None:
     if InfoTable.of(given).json:
         typer.echo(json.dumps(info, indent=2))
         return
-    segments, volumes = info.pop("segments"), info.pop("volumes", None) or []
+    parts = {"volume": info.pop("volumes", []), "segment": info.pop("segments")}
     for key, value in info.items():
         _show(key, value)
-    for number, volume in enumerate(volumes):
-        typer.echo(f"volume {number}")
-        for key, value in volume.items():
-            _show(f"  {key}", value)
-    for number, segment in enumerate(segments):
-        sources = segment.pop("sources")
-        typer.echo(f"segment {number}")
-        for key, value in segment.items():
-            _show(f"  {key}", value)
-        for source in sources:
-            _show("  source", ", ".join(f"{name} {value}" for name, value in source.items()))
+    for name, several in parts.items():
+        for number, part in enumerate(several):
+            typer.echo(f"{name} {number}")
+            sources = part.pop("sources", [])
+            for key, value in part.items():
+                _show(f"  {key}", value)
+            for source in sources:
+                _show("  source", ", ".join(f"{key} {value}" for key, value in source.items()))
 
 
 def _show(key: str, value: object) -> None:
@@ -139,18 +192,214 @@ def _show(key: str, value: object) -> None:
 
 
 @db_app.command("verify", cls=OneCommand)
-@command
-@takes(command_rows(MessageTable, names="quiet"))
+@takes(MessageTable, names="quiet")
 def db_verify(database: DatabaseArgument, **given: Any) -> None:
     """Check every checksum and every invariant; exit code 2 and the place if something is broken."""
     from swsearch.db import verify_database
 
-    checked = verify_database(database)
+    checked = [counted(number, what.removesuffix("s")) for what, number in verify_database(database).items()]
     if not MessageTable.of(given).quiet:
-        say(f"swsearch: {database}: sound ({', '.join(f'{n:,} {what}' for what, n in checked.items())})")
+        say(f"swsearch: {database}: sound ({', '.join(checked)})")
 
 
-db_app.command("append", cls=OneCommand)(db_append)
-db_app.command("remove", cls=OneCommand)(db_remove)
-db_app.command("merge", cls=OneCommand)(db_merge)
-db_app.command("fetch", cls=OneCommand)(db_fetch)
+class AppendTable(TaxonTable):
+    """How sequences are appended."""
+
+    on_duplicate: OnDuplicate = option(
+        "error",
+        "A record with an existing identifier: error appends nothing, skip drops the record, keep keeps both.",
+    )
+
+
+@db_app.command("append", cls=OneCommand)
+@takes(AppendTable, SequenceTable, MessageTable, names="on_duplicate memory taxids taxonomy allow_dna progress quiet")
+def db_append(
+    database: FileArgument,
+    inputs: Annotated[list[str], typer.Argument(metavar="INPUT...", help="FASTA files; - reads stdin.")],
+    **given: Any,
+) -> None:
+    """Add the sequences of more FASTA files to a database."""
+    from swsearch.db import append_database
+
+    messages, options = MessageTable.of(given), vars(AppendTable.of(given))
+    with _reading("appending", messages) as done:
+        edited = append_database(database, inputs, progress=done.move_to, allow_dna=given["allow_dna"], **options)
+    more = f", {edited.left_out:,} left out" if edited.left_out else ""
+    _say_now(database, f"{edited.added:,} added{more}" if more else "", messages.quiet)
+
+
+class RemoveTable(ListTable, MemoryTable):
+    """What is removed from a database."""
+
+    ignore_missing_ids: bool = option(False, "Skip identifiers that the database does not have.")
+
+
+@db_app.command("remove", cls=OneCommand)
+@takes(RemoveTable, MessageTable, names="ids ignore_missing_ids memory progress quiet")
+def db_remove(database: FileArgument, identifiers: IdentifiersArgument = None, **given: Any) -> None:
+    """Remove entries from a database; removes nothing if one is not found."""
+    from swsearch.db import remove_records
+    from swsearch.db.id_lists import read_list
+
+    asked, messages = RemoveTable.of(given), MessageTable.of(given)
+    if not identifiers and asked.ids is None:
+        raise InputError("ID..., --ids: got neither, expected identifiers, or a list of them")
+    named = [*(identifiers or []), *(read_list(asked.ids, "ids") if asked.ids is not None else [])]
+    with _reading("removing", messages) as done:
+        edited = remove_records(
+            database, named, ignore_missing=asked.ignore_missing_ids, memory=asked.memory, progress=done.move_to
+        )
+    _say_now(database, f"{edited.removed:,} removed", messages.quiet)
+
+
+class MergeTable(VolumeTable):
+    """How databases become one."""
+
+    on_duplicate: OnDuplicate = option(
+        "error", "Records with the same identifier: error writes nothing, skip keeps the first, keep keeps all."
+    )
+
+
+@db_app.command("merge", cls=OneCommand)
+@takes(MergeTable, MessageTable, names="output on_duplicate volume_size memory progress quiet")
+def db_merge(
+    databases: Annotated[
+        list[str], typer.Argument(metavar="DB.h5...", help="Databases of db build, or volume manifests.")
+    ],
+    **given: Any,
+) -> None:
+    """Merge databases into one, in the given order; one database is copied and sorted as a whole."""
+    from swsearch.db import merge_databases
+
+    merged, messages = MergeTable.of(given), MessageTable.of(given)
+    with _reading("merging", messages) as done:
+        edited = merge_databases(databases, progress=done.move_to, **vars(merged))
+    if edited.left_out and not messages.quiet:
+        say(f"swsearch: {merged.output}: {edited.left_out:,} records left out, whose identifiers others have")
+    _say_built(merged.output, done.seconds, messages.quiet)
+
+
+@db_app.command("convert", cls=OneCommand)
+@takes(MemoryTable, MessageTable, names="memory progress quiet")
+def db_convert(
+    database: DatabaseArgument,
+    output: Annotated[str, typer.Argument(metavar="NEW.h5", help="Database file to write, or manifest.")],
+    **given: Any,
+) -> None:
+    """Convert a database of an earlier format. Searches of the new one find the same hits."""
+    from swsearch.db import convert_database
+
+    messages = MessageTable.of(given)
+    with _reading("converting", messages) as done:
+        convert_database(database, output, memory=MemoryTable.of(given).memory, progress=done.move_to)
+    _say_built(output, done.seconds, messages.quiet)
+
+
+class FetchTable(ListTable):
+    """What is fetched from a database."""
+
+    all: bool = option(False, "All entries, in input order.")
+    range: str | None = option(
+        None,
+        "Only these residues of each entry, counted from 1: 10-80, or 10- up to the end.",
+        unset="all",
+        metavar="FROM-TO",
+    )
+
+
+@db_app.command("fetch", cls=OneCommand)
+@takes(FetchTable, OneOutputTable, names="ids all range output")
+def db_fetch(database: DatabaseArgument, identifiers: IdentifiersArgument = None, **given: Any) -> None:
+    """Write entries of a database as FASTA, unchanged. Exits with code 1 if one is not found."""
+    from swsearch.db import Database
+    from swsearch.db.fetch import ResidueRange, fasta_of
+    from swsearch.db.id_lists import read_list
+
+    asked, output = FetchTable.of(given), OneOutputTable.of(given).output
+    if asked.all == bool(identifiers or asked.ids):
+        both = "both" if asked.all else "neither"
+        raise InputError(f"ID..., --ids, --all: got {both}, expected identifiers, a list of them, or --all")
+    residues = None if asked.range is None else ResidueRange.parse(asked.range)
+    named = [*(identifiers or []), *(read_list(asked.ids, "ids") if asked.ids is not None else [])]
+    with ExitStack() as stack:
+        opened = stack.enter_context(Database.open(database))
+        check_spared([output], [database, asked.ids, *(each.path for each in opened.volumes)])
+        subjects, missing = _chosen(opened, None if asked.all else named)
+        short = [] if residues is None else _too_short(opened, subjects, residues)
+        (stream,) = stack.enter_context(open_outputs([(output, True)]))
+        texts = fasta_of(opened, subjects, residues)
+        for text in _for_terminal(texts) if stream.isatty() else texts:
+            stream.write(text)
+    problems = []
+    if missing:
+        problems.append(f"no entry named {_some(missing)}; expected an identifier")
+    if short:
+        problems.append(f"no residues in --range {asked.range}: {_some(short)}")
+    if problems:
+        raise InputError(f"{database}: {'; '.join(problems)}")
+
+
+def _for_terminal(texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield FASTA with a blank for each character of a header that would act on a terminal."""
+    decoder = getincrementaldecoder("utf-8")("replace")
+    for text in texts:
+        yield printable(decoder.decode(text), " ", keep="\n").encode("utf-8")
+
+
+def _chosen(database: "Database", names: list[str] | None) -> "tuple[IntArray, list[str]]":
+    """Return the ordinals of the entries that names lead to, each once, and the names that lead to none."""
+    import numpy as np
+
+    if names is None:
+        return np.arange(database.n_subjects), []
+    asked, subjects = database.places_of(names)
+    known = np.zeros(len(names), dtype=bool)
+    known[asked] = True
+    _, first = np.unique(subjects, return_index=True)
+    return subjects[np.sort(first)], [names[place] for place in np.flatnonzero(~known).tolist()]
+
+
+def _too_short(database: "Database", subjects: "np.ndarray", residues: tuple[int, int]) -> list[str]:
+    """Return the identifiers of entries that end before a range begins."""
+    lengths = database.lengths_of(subjects)
+    return [database.identifier(each) for each in subjects[lengths <= residues[0]].tolist()]
+
+
+def _some(names: list[str]) -> str:
+    """Return names as a message has them."""
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(shown, names[:MOST_NAMED])) + more
+
+
+def _reading(label: str, messages: MessageTable) -> ReadingProgress:
+    """Return what shows how much of the input is read."""
+    return ReadingProgress(display_of(messages.progress, messages.quiet), label)
+
+
+def _say_built(path: str, seconds: float, quiet: bool) -> None:
+    """Say what was made, and warn of records without residues."""
+    from swsearch.db.database_files import totals_of
+
+    totals = totals_of(path)
+    n_volumes = totals.get("volumes", 0)
+    volumes = f"{counted(n_volumes, 'volume')}, " if n_volumes else ""
+    _warn_of_empty(totals["n_empty"], path)
+    if not quiet:
+        size = size_of(totals["n_subjects"], totals["n_residues"], "genetic_code" in totals)
+        say(f"swsearch: {path}: {volumes}{size}, {seconds:.2f} s")
+
+
+def _say_now(database: str, done: str, quiet: bool) -> None:
+    """Say what a database holds now, and warn of records without residues."""
+    from swsearch.db.database_files import totals_of
+
+    now = totals_of(database)
+    _warn_of_empty(now["n_empty"], database)
+    if not quiet:
+        size = size_of(now["n_subjects"], now["n_residues"])
+        say(f"swsearch: {database}: {f'{done}; ' if done else ''}now {size}")
+
+
+def _warn_of_empty(n_empty: int, path: str) -> None:
+    if n_empty:
+        say(f"swsearch: warning: {path}: {n_empty} records have no residues; they are kept")

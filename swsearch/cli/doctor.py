@@ -1,4 +1,7 @@
-"""What this machine offers: which engine would run, and why not a faster one."""
+"""``swsearch doctor``: what runs on this machine, and why not a faster engine; what the workers of a cluster can do.
+
+The command line imports this to describe it, so each function imports what it examines.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,19 @@ import platform
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
 
-from swsearch.engines.choice import NO_PYCUDA, pycuda_is_installed
-from swsearch.errors import GpuUnavailableError
+from swsearch.cli.console import size_of
+from swsearch.cli.parameters import takes
+from swsearch.cli.tables import RunTable
+from swsearch.errors import GpuUnavailableError, OptionError, counted
 
 if TYPE_CHECKING:
+    from swsearch.cluster.survey import WorkerSeen
+    from swsearch.db.database_files import Volume
     from swsearch.engines.base import Engine
     from swsearch.engines.gpu.compiler import Compiler
     from swsearch.engines.gpu.device import DeviceInfo
@@ -36,29 +44,56 @@ class Finding:
     good: bool = True
 
 
+@takes(
+    RunTable,
+    names="cluster",
+    cluster={
+        "help": "Examine the workers of a Dask cluster (scheduler address), e.g. tcp://host:8786.",
+        "unset": "this machine",
+        "metavar": "ADDRESS",
+        "heading": None,
+    },
+)
+def doctor_command(
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATABASE", help="With --cluster: a database that the workers must be able to read."),
+    ] = None,
+    **given: Any,
+) -> None:
+    """Report which engine runs here and why not a faster one, or what the workers of a cluster can do."""
+    cluster = RunTable.of(given).cluster
+    if cluster is None and path is not None:
+        raise OptionError("DATABASE", str(path), "--cluster beside it", "swsearch db verify checks a database here")
+    healthy = True
+    for line in examine() if cluster is None else examine_cluster(cluster, path):
+        healthy = healthy and line.good
+        typer.echo(f"{line.topic:<12} {line.text}")
+    if not healthy:
+        raise typer.Exit(3)
+
+
 def examine() -> Iterator[Finding]:
     """Yield findings, the most general first; one that is not good means that searching would fail.
 
     A machine without a usable GPU is fine: ``auto`` takes the CPU there.
     """
+    from swsearch.engines.cpu import extension
     from swsearch.version import version
 
     yield Finding("swsearch", f"{version()}, Python {platform.python_version()}, {platform.platform()}")
-    yield Finding("libraries", ", ".join(_versions()))
+    libraries = [f"{name} {getattr(importlib.import_module(name), '__version__', '?')}" for name in DEPENDENCIES]
+    yield Finding("libraries", ", ".join(libraries))
     taken = yield from _examine_gpu()
     yield from _examine_cpu()
-    yield Finding("extension", _describe_extension())
+    yield Finding("extension", f"used to align pairs, with {extension.chosen()} instructions")
     yield Finding("auto", f"--engine auto takes {taken}")
-
-
-def _versions() -> Iterator[str]:
-    for name in DEPENDENCIES:
-        module = importlib.import_module(name)
-        yield f"{name} {getattr(module, '__version__', '?')}"
 
 
 def _examine_gpu() -> Generator[Finding, None, str]:
     """Yield findings, one part after the other until something is missing; return what ``auto`` takes."""
+    from swsearch.engines.choice import NO_PYCUDA, pycuda_is_installed
+
     if not pycuda_is_installed():
         yield Finding("gpu", f"not used: {NO_PYCUDA}")
         return "cpu"
@@ -160,12 +195,6 @@ def _examine_cpu() -> Iterator[Finding]:
         yield Finding("cpu", f"failed: {error}", good=False)
 
 
-def _describe_extension() -> str:
-    from swsearch.engines.cpu import extension
-
-    return f"used to align pairs, with {extension.chosen()} instructions"
-
-
 def _tested(engine: Engine, name: str = "") -> Finding:
     wrong, name = self_test(engine), name or engine.name
     if wrong:
@@ -176,6 +205,8 @@ def _tested(engine: Engine, name: str = "") -> Finding:
 
 def self_test(engine: Engine) -> int:
     """Score 64 made-up subjects in every mode and count the scores that differ from the reference."""
+    import numpy as np
+
     from swsearch import reference
     from swsearch.db import Database
     from swsearch.options.words import MODES
@@ -198,3 +229,129 @@ def self_test(engine: Engine) -> int:
                 for place in range(chunk.n_subjects):
                     wrong += int(values[place]) != reference.score(query, chunk.subject(place), scoring, mode)
     return wrong
+
+
+def examine_cluster(name: str, path: Path | None) -> Iterator[Finding]:
+    """Yield findings about a cluster; one that is not good means that a search would do without something.
+
+    Parameters
+    ----------
+    name : str
+        As ``--cluster`` takes it.
+    path : Path, optional
+        A database that workers are to read.
+
+    Raises
+    ------
+    DatabaseError
+        If this machine cannot read the database.
+    OptionError
+        If it is no name of a cluster.
+    ClusterError
+        If the cluster cannot be reached.
+    """
+    from swsearch.cluster.opening import connected
+    from swsearch.cluster.survey import survey
+    from swsearch.db import Database
+    from swsearch.version import version
+
+    findings = [Finding("swsearch", version())]
+    volumes: tuple[Volume, ...] = ()
+    if path is not None:
+        with Database.open(path) as database:
+            volumes = database.volumes
+            size = size_of(database.n_subjects, database.n_residues)
+            findings.append(Finding("database", f"{database.name}: {counted(len(volumes), 'volume')}, {size}"))
+            for volume in volumes:
+                volume.identity()  # read while it is open
+    with connected(name) as client:
+        seen = survey(client, volumes)
+    yield from findings  # what cannot be reached is told alone
+    yield from describe_cluster(name, seen, volumes)
+
+
+def describe_cluster(name: str, seen: Sequence[WorkerSeen], volumes: Sequence[Volume]) -> Iterator[Finding]:
+    """Yield findings about workers that were seen."""
+    if not seen:
+        yield Finding("cluster", f"{name}: no worker is there; start some: dask worker {name}", good=False)
+        return
+    threads, memory = sum(each.threads for each in seen), sum(each.memory for each in seen)
+    hosts = len({each.host for each in seen})
+    yield Finding(
+        "cluster",
+        f"{name}: {counted(len(seen), 'worker')} on {counted(hosts, 'host')}, {counted(threads, 'thread')}, "
+        f"{_size(memory)}",
+    )
+    for worker in seen:
+        yield from _worker(worker, volumes)
+    usable = [each for each in seen if not each.problem]
+    yield from _settings(usable)
+    yield _versions(usable)
+    if volumes:
+        yield from _reading(seen, usable, volumes)
+
+
+def _reading(
+    seen: Sequence[WorkerSeen], usable: Sequence[WorkerSeen], volumes: Sequence[Volume]
+) -> Iterator[Finding]:
+    """Say who can read the volumes: a search needs somebody for each of them."""
+    readers = {volume.path: sum(not each.volumes[volume.path].problem for each in usable) for volume in volumes}
+    whole = sum(all(not each.problem for each in worker.volumes.values()) for worker in usable)
+    text = f"{whole} of {counted(len(seen), 'worker')} can read all volumes"
+    yield Finding("reading", text, good=whole == len(seen))
+    for path, number in readers.items():
+        if not number:
+            yield Finding("reading", f"no worker can read {path}: a search would fail", good=False)
+
+
+def _worker(worker: WorkerSeen, volumes: Sequence[Volume]) -> Iterator[Finding]:
+    head = f"{worker.address} on {worker.host or 'an unnamed host'}"
+    head += f", {counted(worker.threads, 'thread')}" if worker.threads else ""
+    head += f", {_size(worker.memory)}" if worker.memory else ", memory without limit"
+    if worker.problem:
+        yield Finding("worker", f"{head}: not used: {worker.problem}", good=False)
+        return
+    why = f"; no GPU: {worker.why}" if worker.why else ""
+    yield Finding("worker", f"{head}: {worker.description}{why}")
+    if worker.shares_a_device:
+        device = worker.on_host % worker.devices
+        yield Finding("  gpu", f"device {device} has another worker, too; one worker for each GPU is as fast")
+    if not volumes:
+        return
+    copies = sum(path != seen.path for path, seen in worker.volumes.items() if seen.path)
+    read = sum(not seen.problem for seen in worker.volumes.values())
+    note = f", {copies} of them copies of its own" if copies else ""
+    yield Finding("  volumes", f"{read} of {len(volumes)} can be read{note}", good=read > 0)
+    for seen in worker.volumes.values():
+        if seen.problem:
+            yield Finding("  volume", seen.problem, good=False)
+
+
+def _versions(usable: Sequence[WorkerSeen]) -> Finding:
+    """Say what runs on the workers that can be used, which all have the client's versions."""
+    from swsearch.cluster.same_program import program
+
+    if not usable:
+        return Finding("versions", "no worker has those of this machine", good=False)
+    names = ", ".join(f"Python {each}" for each in sorted({each.python for each in usable}))
+    return Finding("versions", f"as here: {names}, dask.distributed {program()['distributed']}")
+
+
+def _settings(usable: Sequence[WorkerSeen]) -> Iterator[Finding]:
+    """Say which workers were started so that processors stand idle, or tasks are badly shared out."""
+    from swsearch.cluster.pool import MAX_TASKS_AT_ONCE, too_many_at_once
+
+    busy = [each for each in usable if each.at_once > MAX_TASKS_AT_ONCE]
+    if busy:
+        text = f"{counted(len(busy), 'worker')}: {too_many_at_once(max(each.at_once for each in busy))}"
+        yield Finding("threads", text, good=False)
+    for host in sorted({each.host for each in usable}):
+        there = [each for each in usable if each.host == host]
+        threads, processors = sum(each.threads for each in there), max(each.processors for each in there)
+        if threads < processors and not all(each.is_set for each in there):
+            text = f"workers on {host or 'an unnamed host'} compute with {threads} of its {processors} processors"
+            yield Finding("threads", f"{text}; SWSEARCH_THREADS says how many each takes", good=False)
+
+
+def _size(number: int) -> str:
+    return f"{number / (1 << 30):,.1f} GiB"

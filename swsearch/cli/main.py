@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from swsearch import output_files
 from swsearch.cli import memory_watch, signals, streams
-from swsearch.cli.commands import VARIABLE, application
+from swsearch.cli.commands import COMPLETE, app
 from swsearch.cli.console import Interrupted, PipeClosed, ending_of, finish
 from swsearch.errors import SwsearchError
 
@@ -35,7 +34,10 @@ def main() -> int:
 
 
 def _run() -> int:
-    app = application(_words())
+    if COMPLETE in os.environ:
+        from typer.completion import completion_init  # type: ignore[attr-defined]
+
+        completion_init()
     try:
         app(prog_name="swsearch")  # however it was started
     except SystemExit as end:
@@ -46,16 +48,6 @@ def _run() -> int:
     except Exception as error:
         return _finished(error)
     return 0
-
-
-def _words() -> list[str]:
-    """Return what was typed after the program's name, so far where a shell asks how it may go on."""
-    if VARIABLE not in os.environ:
-        return sys.argv[1:]
-    from swsearch.cli import completion
-
-    completion.prepare()
-    return completion.words_to_complete()
 
 
 def _finished(error: Exception) -> int:

@@ -29,11 +29,7 @@ REASON = 1000
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP)
 """Signals that a process without memory sends itself."""
 
-_SPARING = {
-    "OMP_NUM_THREADS": "1",
-    "ARROW_IO_THREADS": "1",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-}
+_SPARING = {"OMP_NUM_THREADS": "1", "ARROW_IO_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 """Settings by which libraries take fewer threads, and no address space in advance."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3

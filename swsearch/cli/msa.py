@@ -1,35 +1,32 @@
 """``swsearch msa``: an alignment per query, as structure predictors take them."""
 
 # no postponed annotations: the kinds of the options follow from them
-import shlex
-import sys
 import time
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from swsearch.cli.console import checked_threads, command, say
-from swsearch.cli.parameters import command_rows, takes
-from swsearch.cli.search import (
+from swsearch.cli.console import checked_threads
+from swsearch.cli.parameters import takes
+from swsearch.cli.searching import (
     QueriesArgument,
     SubjectsArgument,
+    backend_for,
+    origin_of,
     paths_of,
     read_queries,
+    say_afterwards,
     say_beforehand,
+    url_among,
 )
-from swsearch.cli.search_notes import fit_notes, summary
 from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, RunTable
-from swsearch.cli.urls import refuse_urls
 from swsearch.cli.warm_up import warm_up_gpu
-from swsearch.errors import OptionError
+from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Integer, Percentage
 from swsearch.options.row import REQUIRED, Heading, option, rows_of
 from swsearch.pipeline.table.scoring import QueryTable
 from swsearch.pipeline.table.search import SearchTable
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MsaTable(CommandTable):
     """What ``swsearch msa`` writes of each query."""
 
@@ -51,15 +48,9 @@ class MsaTable(CommandTable):
         heading=Heading.OUTPUT,
     )
     max_seqs: int = option(
-        5000,
-        "Maximum number of rows, including the query; the most diverse rows are kept.",
-        Integer(),
+        5000, "Maximum number of rows, including the query; the most diverse rows are kept.", Integer()
     )
-    min_coverage: float = option(
-        0.0,
-        "Minimum percentage of query positions that a row covers.",
-        Percentage(),
-    )
+    min_coverage: float = option(0.0, "Minimum percentage of query positions that a row covers.", Percentage())
     min_identity: float = option(
         0.0, "Minimum percentage of covered positions that are identical to the query.", Percentage()
     )
@@ -73,12 +64,7 @@ class MsaTable(CommandTable):
 
 OWN_WORDS: dict[str, dict[str, Any]] = {
     "iterations": {"default": 3},
-    "evalue": {
-        "help": "Maximum E-value of a row.",
-        "default": 1e-3,
-        "unset": "",
-        "heading": Heading.ALIGNMENTS,
-    },
+    "evalue": {"help": "Maximum E-value of a row.", "default": 1e-3, "unset": "", "heading": Heading.ALIGNMENTS},
     "max_hits": {
         "help": "Maximum number of hits per query to align.",
         "default": 10_000,
@@ -96,7 +82,8 @@ OWN_WORDS: dict[str, dict[str, Any]] = {
 }
 """How options of a search differ here."""
 
-MSA_ROWS = command_rows(
+
+@takes(
     QueryTable, SearchTable, MessageTable, EngineTable, RunTable, MsaTable,
     names="output query_format outfmt iterations inclusion_evalue inclusion_coverage max_included evalue max_seqs "
     "min_coverage min_identity max_identity max_hits max_alignments preset matrix gap_open gap_extend query_mask "
@@ -104,31 +91,25 @@ MSA_ROWS = command_rows(
     "verbose",
     **OWN_WORDS,
 )  # fmt: skip
-"""The options of ``swsearch msa``."""
-
-
-@command
-@takes(MSA_ROWS)
 def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: Any) -> None:
     """Search iteratively and write one alignment per query, e.g. A3M for structure prediction."""
-    refuse_urls(subjects, "msa")
+    if (url := url_among(subjects)) is not None:
+        raise InputError(f"subjects: got {url}, expected files; of servers swsearch msa asks none, search does")
     engine, run = EngineTable.of(given), RunTable.of(given)
     messages, made_of = MessageTable.of(given), MsaTable.of(given)
     if run.cluster is None and engine.engine in ("auto", "gpu"):
         warm_up_gpu(engine.device)
-    from swsearch.cli.clusters import backend_for
-    from swsearch.cli.displays import display_of
-    from swsearch.cli.progress import SearchProgress
+    from swsearch.cli.progress import SearchProgress, display_of
     from swsearch.inputs import check_subject_inputs
     from swsearch.output_files import check_spared
     from swsearch.pipeline.options import SearchOptions
     from swsearch.pipeline.search_results import SearchResults
     from swsearch.profiles.filtering import RowFilter
-    from swsearch.report.msa import AlignmentFolder
-    from swsearch.run_info import Origin
+    from swsearch.report.saved import AlignmentFolder
+    from swsearch.results import alignment_of
 
     begun = time.monotonic()
-    origin = Origin(queries, shlex.join(["swsearch", *sys.argv[1:]]), datetime.now(UTC))
+    origin = origin_of(queries)
     if made_of.output.strip() in ("", "-"):
         raise OptionError("output", made_of.output, "a folder for a file of each query")
     rows = RowFilter(made_of.min_coverage, made_of.min_identity, made_of.max_identity, made_of.max_seqs)
@@ -140,7 +121,7 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
     made, backend_of = backend_for(engine, run, asked_for, threads, messages, one_by_one=True)
     with made, SearchResults(found, asked_for, options, backend_of, threads=threads, origin=origin) as results:
         search = results.search
-        folder = AlignmentFolder(Path(made_of.output), [query.identifier for query in found], made_of.outfmt, rows)
+        folder = AlignmentFolder(Path(made_of.output), [query.identifier for query in found], made_of.outfmt)
         read = [queries, *subjects, *(each.path for each in search.backend.database.volumes), given["matrix"]]
         check_spared(folder.paths, read)
         say_beforehand(search, messages)
@@ -148,12 +129,8 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
             search.progress, search.forgone = done.advance, done.forgone
             for batch in results.batches(aligned=True):
                 for result in batch:
-                    folder.write(result)
+                    alignment = rows.filtered(alignment_of(result)) if result.query_length else None
+                    folder.write(alignment, options.scoring.matrix.alphabet)
                     done.written(1)
-        for text in fit_notes(results, messages.quiet):
-            say(f"swsearch: {text}")
-        if not messages.quiet:
-            if options.iterations > 1:
-                say(f"swsearch: {results.iterated.describe()}")
-            say(f"swsearch: {folder.written.describe(folder.folder)}")
-            say(summary(search, time.monotonic() - begun, done.spared_cells))
+        written = folder.written.describe(folder.folder)
+        say_afterwards(results, time.monotonic() - begun, done.spared_cells, messages.quiet, written=written)

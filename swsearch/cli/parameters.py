@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from swsearch.cli.console import Command
+from swsearch.cli.console import Command, command
 from swsearch.errors import OptionError
 from swsearch.options.kinds import Choice, Flag, Repeated, ValueKind
 from swsearch.options.row import REQUIRED, Heading, Interface, Option, OptionTable, rows_of
 
 
 class Refused(typer.BadParameter):
-    """A value that an option does not take."""
+    """A value that an option or an argument does not take."""
 
-    def __init__(self, expected: str, remedy: str = "") -> None:
-        super().__init__(f"expected {expected}")
-        self.expected, self.remedy = expected, remedy
+    def __init__(self, kind: ValueKind, error: OptionError) -> None:
+        super().__init__(f"expected {error.expected}")
+        self.expected, self.remedy = error.expected, error.remedy
+        self.choices = kind.words if isinstance(kind, Choice) else ()
 
 
 def command_rows(*tables: type[OptionTable], names: str = "", **changes: Mapping[str, Any]) -> dict[str, Option]:
@@ -31,16 +32,17 @@ def command_rows(*tables: type[OptionTable], names: str = "", **changes: Mapping
     return {name: replace(rows[name], **changes.get(name, {})) for name in order}
 
 
-def takes(rows: Mapping[str, Option]) -> Callable[[Command], Command]:
-    """Give a command with ``**given`` its options."""
-    parameters = [_parameter(row) for row in rows.values()]
+def takes(*tables: type[OptionTable], names: str = "", **changes: Mapping[str, Any]) -> Callable[[Command], Command]:
+    """Make a function with ``**given`` a command with options; the arguments are those of `command_rows`."""
+    rows = command_rows(*tables, names=names, **changes)
+    options = [_parameter(row) for row in rows.values()]
 
     def decorate(function: Command) -> Command:
-        function.rows = rows  # type: ignore[attr-defined]
         own = inspect.signature(function, eval_str=True)
         arguments = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-        function.__signature__ = own.replace(parameters=[*arguments, *parameters])  # type: ignore[attr-defined]
-        return function
+        made: Any = command(function)
+        made.rows, made.__signature__ = rows, own.replace(parameters=[*arguments, *options])
+        return made  # type: ignore[no-any-return]
 
     return decorate
 
@@ -50,21 +52,16 @@ def rows_taken(command: Any) -> Mapping[str, Option]:
     return getattr(command.callback, "rows", {})
 
 
-def files_of(rows: Iterable[Option], given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the names of files that hold values of options, by option."""
-    return {row.name: given[row.name] for row in rows if row.kind.is_file and isinstance(given.get(row.name), str)}
-
-
 def _parameter(row: Option) -> inspect.Parameter:
     """Return an option as typer reads it from a signature."""
-    kind, is_word = row.kind, isinstance(row.kind, (Choice, Flag))
-    is_text = type(kind).parse is ValueKind.parse
-    names = row.spellings or (row.flag if isinstance(kind, Flag) and not row.default else "")
+    kind, is_flag = row.kind, isinstance(row.kind, Flag)
+    is_text = type(kind).parse is ValueKind.parse and not isinstance(kind, Choice)
+    names = row.spellings or (row.flag if is_flag and not row.default else "")
     declared = typer.Option(
         *names.split(),
         help=row.help,
-        metavar=None if isinstance(kind, Flag) else row.metavar or kind.metavar or None,
-        parser=None if is_word or is_text else _parser(row),
+        metavar=None if is_flag else row.metavar or kind.metavar,
+        parser=None if is_flag or is_text else _parser(row),
         show_default=row.unset or True,
         autocompletion=None if type(kind).complete is ValueKind.complete else kind.complete,
         rich_help_panel=row.heading.value if row.heading else None,
@@ -72,26 +69,21 @@ def _parameter(row: Option) -> inspect.Parameter:
     default: Any = inspect.Parameter.empty
     if row.default is not REQUIRED:
         default = None if row.default in (None, ()) else kind.format(row.default)
-    annotation: Any = Annotated[_type_of(kind), declared]
+    value: Any = bool if is_flag else list[str] if isinstance(kind, Repeated) else str
+    annotation: Any = Annotated[value, declared]
     return inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _type_of(kind: ValueKind) -> Any:
-    """Return the type of a parameter for typer, which takes no unions; a parser needs none."""
-    if isinstance(kind, Choice):
-        return Literal[kind.words]
-    if isinstance(kind, Flag):
-        return bool
-    return list[str] if isinstance(kind, Repeated) else str
-
-
 def _parser(row: Option) -> Callable[[Any], Any]:
+    """Return what typer reads the words of an option with."""
+    read = row.kind.check if isinstance(row.kind, Choice) else row.kind.parse_word
+
     def parse(word: Any) -> Any:
         if not isinstance(word, str):  # a default
             return word
         try:
-            return row.kind.parse_word(row.name, word)
+            return read(row.name, word)
         except OptionError as error:
-            raise Refused(error.expected, error.remedy) from None
+            raise Refused(row.kind, error) from None
 
     return parse

@@ -1,137 +1,137 @@
-"""How far a search or a build is: counted here, shown by `swsearch.cli.displays`.
+"""How far some work is, told on stderr: by a bar for people, by lines for logs, by JSON for programs.
 
 What is told is decided when something was done, by the time then: nothing waits for it, and it has no thread.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import sys
 import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import Any, Literal, Self
 
-from swsearch.cli.displays import Display, State, share_of
+from swsearch.cli.console import say
+from swsearch.options.words import ProgressKind
 
+BAR_AFTER = 2.0
+"""Seconds of work before a bar appears."""
 
-@dataclass(frozen=True)
-class SearchState:
-    """How far a search is.
+FIRST_LINE = 10.0
+"""Seconds before the first line, and from one to the next at first."""
 
-    Parameters
-    ----------
-    queries_done, queries : int
-        Queries whose results were written, and all.
-    completed, total : int
-        Cells that were computed or that a checkpoint had, and all.
-    gcups : float
-        Billions of cells that were computed each second.
-    seconds, seconds_left
-        As in `State`.
-    """
+SHARE_OF_TIME, MOST_BETWEEN = 0.1, 300.0
+"""Lines are as far apart as this share of the time so far, and at most so many seconds: some 180 in twelve hours."""
 
-    label: ClassVar[str] = "searching"
-    queries_done: int
-    queries: int
-    completed: int
-    total: int
-    gcups: float
-    seconds: float
-    seconds_left: float | None
+JSON_EVERY = 1.0
+"""Seconds between two objects, at least."""
 
-    @property
-    def counted(self) -> str:
-        """The queries."""
-        return f"{self.queries_done:,}/{self.queries:,} queries"
-
-    def parts(self) -> list[str]:
-        """See `State.parts`."""
-        return [
-            f"{self.queries_done:,} of {self.queries:,} queries",
-            f"{self.completed:.3g} of {self.total:.3g} cells ({share_of(self.completed, self.total)})",
-            f"{self.gcups:.2f} GCUPS",
-        ]
-
-    def numbers(self) -> dict[str, float | None]:
-        """See `State.numbers`."""
-        done = {"queries_done": self.queries_done, "queries": self.queries}
-        return {**done, "cells_done": self.completed, "cells": self.total, "gcups": round(self.gcups, 3)}
+Event = Literal["begin", "progress", "end", "failed"]
+"""What is told of."""
 
 
-@dataclass(frozen=True)
-class ReadState:
-    """How far a database's input is read.
-
-    Parameters
-    ----------
-    label : str
-        What is going on.
-    completed : int
-        Bytes that were read.
-    total : int or None
-        Bytes in all; None if that is no taxids.
-    seconds, seconds_left
-        As in `State`.
-    """
-
-    label: str
-    completed: int
-    total: int | None
-    seconds: float
-    seconds_left: float | None
-    counted: ClassVar[str] = ""
-
-    def parts(self) -> list[str]:
-        """See `State.parts`."""
-        read = f"{self.completed / 1e6:,.1f}"
-        if self.total is None:
-            return [f"{self.label}: {read} MB read"]
-        share = share_of(self.completed, self.total)
-        return [f"{self.label}: {read} of {self.total / 1e6:,.1f} MB read ({share})"]
-
-    def numbers(self) -> dict[str, float | None]:
-        """See `State.numbers`."""
-        return {"bytes_read": self.completed, "bytes": self.total}
-
-
-class Reporter(ABC):
+class WorkProgress:
     """Counts what was done, and shows it. Any thread may tell it; a context manager.
 
     Parameters
     ----------
     display : Display
         Shows it.
-    clock : callable
+    label : str
+        What is going on.
+    total : int, optional
+        What is to be done, in any unit; None if that is not known.
+    clock : callable, optional
         Returns the time in seconds.
+
+    Attributes
+    ----------
+    completed : int
+        What is done, in the same unit.
+    seconds : float
+        From the beginning to what was done last.
+    counted : str
+        What else a bar counts.
     """
 
-    def __init__(self, display: Display, clock: Callable[[], float]) -> None:
+    counted = ""
+
+    def __init__(
+        self, display: Display, label: str, total: int | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.label, self.total, self.completed, self.seconds = label, total, 0, 0.0
         self._display, self._clock = display, clock
         self._lock = threading.RLock()  # an interrupted call may be followed by another in the same thread
         self._begun = clock()
 
-    @abstractmethod
-    def _state(self) -> State:
-        """Return how far the work is."""
+    @property
+    def seconds_left(self) -> float | None:
+        """Time till the end at this speed; None while that is not known."""
+        if self.total is None or not self.completed:
+            return None
+        return max(self.total - self.completed, 0) * self.seconds / self.completed
 
-    def _show(self) -> None:
-        self._display.show(self._state())
+    @property
+    def time_left(self) -> str:
+        """The same in words; empty while it is not known."""
+        return "" if self.seconds_left is None else f"{clock_time(self.seconds_left)} left"
+
+    def parts(self) -> list[str]:
+        """Return what a line for people says before it comes to the time."""
+        return [self.label]
+
+    def numbers(self) -> dict[str, float | None]:
+        """Return what an object of JSON says beside the time."""
+        return {"done": self.completed, "total": self.total}
+
+    def advance(self, amount: int) -> None:
+        """Take note that so much more is done."""
+        with self._lock:
+            self.completed += amount
+            self._show("progress")
+
+    def _show(self, event: Event) -> None:
+        self.seconds = self._clock() - self._begun
+        self._display.show(self, event)
 
     def __enter__(self) -> Self:
-        self._display.begin(self._state())
+        self._show("begin")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
-            self._display.end(self._state(), failed=kind is not None)
+            self._show("failed" if kind else "end")
 
 
-class SearchProgress(Reporter):
-    """Counts what a search has done.
+class ReadingProgress(WorkProgress):
+    """Counts the bytes that were read of a database's input."""
+
+    def move_to(self, completed: int, total: int | None) -> None:
+        """Take note of how much is done in all, and how much there is."""
+        with self._lock:
+            self.completed, self.total = completed, total
+            self._show("progress")
+
+    def parts(self) -> list[str]:
+        """See `WorkProgress.parts`."""
+        read = f"{self.completed / 1e6:,.1f}"
+        if self.total is None:
+            return [f"{self.label}: {read} MB read"]
+        share = _share(self.completed, self.total)
+        return [f"{self.label}: {read} of {self.total / 1e6:,.1f} MB read ({share})"]
+
+    def numbers(self) -> dict[str, float | None]:
+        """See `WorkProgress.numbers`."""
+        return {"bytes_read": self.completed, "bytes": self.total}
+
+
+class SearchProgress(WorkProgress):
+    """Counts the cells and the queries of a search.
 
     Parameters
     ----------
@@ -141,85 +141,186 @@ class SearchProgress(Reporter):
         How many there are.
     clock : callable, optional
         Returns the time in seconds.
+
+    Attributes
+    ----------
+    spared_cells : int
+        Cells that a checkpoint had, or that were not needed.
     """
+
+    total: int
 
     def __init__(
         self, display: Display, cells: int, queries: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        super().__init__(display, clock)
-        self._cells, self._queries = cells, queries
-        self._scoring_begun = self._begun
-        self._computed = self._restored = self._forgone = self._written = 0
-
-    @property
-    def spared_cells(self) -> int:
-        """Cells that a checkpoint had, or that were not needed."""
-        return self._restored + self._forgone
+        super().__init__(display, "searching", cells, clock)
+        self.spared_cells = self._computed = self._written = 0
+        self._queries, self._scoring_begun = queries, self._begun
 
     def advance(self, cells: int) -> None:
         """Take note that cells were computed."""
         with self._lock:
             self._computed += cells
-            self._show()
+            super().advance(cells)
 
     def restored(self, cells: int) -> None:
         """Take note of cells that a checkpoint had: they say nothing about the speed."""
         with self._lock:
-            self._restored += cells
+            self.completed += cells
+            self.spared_cells += cells
             if not self._computed:
                 self._scoring_begun = self._clock()
-            self._show()
+            self._show("progress")
 
     def forgone(self, cells: int) -> None:
         """Take note of cells that are not needed any more, since queries converged."""
         with self._lock:
-            self._forgone += cells
-            self._show()
+            self.total -= cells
+            self.spared_cells += cells
+            self._show("progress")
 
     def written(self, queries: int) -> None:
         """Take note that the results of some more queries were written."""
         with self._lock:
             self._written += queries
-            self._show()
+            self._show("progress")
 
-    def _state(self) -> SearchState:
-        now = self._clock()
-        rate = self._computed / max(now - self._scoring_begun, 1e-9)
-        done = self._computed + self._restored
-        cells = self._cells - self._forgone
-        left = max(cells - done, 0)
-        seconds_left = 0.0 if not left else left / rate if rate else None
-        return SearchState(self._written, self._queries, done, cells, rate / 1e9, now - self._begun, seconds_left)
+    @property
+    def counted(self) -> str:  # type: ignore[override]
+        """The queries."""
+        return f"{self._written:,}/{self._queries:,} queries"
+
+    @property
+    def seconds_left(self) -> float | None:
+        """See `WorkProgress.seconds_left`."""
+        left = max(self.total - self.completed, 0)
+        return 0.0 if not left else left / self._rate if self._computed else None
+
+    @property
+    def _rate(self) -> float:
+        """Cells that were computed each second."""
+        return self._computed / max(self._begun + self.seconds - self._scoring_begun, 1e-9)
+
+    def parts(self) -> list[str]:
+        """See `WorkProgress.parts`."""
+        return [
+            f"{self._written:,} of {self._queries:,} queries",
+            f"{self.completed:.3g} of {self.total:.3g} cells ({_share(self.completed, self.total)})",
+            f"{self._rate / 1e9:.2f} GCUPS",
+        ]
+
+    def numbers(self) -> dict[str, float | None]:
+        """See `WorkProgress.numbers`."""
+        done = {"queries_done": self._written, "queries": self._queries}
+        return {**done, "cells_done": self.completed, "cells": self.total, "gcups": round(self._rate / 1e9, 3)}
 
 
-class ReadingProgress(Reporter):
-    """Counts what was read of a database's input.
+class Display:
+    """Shows how far some work is; this one shows nothing."""
+
+    def show(self, done: WorkProgress, event: Event) -> None:
+        """Take note of what happened."""
+
+
+class Bar(Display):
+    """A bar, which appears when the work takes long, and vanishes in the end.
 
     Parameters
     ----------
-    display : Display
-        Shows it.
-    label : str
-        What is going on.
-    clock : callable, optional
-        Returns the time in seconds.
+    forced : bool
+        Whether to draw even where stderr is no terminal.
     """
 
-    def __init__(self, display: Display, label: str, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(display, clock)
-        self._label = label
-        self._read = 0
-        self._bytes: int | None = None
+    def __init__(self, forced: bool = False) -> None:
+        self._forced = forced
+        self._bar: Any = None
+        self._task: Any = None
 
-    def move_to(self, done: int, total: int | None = None) -> None:
-        """Take note of how many bytes were read, and how many there are."""
-        with self._lock:
-            self._read, self._bytes = done, total
-            self._show()
+    def show(self, done: WorkProgress, event: Event) -> None:
+        """Draw it, and remove it in the end."""
+        if event in ("end", "failed"):
+            if self._bar is not None:
+                self._bar.stop()
+        elif self._bar is not None or done.seconds >= BAR_AFTER:
+            state = {"total": done.total or None, "counted": done.counted, "left": done.time_left}
+            if self._bar is None:
+                self._start(done.label, state)
+            self._bar.update(self._task, completed=done.completed, **state)
 
-    def _state(self) -> ReadState:
-        seconds = self._clock() - self._begun
-        left = None
-        if self._bytes is not None and self._read:
-            left = max(self._bytes - self._read, 0) * seconds / self._read
-        return ReadState(self._label, self._read, self._bytes, seconds, left)
+    def _start(self, label: str, state: Mapping[str, Any]) -> None:
+        from rich import progress as bars
+        from rich.console import Console
+
+        texts = [bars.TextColumn("{task.fields[counted]}"), bars.TextColumn("{task.fields[left]}")]
+        columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TaskProgressColumn(), *texts)
+        console = Console(stderr=True, force_terminal=True if self._forced else None)
+        self._bar = bars.Progress(*columns, console=console, transient=True)
+        self._task = self._bar.add_task(label, **state)
+        self._bar.start()
+
+
+class Lines(Display):
+    """A line from time to time, for what is read later or elsewhere."""
+
+    def __init__(self) -> None:
+        self._next = FIRST_LINE
+
+    def show(self, done: WorkProgress, event: Event) -> None:
+        """Print a line if it is time."""
+        if event == "progress" and done.seconds >= self._next:
+            times = [f"{clock_time(done.seconds)} so far", *filter(None, [done.time_left])]
+            say(f"swsearch: {', '.join([*done.parts(), *times])}")
+            self._next = done.seconds + min(max(SHARE_OF_TIME * done.seconds, FIRST_LINE), MOST_BETWEEN)
+
+
+class Objects(Display):
+    """An object of JSON in a line of its own: at the beginning, at the end, and every second between."""
+
+    def __init__(self) -> None:
+        self._next = JSON_EVERY
+
+    def show(self, done: WorkProgress, event: Event) -> None:
+        """Print one if it is time."""
+        if event != "progress" or done.seconds >= self._next:
+            left = None if done.seconds_left is None else round(done.seconds_left, 3)
+            times = {"seconds": round(done.seconds, 3), "seconds_left": left}
+            say(json.dumps({"event": event, **done.numbers(), **times}))
+            self._next = done.seconds + JSON_EVERY
+
+
+def display_of(kind: ProgressKind, quiet: bool = False) -> Display:
+    """Return what shows how far some work is.
+
+    Parameters
+    ----------
+    kind : {"auto", "bar", "lines", "json", "none"}
+        ``auto`` is a bar where stderr is a terminal, and lines elsewhere.
+    quiet : bool, optional
+        Let ``auto`` show nothing.
+    """
+    if sys.stderr is None or kind == "none" or (kind == "auto" and quiet):
+        return Display()
+    if kind == "json":
+        return Objects()
+    if kind == "bar" or (kind == "auto" and is_terminal()):
+        return Bar(forced=kind == "bar")
+    return Lines()
+
+
+def is_terminal() -> bool:
+    """Say whether messages go to a terminal."""
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # somebody closed or replaced it
+        return False
+
+
+def clock_time(seconds: float) -> str:
+    """Return a time as hours, minutes and seconds, such as ``1:02:03``."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+def _share(done: int, total: int) -> str:
+    """Return a share; it is never all before all is done."""
+    return f"{math.floor(1000 * done / total) / 10 if total else 100.0:.1f} %"

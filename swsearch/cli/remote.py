@@ -1,167 +1,182 @@
-"""``swsearch search`` of a database on a server: the same options, and reports with the same bytes."""
+"""``swsearch search`` of a database on a server: the server searches and writes; the files are downloaded here."""
 
 from __future__ import annotations
 
+import fcntl
+import re
+import shutil
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+import uuid
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING
 
-from swsearch.cli.console import say
-from swsearch.cli.displays import display_of
-from swsearch.cli.progress import SearchProgress
-from swsearch.cli.search_notes import say_afterwards, say_of_queries
-from swsearch.errors import InputError
-from swsearch.options.words import ProgressKind
+from swsearch.cli.console import say, size_of
+from swsearch.cli.progress import SearchProgress, display_of
+from swsearch.cli.searching import summary
+from swsearch.errors import InputError, ServerError
 
 if TYPE_CHECKING:
+    from swsearch.cli.tables import EngineTable, MessageTable, OutputTable, RunTable
+    from swsearch.client.job import ServerJob
     from swsearch.options.words import QueryFormat
     from swsearch.pipeline.options import SearchOptions
-    from swsearch.remote.client import Client
-    from swsearch.remote.server_job import SearchToSend
     from swsearch.report.outputs import Output
     from swsearch.run_info import Origin
 
 
-@dataclass(frozen=True)
-class SearchAsked:
-    """What the command line asks a server for; what can be checked here was checked.
-
-    Parameters
-    ----------
-    url : str
-        Of the server, or of a database there.
-    origin : Origin
-        With the name of the query file.
-    query_format : str
-        What that holds.
-    options : SearchOptions
-        What is asked for.
-    outputs : list of Output
-        Reports.
-    save_profile, save_msa : str or None
-        What else is written.
-    read : list of str or None
-        Files that are read, and so must not be written.
-    threads : int or None
-        For alignments, here.
-    progress : str
-        How that is shown.
-    quiet, verbose : bool
-        How much is said.
-    """
-
-    url: str
-    origin: Origin
-    query_format: QueryFormat
-    options: SearchOptions
-    outputs: Sequence[Output]
-    save_profile: str | None
-    save_msa: str | None
-    read: Sequence[str | None]
-    threads: int | None
-    progress: ProgressKind
-    quiet: bool
-    verbose: bool
-
-
-def check_there(url: str, engine: str, device: Any, gpu_memory: Any, more: Mapping[str, Any]) -> None:
-    """Refuse options that say how a search runs here.
-
-    Parameters
-    ----------
-    url : str
-        Of the server.
-    engine, device, gpu_memory
-        As they were given.
-    more : dict of str to object
-        Other options of that kind, by name.
-
-    Raises
-    ------
-    InputError
-        It names the option.
-    """
-    there = {
-        "engine": (None if engine == "auto" else engine, "the server has its own engine"),
-        "device": (device, "the server has its own devices"),
-        "gpu-memory": (gpu_memory, "the server decides about its memory"),
-        "cluster": (more["cluster"], "the server searches with its own machine"),
-        "task-timeout": (more["task_timeout"], "the server searches with its own machine"),
-        "checkpoint": (more["checkpoint"], "the server keeps what is done, and goes on after a restart"),
+def check_remote_options(url: str, engine: EngineTable, run: RunTable) -> None:
+    """Raise `InputError` for an option that says how a search runs on this machine."""
+    refused = {
+        "engine": (None if engine.engine == "auto" else engine.engine, "the server has its own engine"),
+        "threads": (engine.threads, "the server has its own threads"),
+        "device": (engine.device, "the server has its own devices"),
+        "gpu-memory": (engine.gpu_memory, "the server decides about its memory"),
+        "cluster": (run.cluster, "the server searches with its own machine"),
+        "task-timeout": (run.task_timeout, "the server searches with its own machine"),
     }
-    for name, (value, why) in there.items():
+    for name, (value, why) in refused.items():
         if value is not None:
             raise InputError(f"got --{name} {value} with {url}, expected none: {why}; leave it out")
 
 
-def search_there(asked: SearchAsked) -> None:
-    """Have a server search, and write the reports here.
+def run_remote_search(
+    url: str, origin: Origin, query_format: QueryFormat, options: SearchOptions, outputs: Sequence[Output],
+    written: OutputTable, run: RunTable, messages: MessageTable,
+) -> None:  # fmt: skip
+    """Have a server search, and download the outputs.
 
     Raises
     ------
     SwsearchError
         If something cannot be read, written or searched.
     """
-    from pathlib import Path
-
-    from swsearch.remote.asking import checksums_here, read_to_send
-    from swsearch.remote.client import Client
-    from swsearch.remote.server_job import SearchToSend
-
-    begun, path = time.monotonic(), asked.origin.queries
-    if not path.strip():
-        raise InputError("queries: the name is empty, expected a file, or - for stdin")
-    with Client(asked.url) as client:
-        queries = read_to_send(Path(path), asked.options, asked.query_format)
-        say_of_queries(path, queries.found, asked.quiet)
-        origin = replace(asked.origin, checksums=checksums_here(path, queries))
-        _run(asked, client, SearchToSend(queries, asked.options, origin), begun)
-
-
-def _run(asked: SearchAsked, client: Client, search: SearchToSend, begun: float) -> None:
+    from swsearch.client.client import Client
+    from swsearch.client.search_request import request_for
     from swsearch.output_files import check_spared
-    from swsearch.report.outputs import check_queries, keep_what_is_shown, write_reports
-    from swsearch.report.saved import check_saved, saved, saved_files
-    from swsearch.statistics.choice import why_none
+    from swsearch.report.job_outputs import saved_formats
 
-    queries = search.queries.found
-    check_queries(len(queries), asked.outputs)
-    check_saved(asked.save_profile, queries)
-    identifiers = [query.identifier for query in queries]
-    written = saved_files(asked.save_profile, asked.save_msa, identifiers)
-    check_spared([*(each.path for each in asked.outputs), *written], asked.read)
-    database = client.database()
-    if asked.verbose:
-        say(f"swsearch: {client.url}: {database['name']}: {database.get('n_subjects', 0):,} subjects, "
-            f"{database.get('n_residues', 0):,} residues; engine {database.get('engine', 'unknown')}")  # fmt: skip
-    cells = asked.options.iterations * sum(len(query.codes) for query in queries) * database.get("n_residues", 0)
-    with SearchProgress(display_of(asked.progress, asked.quiet), cells, len(queries)) as done:
-        notice = None if asked.quiet else lambda text: say(f"swsearch: {text}")
-        counted = _Counted(done)
-        results = client.results_of(
-            search, database["name"], threads=asked.threads, progress=counted.add, notice=notice
-        )
-        with results:
-            keep_what_is_shown(results, asked.outputs)
-            criteria = results.search.criteria  # waits for the server
-            done.forgone(max(cells - counted.cells, 0))
-            if criteria.method is None:
-                say(f"swsearch: {why_none()}")
-            with saved(results, identifiers, asked.save_profile, asked.save_msa):
-                write_reports(results, asked.outputs, done.written)
-    where = f"{client.url}/{database['name']}"
-    say_afterwards(results, time.monotonic() - begun, done.spared_cells, asked.quiet, where)
+    begun = time.monotonic()
+    if not origin.queries.strip():
+        raise InputError("queries: the name is empty, expected a file, or - for stdin")
+    read = [origin.queries, *origin.files.values(), run.config]
+    paths = [each.path for each in outputs]
+    saved = [each for each in (written.save_profile, written.save_msa) if each is not None]
+    formats = [*(each.outfmt for each in outputs), *saved_formats(written.save_profile, written.save_msa)]
+    check_spared([*paths, *saved], read)
+    doubts = options.filters.doubts()
+    notice = None if messages.quiet else lambda text: say(f"swsearch: {text}")
+    with Client(url, notice=notice) as client, _submission_key(run.checkpoint) as key:
+        database = client.database()
+        size = size_of(database.get("n_subjects", 0), database.get("n_residues", 0))
+        engine = database.get("engine", "unknown")
+        if messages.verbose:
+            say(f"swsearch: {client.url}: {database['name']}: {size}; engine {engine}")
+        request = request_for(
+            database["name"], Path(origin.queries), options, origin, query_format=query_format, outputs=formats,
+            header=written.header,
+        )  # fmt: skip
+        job = client.submit_request(request, "" if key is None else key.text)
+        try:
+            if job.stated.get("outputs") != formats:
+                raise ServerError(f"{client.url}: accepted other outputs; install the same version on both sides")
+            _download(job, formats, [*paths, *saved], read, messages)
+        except BaseException:
+            if key is None or job.stated["state"] in ("failed", "cancelled"):
+                _end(job, key)
+            else:
+                say(f"swsearch: {client.url}: keeps job {job.identifier}; the same command goes on with it")
+            raise
+        _end(job, key)
+        for note in job.stated.get("notes", ()):
+            if note not in doubts:
+                say(f"swsearch: {note}")
+        if not messages.quiet:
+            n_queries, cells = job.stated.get("n_queries", 0), job.stated.get("cells", 0)
+            done = summary(n_queries, size, cells, time.monotonic() - begun, engine)
+            say(f"{done}, at {client.url}/{database['name']}")
 
 
-class _Counted:
-    """Passes on cells, and counts them."""
+@dataclass(frozen=True)
+class _Key:
+    """The key of a submission in the folder of a checkpoint."""
 
-    def __init__(self, shown: SearchProgress) -> None:
-        self._shown = shown
-        self.cells = 0
+    path: Path
+    text: str
 
-    def add(self, cells: int) -> None:
-        """Take note that cells were computed."""
-        self.cells += cells
-        self._shown.advance(cells)
+
+@contextmanager
+def _submission_key(checkpoint: str | None) -> Iterator[_Key | None]:
+    """Lock the folder of a checkpoint, and give its key, made when it is first used; None without a folder."""
+    from swsearch.pipeline.checkpoint import checkpoint_folder
+
+    if checkpoint is None:
+        yield None
+        return
+    path = checkpoint_folder(checkpoint) / "server-job"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.seek(0)
+            if not re.fullmatch("[0-9a-f]{32}", text := file.read(33)):
+                file.truncate(0)
+                text = uuid.uuid4().hex
+                file.write(text)
+                file.flush()
+            yield _Key(path, text)
+    except BlockingIOError:
+        raise InputError(f"checkpoint: {checkpoint} is in use by another command; choose another folder") from None
+    except UnicodeDecodeError:
+        raise InputError(f"checkpoint: {path} is damaged; remove it") from None
+
+
+def _end(job: ServerJob, key: _Key | None) -> None:
+    """Have the server remove a job, and forget its key."""
+    job.forget_quietly()
+    if key is not None:
+        key.path.unlink(missing_ok=True)
+
+
+def _download(
+    job: ServerJob, formats: Sequence[str], paths: Sequence[str | None], read: Sequence[str | None],
+    messages: MessageTable,
+) -> None:  # fmt: skip
+    """Wait for a job, and store its outputs, which appear together; the files of a folder follow."""
+    from swsearch.output_files import open_outputs
+
+    is_folder = "msa a3m" in formats  # it is the last
+    files = list(zip(formats, paths, strict=True))[: -1 if is_folder else None]
+    n_queries = job.stated.get("n_queries", 0)
+    with SearchProgress(display_of(messages.progress, messages.quiet), job.stated.get("cells", 0), n_queries) as done:
+        job.wait(progress=done.advance)
+        with TemporaryFile() as archive, open_outputs([(path, True) for _, path in files]) as streams:
+            for (outfmt, _), stream in zip(files, streams, strict=True):
+                stream.writelines(job.download(outfmt))
+            if is_folder:
+                archive.writelines(job.download("msa a3m"))
+                _unpack(archive, Path(str(paths[-1])), read)
+        done.written(n_queries)
+
+
+def _unpack(archive: IO[bytes], folder: Path, read: Sequence[str | None]) -> None:
+    """Store the A3M files of a zip archive in a folder; each appears when it is complete."""
+    from swsearch.output_files import check_spared, open_outputs
+    from swsearch.report.saved import is_file_name, make_alignment_folder
+
+    make_alignment_folder(folder, "--save-msa")
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            names = opened.namelist()
+            if not all(is_file_name(name, ".a3m") for name in names):
+                raise ServerError("save-msa: the server sent other files than alignments")
+            check_spared([str(folder / name) for name in names], read)
+            for name in names:
+                with open_outputs([(str(folder / name), True)], sweep=False) as (file,), opened.open(name) as source:
+                    shutil.copyfileobj(source, file)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise ServerError(f"save-msa: the server sent a damaged archive ({error}); try again") from None

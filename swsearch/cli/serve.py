@@ -1,8 +1,10 @@
 """``swsearch serve``: parse, check, open the databases, serve until a signal comes."""
 
 # no postponed annotations: the kinds of the options follow from them
+import ipaddress
 import os
-from dataclasses import dataclass
+import re
+import stat
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -10,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from swsearch.cli import memory_watch, signals
-from swsearch.cli.console import checked_threads, command, say
-from swsearch.cli.parameters import command_rows, takes
+from swsearch.cli.console import checked_threads, say, size_of
+from swsearch.cli.parameters import takes
 from swsearch.cli.tables import CommandTable, EngineTable, FileName, MessageTable
 from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import InputError, OptionError
@@ -20,8 +22,10 @@ from swsearch.options.row import Heading, option
 from swsearch.server.settings import ServerLimits, ServerSettings
 
 if TYPE_CHECKING:
-    from swsearch.server.house import House
-    from swsearch.server.serving import LabServer
+    import socket
+
+    from swsearch.server.jobs import Jobs
+    from swsearch.server.run import HttpServer
 
 ARENAS, MAPPED_ALONE, KEPT_FREE = 2, 4 << 20, 64 << 20
 """Of glibc's memory: arenas for all threads, from how many bytes on a block has pages of its own, and bytes that are
@@ -33,11 +37,16 @@ NEEDED = ("fastapi", "uvicorn", "jinja2", "python_multipart", "prometheus_client
 """Modules of the extra."""
 
 
+MIN_TOKEN = 16
+"""Characters of a token: fewer can be guessed."""
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
+"""Tokens that stand in a header and in a path as they are."""
+
 OWN_PATHS = ("api", "blast", "jobs", "search", "static", "examples")
 """Beginnings of the server's own paths: a proxy's that begins so could not be told from them."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ServeTable(CommandTable):
     """Where a server listens, and where its jobs are."""
 
@@ -85,15 +94,12 @@ class ServeTable(CommandTable):
     )
 
 
-@command
 @takes(
-    command_rows(
-        ServeTable, EngineTable, ServerLimits, MessageTable,
-        names="host port token_file allow_host root_path forwarded_allow_ips folder engine device gpu_memory threads "
-        "workers max_queued max_client_jobs max_residues max_hits max_body time_limit keep_days max_connections "
-        "quiet verbose",
-        quiet={"help": "Print only warnings and errors."},
-    )
+    ServeTable, EngineTable, ServerLimits, MessageTable,
+    names="host port token_file allow_host root_path forwarded_allow_ips folder engine device gpu_memory threads "
+    "workers max_queued max_client_jobs max_residues max_hits max_body time_limit keep_days max_connections "
+    "quiet verbose",
+    quiet={"help": "Print only warnings and errors."},
 )  # fmt: skip
 def serve_command(
     databases: Annotated[
@@ -112,8 +118,7 @@ def serve_command(
     memory_watch.few_arenas(ARENAS, MAPPED_ALONE, KEPT_FREE)
     if engine.engine in ("auto", "gpu"):
         warm_up_gpu(engine.device)
-    from swsearch.server.auth import check_host_name, check_networks, read_tokens
-    from swsearch.server.serving import bound
+    from swsearch.server.run import bound, logging_to
 
     limits = ServerLimits.of(given)
     tokens, doubt = frozenset[str](), ""
@@ -128,29 +133,25 @@ def serve_command(
     )  # fmt: skip
     if doubt:
         say(f"swsearch: warning: {doubt}")
-    with bound(asked.host, asked.port) as made:
-        from swsearch.server.house import House
+    with bound(asked.host, asked.port) as made, logging_to(_log, messages.verbose):
+        from swsearch.server.jobs import open_jobs
 
-        with House(settings, log=_log) as house:
-            server = _server(house, made, proxies, messages.verbose)
+        with open_jobs(settings) as jobs:
+            server = _server(jobs, made, proxies)
             signals.pass_on(server.end)
             server.listen()
             if not messages.quiet:
-                _say_what_is_served(house, server.url)
+                _say_what_is_served(jobs, server.url)
             server.serve_until_ended()
             if not messages.quiet:
                 say("swsearch: ending; jobs that run go on at the next start")
 
 
-def _server(house: "House", made: object, proxies: list[str], verbose: bool) -> "LabServer":
-    import socket
-
+def _server(jobs: "Jobs", made: "socket.socket", proxies: list[str]) -> "HttpServer":
     from swsearch.server.app import create_app
-    from swsearch.server.connections import Connections
-    from swsearch.server.serving import LabServer, connections_for, is_for_others
+    from swsearch.server.run import Connections, HttpServer, connections_for, is_for_others
 
-    assert isinstance(made, socket.socket)
-    settings = house.settings
+    settings = jobs.settings
     most = connections_for(settings.limits.connections)
     if most < settings.limits.connections:
         say(f"swsearch: warning: {most:,} connections at a time: a process may open no more files here (ulimit -n)")
@@ -159,28 +160,21 @@ def _server(house: "House", made: object, proxies: list[str], verbose: bool) -> 
             "swsearch: warning: whoever reaches this machine can search here, without a token and unencrypted; "
             "--token-file asks for one, a proxy encrypts"
         )
-    app = create_app(house, log=_log, access_log=_log if verbose else None)
-    return LabServer(app, made, Connections(most), forwarded=proxies, log=_log)
+    return HttpServer(create_app(jobs), made, Connections(most), forwarded=proxies)
 
 
 def _log(text: str) -> None:
     say(f"swsearch: {text}")
 
 
-def _say_what_is_served(house: "House", url: str) -> None:
-    for name, place in house.places.items():
-        database = place.database
-        kinds = ("records of DNA", "nucleotides") if place.is_dna else ("subjects", "residues")
-        say(
-            f"swsearch: {name}: {database.n_subjects:,} {kinds[0]}, {database.n_residues:,} {kinds[1]}, "
-            f"engine {place.engine.description}"
-        )
+def _say_what_is_served(jobs: "Jobs", url: str) -> None:
+    for name, served in jobs.databases.items():
+        size = size_of(served.database.n_subjects, served.database.n_residues, served.is_dna)
+        say(f"swsearch: {name}: {size}, engine {served.engine.description}")
     say(f"swsearch: listening on {url}")
 
 
 def _checked_root(given: str) -> str:
-    import re
-
     root = given.rstrip("/")
     if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)*", root):
         raise OptionError("--root-path", given, "a path such as /swsearch")
@@ -193,3 +187,64 @@ def _usual_folder() -> Path:
     state = os.environ.get("XDG_STATE_HOME", "")
     base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
     return base / "swsearch" / "server"
+
+
+def read_tokens(path: Path) -> tuple[frozenset[str], str]:
+    """Read a file of tokens, one a line; lines with # are comments.
+
+    Returns
+    -------
+    tokens : frozenset of str
+        At least one.
+    doubt : str
+        What is doubtful about the file; empty if nothing is.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, holds none, or one that cannot be used.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or "it is no text"
+        raise InputError(f"--token-file {path}: cannot be read: {said}") from None
+    found = set()
+    for number, line in enumerate(lines, 1):
+        token = line.strip()
+        if not token or token.startswith("#"):
+            continue
+        if len(token) < MIN_TOKEN or not _TOKEN.fullmatch(token):
+            raise InputError(  # it may be a token but for a letter, and is not shown
+                f"--token-file {path}: line {number} is no token, expected at least {MIN_TOKEN} letters, digits "
+                "and -._~, such as openssl rand -hex 16 prints"
+            )
+        found.add(token)
+    if not found:
+        raise InputError(
+            f"--token-file {path}: holds no token, expected one a line; without the option all are let in"
+        )
+    doubt = ""
+    if mode & (stat.S_IRGRP | stat.S_IROTH):
+        doubt = f"--token-file {path}: others on this machine can read it; chmod 600 keeps it to you"
+    return frozenset(found), doubt
+
+
+def check_host_name(name: str) -> str:
+    """Return a value of --allow-host, or raise `OptionError`."""
+    if not re.fullmatch(r"\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", name) or len(name) > 253:
+        raise OptionError("--allow-host", name, "a host name such as blast.lab.org, *.lab.org, or * for any")
+    return name
+
+
+def check_networks(given: str) -> list[str]:
+    """Return the addresses of --forwarded-allow-ips, or raise `OptionError`."""
+    found = [part.strip() for part in given.split(",") if part.strip()]
+    for part in found:
+        try:
+            ipaddress.ip_network(part)
+        except ValueError:
+            expected = "addresses or networks with commas between them, such as 127.0.0.1,10.0.0.0/8"
+            raise OptionError("--forwarded-allow-ips", part, expected) from None
+    return found

@@ -2,7 +2,6 @@
 
 # no postponed annotations: the kinds of the options follow from them
 import re
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from swsearch.errors import OptionError
@@ -54,7 +53,6 @@ class CommandTable(OptionTable):
     INTERFACES: ClassVar = ONLY_COMMAND
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class OutputTable(CommandTable):
     """What a search writes."""
 
@@ -80,10 +78,7 @@ class OutputTable(CommandTable):
         blast="outfmt",
         others="format f m format-mode format-output aformat output-format",
     )
-    header: bool = option(
-        False,
-        "Start --outfmt 6 and 10 with a line of column names.",
-    )
+    header: bool = option(False, "Start --outfmt 6 and 10 with a line of column names.")
     save_profile: str | None = option(
         None,
         "Save each query's final profile, to continue in another search: .json or .jsonl (JSON lines), .hmm "
@@ -108,48 +103,35 @@ class OutputTable(CommandTable):
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class OneOutputTable(CommandTable):
     """Where a command writes that writes one file."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
     output: str | None = option(
-        None,
-        "Output file.",
-        FileName(),
-        unset="stdout",
-        spellings="--output -o",
-        others="out outfile of result-file",
+        None, "Output file.", FileName(), unset="stdout", spellings="--output -o", others="out outfile of result-file"
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class MessageTable(CommandTable):
     """What stderr says."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
     progress: ProgressKind = option(
-        "auto",
-        "Style of progress reports on stderr: auto, bar, lines, json or none.",
-        metavar="STYLE",
+        "auto", "Style of progress reports on stderr: auto, bar, lines, json or none.", metavar="STYLE"
     )
     quiet: bool = option(False, "Print no progress and no summary.", spellings="--quiet -q", others="silent")
     verbose: bool = option(False, "Print details about the run.", spellings="--verbose -v")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class EngineTable(OptionTable):
     """Engine and processors."""
 
     HEADING: ClassVar = Heading.RUNNING
     INTERFACES: ClassVar = NO_SERVER
 
-    engine: EngineChoice = option(
-        "auto",
-        "auto (GPU if usable, else CPU), gpu, cpu or reference (slow, for tests).",
-    )
+    engine: EngineChoice = option("auto", "auto (GPU if usable, else CPU), gpu, cpu or reference (slow, for tests).")
     device: Any = option(
         None,
         "GPUs to use, as numbered by swsearch doctor.",
@@ -172,7 +154,6 @@ class EngineTable(OptionTable):
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RunTable(CommandTable):
     """Files and processes of a search."""
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from swsearch.cli import aliases, foreign
+from swsearch.cli import other_programs
 from swsearch.cli.config import CONFIG, words_of_file
 from swsearch.cli.console import say
 from swsearch.cli.parameters import Refused, rows_taken
@@ -36,7 +36,7 @@ class OneCommand(TyperCommand):
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         line = _Line(self, ctx)
-        words, notes = aliases.translated(line.path, args, line.taking, line.rows)
+        words, notes = other_programs.translated(line.path, args, line.spellings, line.rows)
         line.check(words)
         if (file := line.given.get(CONFIG)) is not None:
             words = [*line.of_file(file), *words]
@@ -69,10 +69,10 @@ class CommandGroup(TyperGroup):
         if args and not ctx.resilient_parsing:
             line = _Line(self, ctx)
             line.check(args)
-            if line.words and line.words[0] not in self.commands:
-                raise InputError(_no_such_command(line.path, line.words[0], list(self.commands)))
+            if line.words and line.words[0] not in line.commands:
+                raise InputError(_no_such_command(line.path, line.words[0], line.commands))
             if not line.words and not line.helps:
-                raise InputError(f"{line.path}: expected a command, one of {', '.join(self.commands)}")
+                raise InputError(f"{line.path}: expected a command, one of {', '.join(line.commands)}")
         return super().parse_args(ctx, args)
 
 
@@ -86,7 +86,9 @@ class _Line:
     words : list of str
         What is neither an option nor a value of one.
     given : dict of str to str
-        The last value of each option, by the option's first spelling.
+        The last value of each option, by the option's first spelling; empty for one that takes none.
+    commands : list of str
+        Subcommands; none of a command that has no others.
     helps : bool
         Whether there is an option that ends the command at once, such as ``--help``.
     """
@@ -97,26 +99,23 @@ class _Line:
         self.words: list[str] = []
         self.given: dict[str, str] = {}
         self.helps = False
-        self.named: set[str] = set()
-        """Spellings of the options that are there."""
         self.keys: dict[str, str] = {}
         """Options of a file, and where they stand there."""
-        self._group = isinstance(command, TyperGroup)
-        self._commands = list(command.commands) if self._group else []
+        self.commands = command.list_commands(ctx) if isinstance(command, TyperGroup) else []
         params = command.get_params(ctx)
         self._arguments = [each for each in params if each.param_type_name == "argument"]
-        self._required = [each for each in params if each.param_type_name == "option" and each.required]
         self._options = {
             spelling: each
             for each in params
             if each.param_type_name == "option"
             for spelling in (*each.opts, *each.secondary_opts)
         }
+        self._names = {other_programs.plain(each): each for each in self._options if each.startswith("--")}
 
     @property
-    def taking(self) -> list[str]:
-        """Spellings of the options that take a value."""
-        return [spelling for spelling, option in self._options.items() if _takes_value(option)]
+    def spellings(self) -> dict[str, bool]:
+        """Spellings of the options, and whether they take a value."""
+        return {spelling: _takes_value(option) for spelling, option in self._options.items()}
 
     def check(self, args: list[str]) -> None:
         """Raise `InputError` for the first word that cannot be meant, or if one is missing."""
@@ -128,7 +127,7 @@ class _Line:
                 break
             if word[:1] != "-" or word == "-":
                 self.words.append(word)
-                if self._group:
+                if self.commands:
                     break
                 continue
             name, equals, value = word.partition("=")
@@ -139,13 +138,13 @@ class _Line:
                 raise InputError(f"{self.path}: {name} takes no value, got {_cut(value)!r}")
             else:
                 self._take(name, option, value if equals else None, rest)
-        if not self.helps and not self._group:
+        if not self.helps and not self.commands:
             self._check_missing()
 
     def of_file(self, path: str) -> list[str]:
         """Return the options of a file of options that are not on the command line; raises `InputError`."""
         found: list[str] = []
-        for key, option, words in words_of_file(path, self._options, self.named, self.rows):
+        for key, option, words in words_of_file(path, self._options, {*self.given}, self.rows):
             self.keys[option.opts[0]] = f"{path}: {key}"
             for word in words:
                 self.given[option.opts[0]] = word.partition("=")[2]
@@ -154,38 +153,29 @@ class _Line:
 
     def translated(self, error: Any) -> Exception:
         """Return the parser's error in our words."""
-        option = getattr(error, "param", None)
+        option = error.param
         if option is None:
             return InputError(f"{self.path}: {error.format_message()}")
         name = self.keys.get(option.opts[0]) or _longest(option.opts)
-        value = self._argument(option) if option in self._arguments else self.given.get(option.opts[0], "")
+        arguments = {each.opts[0]: word for each, word in zip(self._arguments, self.words, strict=False)}
+        value = (self.given | arguments).get(option.opts[0], "")
         if isinstance(error, Refused):
-            return OptionError(name, value, error.expected, error.remedy)
-        choices = _choices(option)
-        if not choices:
-            return OptionError(name, value, "another value", f"{self.path} --help describes it")
-        return OptionError(name, value, f"one of {', '.join(choices)}", _did_you_mean(value, choices))
-
-    def _argument(self, argument: Any) -> str:
-        place = self._arguments.index(argument)
-        return self.words[place] if place < len(self.words) else ""
+            return OptionError(name, value, error.expected, error.remedy or _did_you_mean(value, error.choices))
+        words = option.metavar.split("|")  # the shells of swsearch completion
+        return OptionError(name, value, f"one of {', '.join(words)}", _did_you_mean(value, words))
 
     def _take(self, name: str, option: Any, value: str | None, rest: list[str]) -> None:
         """Take an option and the value that it may need from the words after it."""
         self.helps = self.helps or option.is_eager
-        self.named.update(option.opts)
-        if not _takes_value(option):
-            return
-        attached, given = value is not None, ""
-        if value is None:
-            given = ", got nothing"
+        got = ""
+        if value is None and _takes_value(option):
+            got = ", got nothing"
             value = rest.pop(0) if rest else ""
             if value in self._options:
-                given, value = f", got the option {value}", ""
-        if not value:
-            shown = f"{_longest(option.opts)} {option.metavar or 'VALUE'}"
-            raise InputError(f"{self.path}: {name} needs a value{'' if attached else given}; expected {shown}")
-        self.given[option.opts[0]] = value
+                got, value = f", got the option {value}", ""
+        if not value and _takes_value(option):
+            raise InputError(f"{self.path}: {name} needs a value{got}; expected {_with_value(option)}")
+        self.given[option.opts[0]] = value or ""
 
     def _check_short(self, word: str, rest: list[str]) -> None:
         """Take a word of options with one letter each; the last may have a value attached that is - or a path."""
@@ -218,27 +208,23 @@ class _Line:
 
     def _spells_a_name(self, name: str) -> bool:
         """Say whether a word with one dash is the name of an option, ours or another program's."""
-        others = foreign.advice_of(self.path, self.rows)
-        stem = foreign.plain(re.match("[A-Za-z_-]*", name)[0])  # type: ignore[index]
-        if foreign.plain(name) in others or stem in others:
+        others = other_programs.advice_of(self.path, self.rows)
+        stem = other_programs.plain(re.match("[A-Za-z_-]*", name)[0])  # type: ignore[index]
+        if other_programs.plain(name) in others or stem in others:
             return True
-        own = {foreign.plain(each) for each in self._options if each.startswith("--")}
-        return len(stem) >= LEAST_OF_A_NAME and any(
-            each[:2] == stem[:2] for each in _like(stem, {each: each for each in own})
-        )
+        return len(stem) >= LEAST_OF_A_NAME and any(each[:2] == stem[:2] for each in _like(stem, self._names))
 
     def _no_such_option(self, word: str, rest: list[str]) -> str:
         """Say that there is no such option, and which one may be meant."""
         name, equals, value = word.partition("=")
         following = rest[0] if not equals and rest and rest[0][:1] != "-" else value
         problem = f"{self.path} has no option {_cut(name)}"
-        wanted = foreign.plain(name)
-        own = {foreign.plain(spelling): spelling for spelling in self._options if spelling.startswith("--")}
-        known = foreign.advice_of(self.path, self.rows)
+        wanted = other_programs.plain(name)
+        known = other_programs.advice_of(self.path, self.rows)
         advice = known.get(wanted, "")
         if not advice and re.fullmatch("-[A-Za-z][0-9].*", word):  # a letter with its number attached: -k10
             advice, following = known.get(word[1], ""), word[2:]
-        if wanted not in own and advice:
+        if wanted not in self._names and advice:
             option, *with_value = advice.split()
             if option not in self._options or len(with_value) > 1:
                 return f"{problem}: {advice}"
@@ -246,9 +232,9 @@ class _Line:
                 return f"{problem}; did you mean {advice}?"
             meant = [advice]
         else:
-            meant = [own[wanted]] if wanted in own else _like(wanted, own)
-        if not meant and self._group:
-            return f"{problem}; options follow a command, one of {', '.join(self._commands)}"
+            meant = [self._names[each] for each in _like(wanted, self._names)]
+        if not meant and self.commands:
+            return f"{problem}; options follow a command, one of {', '.join(self.commands)}"
         if not meant:
             return f"{problem}; {self.path} --help lists what there is"
         one = self._options[meant[0]]
@@ -268,10 +254,9 @@ class _Line:
                 f"{self.path}: {needed[len(self.words)]} is missing, expected {self.path} {' '.join(needed)}; "
                 f"{self.path} --help describes it"
             )
-        for option in self._required:
-            if option.opts[0] not in self.given:
-                shown = f"{_longest(option.opts)} {option.metavar or 'VALUE'}"
-                raise InputError(f"{self.path}: {shown} is missing; {self.path} --help describes it")
+        for option in self._options.values():
+            if option.required and option.opts[0] not in self.given:
+                raise InputError(f"{self.path}: {_with_value(option)} is missing; {self.path} --help describes it")
 
 
 def _cut(text: str) -> str:
@@ -298,41 +283,33 @@ def _longest(spellings: Iterable[str]) -> str:
     return next((each for each in spelled if each.startswith("--")), spelled[0])
 
 
-def _choices(option: Any) -> list[str]:
-    """Return the values that an option is limited to, which versions of typer keep in different places."""
-    of_type = getattr(getattr(option, "type", None), "choices", None)
-    found = of_type or getattr(getattr(option, "type_descriptor", None), "choices", None) or ()
-    return [str(getattr(each, "value", each)) for each in found]
+def _with_value(option: Any) -> str:
+    """Return an option and what its value is called; the words of a choice would be many."""
+    return f"{_longest(option.opts)} {'VALUE' if option.metavar[0] == '<' else option.metavar}"
 
 
-def _like(wanted: str, known: dict[str, str]) -> list[str]:
+def _like(wanted: str, known: Collection[str]) -> list[str]:
     """Return what a word may be meant for, the likeliest first: the same, a beginning, or much alike."""
     if wanted in known:
-        return [known[wanted]]
-    if len(wanted) >= LEAST_OF_A_NAME and (begun := [known[each] for each in known if each.startswith(wanted)]):
+        return [wanted]
+    if len(wanted) >= LEAST_OF_A_NAME and (begun := [each for each in known if each.startswith(wanted)]):
         return begun[:2]
     import difflib
 
-    return [known[each] for each in difflib.get_close_matches(wanted, list(known), n=2, cutoff=LIKE)]
+    return difflib.get_close_matches(wanted, known, n=2, cutoff=LIKE)
 
 
-def _did_you_mean(given: str, known: Iterable[str]) -> str:
-    found = _like(given.lower(), {each: each for each in known})
+def _did_you_mean(given: str, known: Collection[str]) -> str:
+    found = _like(given.lower(), known)
     return f"did you mean {' or '.join(found)}?" if found else ""
 
 
 def _no_such_command(path: str, name: str, commands: list[str]) -> str:
     problem = f"{path} has no command {_cut(name)!r}"
-    if told := foreign.program(name):
+    if told := other_programs.program(name):
         return f"{problem}; {told}"
-    if meant := list(_commands_like(path, name, commands)):
+    other = other_programs.command(path, name)
+    alike = [f"{path} {each}" for each in _like(name.lower(), commands)]
+    if meant := [other] if other else alike:
         return f"{problem}; did you mean {' or '.join(meant)}?"
     return f"{problem}; expected one of {', '.join(commands)}"
-
-
-def _commands_like(path: str, name: str, commands: list[str]) -> Iterator[str]:
-    if other := foreign.command(path, name):
-        yield other
-        return
-    for each in _like(name.lower(), {each: each for each in commands}):
-        yield f"{path} {each}"

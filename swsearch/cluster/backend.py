@@ -18,6 +18,7 @@ from swsearch.cluster import tasks
 from swsearch.cluster.messages import VolumeFile, VolumeSearch, without_history
 from swsearch.cluster.pool import Call, WorkerPool
 from swsearch.cluster.tasks import VolumeShare, packed
+from swsearch.errors import counted
 from swsearch.inputs import Query
 from swsearch.pipeline.additional_hsps import FoundFurther
 from swsearch.pipeline.backend import SessionRequest
@@ -74,7 +75,7 @@ class ClusterBackend:
     def description(self) -> str:
         """The cluster, its workers, and what one of them scores with."""
         n, what = len(self.pool.workers), self.pool.scores_with["description"]
-        return f"cluster ({self.pool.name}, {n:,} worker{'' if n == 1 else 's'}: {what})"
+        return f"cluster ({self.pool.name}, {counted(n, 'worker')}: {what})"
 
     @property
     def fallback(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.db.frames import Windows
+from swsearch.db.frame_windows import Windows
 from swsearch.errors import ClusterError
 from swsearch.inputs import Query
 from swsearch.options.words import Mask

@@ -17,7 +17,7 @@ from swsearch.cluster.worker import THREADS_VARIABLE, open_volume, state_of
 from swsearch.errors import GpuUnavailableError, SwsearchError
 
 if TYPE_CHECKING:
-    from swsearch.db.volumes import Volume
+    from swsearch.db.database_files import Volume
 
 
 @dataclass(frozen=True)

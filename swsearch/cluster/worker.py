@@ -241,4 +241,5 @@ def _workload(shares: Sequence[Subjects], largest: tuple[int, int]) -> Workload:
     queries, rows = largest
     group = [max(rows - (queries - 1), 1)] + [1] * (queries - 1)
     lengths = RunLengths.joined([each.length_runs for each in shares])
-    return Workload(sum(each.residue_bytes for each in shares), lengths, [group])
+    n_segments = sum(each.n_segments for each in shares)
+    return Workload(sum(each.residue_bytes for each in shares), lengths, [group], n_segments)

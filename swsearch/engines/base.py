@@ -76,11 +76,14 @@ class Workload:
         Every subject's length, in any order.
     groups : sequence of sequence of int
         Query lengths of each group that is scored together.
+    n_segments : int
+        Segments that the database stands in: the last block of each may be partly filled, and begins a chunk.
     """
 
     residue_bytes: int
     lengths: RunLengths | npt.NDArray[np.int32]
     groups: Sequence[Sequence[int]]
+    n_segments: int = 1
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from swsearch.errors import (
     GpuUnavailableError,
     OptionError,
     check_choice,
+    counted,
     whole_number,
 )
 from swsearch.options.words import ENGINES
@@ -132,8 +133,8 @@ def create_pair_aligner(
     small = cells is not None and cells < GPU_WORTH_CELLS
     if engine == "auto" and small and not asked:
         made = create_pair_aligner("cpu", threads=threads, memory=memory)
-        counted = count_pairs(pairs or 1)
-        made.fallback = f"running on the CPU: {counted}, {cells:,} cells, are not worth starting a GPU"
+        work = counted(pairs or 1, "pair")
+        made.fallback = f"running on the CPU: {work}, {cells:,} cells, are not worth starting a GPU"
         return made
     chosen, reason = choose(
         engine,
@@ -157,11 +158,6 @@ def checked(option: str, value: int | None) -> int | None:
         If it is no whole number in the option's range.
     """
     return None if value is None else whole_number(option, value, *RANGES[option])
-
-
-def count_pairs(number: int) -> str:
-    """Return ``1 pair`` or ``1,200 pairs``."""
-    return f"{number:,} pair{'' if number == 1 else 's'}"
 
 
 def choose(

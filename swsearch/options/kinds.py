@@ -100,12 +100,14 @@ class Flag(ValueKind):
 class Choice(ValueKind):
     """One of several words."""
 
-    metavar: ClassVar[str] = ""
-    """The parser shows the words."""
     widget: ClassVar[Widget] = "choice"
 
     def __init__(self, *words: str) -> None:
         self.words = words
+
+    @property
+    def metavar(self) -> str:  # type: ignore[override]
+        return f"<{'|'.join(self.words)}>"
 
     @property
     def python_type(self) -> str:  # type: ignore[override]
@@ -117,6 +119,9 @@ class Choice(ValueKind):
 
     def schema(self) -> JsonSchema:
         return {"type": "string", "enum": list(self.words)}
+
+    def complete(self, prefix: str) -> list[str]:
+        return [word for word in self.words if word.startswith(prefix)]
 
 
 class Integer(ValueKind):

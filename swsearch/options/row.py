@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from dataclasses import Field as DataclassField
 from enum import Enum, Flag, auto
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform, get_args, get_origin
 
 from swsearch.options import kinds
 from swsearch.options.kinds import JsonSchema, ValueKind
@@ -164,10 +164,12 @@ REQUIRED: Any = MISSING
 """Default of an option that must be given."""
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=False)
 class OptionTable:
-    """A data class of options. Each value is checked by its kind; a subclass checks combinations.
+    """Options as fields: each subclass becomes a data class, frozen and with keywords only.
 
-    Annotations of fields must not be strings, unless the field names its kind.
+    Each value is checked by its kind; a subclass checks combinations. Annotations of fields must not be strings,
+    unless the field names its kind.
     """
 
     HEADING: ClassVar[Heading | None] = None
@@ -176,6 +178,9 @@ class OptionTable:
     """Interfaces of options that name none."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __init_subclass__(cls, *, init: bool = True, eq: bool = False, repr: bool = False) -> None:
+        dataclass(frozen=True, kw_only=True, init=init, eq=eq, repr=repr)(cls)
 
     def __post_init__(self) -> None:
         for name, row in rows_of(type(self)).items():

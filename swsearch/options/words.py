@@ -18,6 +18,11 @@ PRESETS: tuple[Preset, ...] = get_args(Preset)
 SearchTask = Literal["default", "short"]
 """``short`` combines the preset and the E-value threshold of blastp-short."""
 
+JobState = Literal["queued", "running", "done", "failed", "cancelled"]
+"""State of a job on a server."""
+
+JOB_STATES: tuple[JobState, ...] = get_args(JobState)
+
 AlphabetName = Literal["protein", "dna"]
 """Alphabet of sequences."""
 
@@ -49,8 +54,8 @@ QueryFormat = Literal[
 
 QUERY_FORMATS: tuple[QueryFormat, ...] = get_args(QueryFormat)
 
-OnDuplicate = Literal["error", "skip", "replace", "keep"]
-"""What happens to records with the same identifier: refuse them, keep the first, keep the last, or keep all."""
+OnDuplicate = Literal["error", "skip", "keep"]
+"""What happens to records with the same identifier: refuse them, keep the first, or keep all."""
 
 EngineChoice = Literal["auto", "gpu", "cpu", "reference"]
 """Engine; ``reference`` is the slow oracle for tests."""

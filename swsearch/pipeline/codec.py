@@ -1,8 +1,8 @@
-"""States of queries as bytes and back, the same to the bit: what a checkpoint stores, and what a server sends.
+"""States of queries as bytes and back, the same to the bit: what a checkpoint stores.
 
 Of each state its selection and its history are written, and of its subjects what cannot be read again: nothing of
-proteins; of DNA the loci; all that reports need for whoever has no database. A profile is not written, but the
-alignment that it follows from. What is read is checked, so that other bytes are refused.
+proteins, of DNA the loci. A profile is not written, but the alignment that it follows from. What is read is checked,
+so that other bytes are refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import PROTEIN
 from swsearch.blocks import IntArray
-from swsearch.db.frames import FramePieces
+from swsearch.db.dna_segment import FramePieces
 from swsearch.errors import SwsearchError
 from swsearch.inputs import Query
 from swsearch.pipeline.batch import Batch, History, QueryState
@@ -28,7 +28,6 @@ from swsearch.pipeline.number_arrays import MAX_MAGNITUDE as END
 from swsearch.pipeline.number_arrays import ArrayReader, Arrays, ArrayWriter, Facts, Unreadable, require
 from swsearch.pipeline.profile_members import next_iteration
 from swsearch.pipeline.ranking import Ranked
-from swsearch.pipeline.received_subjects import add_subjects, take_subjects
 from swsearch.pipeline.selection import Selection
 from swsearch.pipeline.subjects import SubjectReader, Subjects
 from swsearch.pipeline.windows import FrameWindows
@@ -49,9 +48,7 @@ MADE = ("profile", "next")
 """Profiles that were made: what a query searches with, and what it would search with next."""
 
 
-def encode(
-    states: Sequence[QueryState], subjects: SubjectReader, with_subjects: bool = False
-) -> tuple[Facts, Arrays]:
+def encode(states: Sequence[QueryState], subjects: SubjectReader) -> tuple[Facts, Arrays]:
     """Return states as what JSON can hold, and numbers.
 
     Parameters
@@ -60,41 +57,32 @@ def encode(
         Of one batch.
     subjects : SubjectReader
         What their places are of.
-    with_subjects : bool, optional
-        Whether whoever reads has no database.
     """
-    writer = ArrayWriter()
-    found = [each.selection.candidates.subjects for each in states if each.selection is not None]
-    used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]))
-    facts: Facts = {}
-    if with_subjects:
-        facts["subjects"] = add_subjects(subjects, used, writer)
-    elif isinstance(subjects, LocusSubjects):
+    writer, facts, used = ArrayWriter(), Facts(), None
+    if isinstance(subjects, LocusSubjects):
+        found = [each.selection.candidates.subjects for each in states if each.selection is not None]
+        used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]))
         facts["loci"] = len(used)
         _add_loci(subjects.loci.take(used), writer)
-    told = [_add_state(each, writer, used if facts else None, with_subjects) for each in states]
+    told = [_add_state(each, writer, used) for each in states]
     return facts | {"states": told}, writer.arrays()
 
 
-def _add_state(state: QueryState, writer: ArrayWriter, used: IntArray | None, with_subjects: bool) -> Facts:
-    """Give a state's numbers to a writer; its places count among those that are used, where these are written."""
+def _add_state(state: QueryState, writer: ArrayWriter, used: IntArray | None) -> Facts:
+    """Give a state's numbers to a writer; its places count among those of the loci, if these are written."""
     facts: Facts = {"place": state.place}
     if (selection := state.selection) is not None:
         candidates, table = selection.candidates, selection.alignments
         if used is not None:
             candidates = replace(candidates, subjects=np.searchsorted(used, candidates.subjects))
         facts["selection"] = add_selection(replace(selection, candidates=candidates), writer)
-        is_located = used is not None and not with_subjects
-        facts["aligned"] = None if table is None else "located" if is_located else "here"
-        if table is not None and not is_located:
+        facts["aligned"] = None if table is None else "here" if used is None else "located"
+        if table is not None and used is None:
             _add_table(table, writer)
     history, profile = state.history, state.query.profile
     n_made = 0 if history is None else len(history.steps) - history.is_ended
-    if with_subjects and not n_made and profile is not None and profile.alignment is not None:
-        writer.add(known=profile.alignment.subjects)
-        facts["known"] = len(profile.alignment)
     if history is not None:
-        n_base = 0 if with_subjects else len(history.base)
+        n_base = len(history.base)
         facts["history"] = {
             "steps": [[step.included, step.new] for step in history.steps],
             "flags": [history.is_ended, history.converged, history.is_cut],
@@ -109,7 +97,7 @@ def _add_state(state: QueryState, writer: ArrayWriter, used: IntArray | None, wi
 
 @dataclass(frozen=True, eq=False)
 class StateDecoder:
-    """Makes states again, given what whoever reads knows of the search.
+    """Makes states again for a search.
 
     Parameters
     ----------
@@ -119,14 +107,14 @@ class StateDecoder:
         What is looked for.
     grower : ProfileGrower or None
         Makes profiles again, where hits make some.
-    subjects : Subjects or None
-        What is searched; None where subjects come with what was found.
+    subjects : Subjects
+        What is searched.
     """
 
     queries: Sequence[Query]
     criteria: Criteria
     grower: ProfileGrower | None
-    subjects: Subjects | None = None
+    subjects: Subjects
 
     def decode(self, facts: Facts, arrays: Arrays, is_wanted: Callable[[int], bool] = lambda _: True) -> Batch:
         """Return the states that `encode` took apart, or those whose places are wanted.
@@ -149,9 +137,6 @@ class StateDecoder:
 
     def _subjects(self, facts: Facts, reader: ArrayReader) -> tuple[SubjectReader, int]:
         """Return what places are of, and how many there are."""
-        if self.subjects is None:
-            received = take_subjects(facts["subjects"], reader, self.criteria.counts)
-            return received, len(received)
         if isinstance(self.subjects, FrameWindows):
             loci = _take_loci(facts.get("loci", 0), reader, self.subjects)
             return LocusSubjects(self.subjects, loci), len(loci)
@@ -173,12 +158,6 @@ class StateDecoder:
                 selection = replace(selection, alignments=subjects.alignments_of(selection.candidates.subjects))
                 require(selection.alignments is not None, "no alignments of its hits")
             self._check(query, selection, subjects)
-        if "known" in facts:
-            places = reader.whole("known", facts["known"], -1, self.criteria.counts.n_records)
-            known = None if query.profile is None else query.profile.alignment
-            require(known is not None and len(places) == len(known), "places of another profile")
-            assert query.profile is not None and known is not None
-            query = replace(query, profile=replace(query.profile, alignment=replace(known, subjects=places)))
         made = self._history(QueryState(place, query, selection), facts.get("history"), reader, is_wanted(place))
         return made if is_wanted(place) else None
 
@@ -229,7 +208,7 @@ class StateDecoder:
             return state
 
         def profile_of(name: str, last: int) -> Profile:
-            alignment = rows[name] if self.subjects is None else base.followed_by(rows[name])
+            alignment = base.followed_by(rows[name])
             require(len(alignment) and (alignment.query != GAP).all(), "a profile without a query")
             return grower.profile_of(query, alignment, last)
 

@@ -27,6 +27,7 @@ class ChunkSource(Protocol):
     length_runs: RunLengths
     n_residues: int
     residue_bytes: int
+    n_segments: int
 
     def chunks(self, max_bytes: int, *, mixed: bool = ..., mask: Mask | None = ...) -> Iterator[Chunk]:
         """Load the residues, some blocks at a time; see `swsearch.db.Database`."""

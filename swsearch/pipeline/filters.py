@@ -7,7 +7,6 @@ aligned from the best on until N have passed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,8 +38,7 @@ ALL_SUBJECTS: dict[str, Any] = {name: None for name, _ in SUBJECT_FILTERS}
 Allowed = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, kw_only=True)
-class HitFilters(FilterTable):
+class HitFilters(FilterTable, eq=True, repr=True):
     """Filters of hits. None asks for nothing.
 
     Identity is the percentage of identical columns of the alignment, gaps included, as BLAST's ``pident``. Coverage

@@ -12,7 +12,7 @@ import numpy as np
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
-from swsearch.db.classes import offsets_of
+from swsearch.db.strips import offsets_of
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.cpu.shifts import align_strands
 from swsearch.engines.pools import pool_of

@@ -13,7 +13,7 @@ import numpy as np
 
 from swsearch.alignments import AlignmentTable
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.db.frames import FramePieces
+from swsearch.db.dna_segment import FramePieces
 from swsearch.inputs import Query
 from swsearch.pipeline.batch import Batch
 from swsearch.pipeline.criteria import Criteria
@@ -37,7 +37,7 @@ class LocusSubjects(FramePieceReader):
     """
 
     def __init__(self, windows: FrameWindows, loci: Loci) -> None:
-        super().__init__(windows.database, windows.segments)
+        super().__init__(windows.database, windows.frames)
         self.loci, self.dna_lengths = loci, windows.dna_lengths
 
     def pieces_of(self, places: IntArray) -> FramePieces:

@@ -1,7 +1,7 @@
 """Where a query matches reading frames of DNA: the alignments in windows of frames, each found once.
 
-A search of a database of DNA scores windows of its frames (`swsearch.db.frames`). What is found in the best of them
-are alignments, any number in each. From here on each is a subject of its own: a region of its frame, that is the
+A search of a database of DNA scores windows of its frames (`swsearch.db.frame_windows`). What is found in the best of
+them are alignments, any number in each. From here on each is a subject of its own: a region of its frame, that is the
 alignment and as much around it that it has `REGION` residues, if the frame has them. So hits, their order and their
 E-values do not depend on how frames were cut.
 """
@@ -17,9 +17,8 @@ import numpy as np
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import LANES, Chunk, FloatArray, IntArray, block_columns, interleave
-from swsearch.db.classes import offsets_of
-from swsearch.db.content import ranges
-from swsearch.db.frames import FramePieces
+from swsearch.db.dna_segment import FramePieces
+from swsearch.db.strips import offsets_of, ranges
 from swsearch.inputs import Query
 from swsearch.pipeline.pairs import align_pairs
 from swsearch.pipeline.ranking import Ranked
@@ -210,11 +209,12 @@ class Locator:
     def _narrowed(self, asked: LociAsked) -> _Stretches:
         """Return the stretches that hold a query's loci, in the order of places."""
         order, margin = np.argsort(asked.windows.subjects), self.windows.windows.margin
-        places = asked.windows.subjects[order]
-        selected = _Stretches(self.windows.pieces_of(places), asked.least[order])
-        short, cores = selected.merged(self.windows.cores_of(places)[1]).cut(SHORT_CORES * margin, margin)
+        pieces = self.windows.pieces_of(asked.windows.subjects[order])
+        core_ends = np.minimum(pieces.begins + self.windows.windows.core, pieces.ends)
+        selected = _Stretches(pieces, asked.least[order])
+        short, cores = selected.merged(core_ends).cut(SHORT_CORES * margin, margin)
         scores, query = np.zeros(len(cores), dtype=np.int64), [asked.query.scored(self.recurrence.scoring)]
-        for part in cut_at(short.pieces.ends - short.pieces.begins, RESIDUES_AT_ONCE):
+        for part in cut_at(short.pieces.lengths, RESIDUES_AT_ONCE):
             some = chunk_of(*self.windows.translated(short.pieces.take(np.arange(len(cores))[part])))
             (scores[part],) = scores_with_copies(query, self.recurrence, some, self.threads)
         good = np.flatnonzero(scores >= short.least)
@@ -225,7 +225,7 @@ class Locator:
     ) -> tuple[Loci, IntArray, _Stretches, IntArray]:
         """Align stretches; return the loci, whose each is, and what is left and right of them, and whose that is."""
         found: list[tuple[AlignmentTable, IntArray]] = []
-        for part in cut_at(stretches.pieces.ends - stretches.pieces.begins, RESIDUES_AT_ONCE):
+        for part in cut_at(stretches.pieces.lengths, RESIDUES_AT_ONCE):
             rows = np.arange(len(of_query))[part]
             codes, offsets = self.windows.translated(stretches.pieces.take(rows))
             subjects = SubjectCodes(codes, None, offsets)

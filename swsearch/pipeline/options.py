@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,8 +33,7 @@ SCORING_OPTIONS = ("task", "preset", "matrix", "gap_open", "gap_extend")
 """Options that `SearchOptions.scoring` is made of."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions(SearchTable):
+class SearchOptions(SearchTable, eq=True, repr=True):
     """All options of a search; each value is checked alone, then in combination.
 
     Parameters

@@ -12,8 +12,7 @@ import numpy as np
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.db.classes import offsets_of
-from swsearch.db.content import ranges
+from swsearch.db.strips import offsets_of, ranges
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import PairWork
 from swsearch.pipeline.batch import Batch, QueryState

@@ -46,7 +46,7 @@ def _scored(
     """Score groups of queries, at most so many; yield the place of the first, and all scores of each group."""
     groups, first = list(query_groups(queries, most)), 0
     lengths = [[len(query.codes) for query in group] for group in groups]
-    plan = engine.plan(Workload(database.residue_bytes, database.length_runs, lengths))
+    plan = engine.plan(Workload(database.residue_bytes, database.length_runs, lengths, database.n_segments))
     with closing(LoadedDatabase(engine, database, plan)) as chunks:
         for group in groups:
             end = first + len(group)

@@ -153,11 +153,6 @@ class Search:
             found = self._found(stages, session)
             yield from stages.last("align", self._builder.results(found, session.pairs, aligned))
 
-    def batches(self) -> Generator[Batch]:
-        """Yield what was found, in query order: hits as they are chosen, to be sent."""
-        with self._begun() as (stages, session):
-            yield from stages.last("align", self._found(stages, session))
-
     @contextmanager
     def _begun(self) -> Iterator[tuple[Stages, Session]]:
         self._stages.check_wanted()
@@ -221,20 +216,19 @@ class Search:
             If what was stored is damaged, or not there.
         """
         aligned = aligned or self.options.max_alignments > 1
-        yield from self.results_of(self.stored_batches(first, count), aligned)
+        yield from self.results_of(self._stored(first, count), aligned)
 
-    def stored_batches(self, first: int, count: int) -> Generator[Batch]:
-        """Yield the hits of some queries in a row as the checkpoint has them; see `stored`."""
+    def results_of(self, batches: Iterable[Batch], aligned: bool = False) -> Generator[list[SearchResult]]:
+        """Yield the results of hits that were found before, in query order."""
+        yield from self._builder.results(batches, self._local, aligned)
+
+    def _stored(self, first: int, count: int) -> Generator[Batch]:
         assert self.checkpoint is not None
         n, end = self.options.n_frames, self.options.n_frames * (first + count)
         for place in range(n * first, end, n * STORED_QUERIES):
             stored = self.checkpoint.stored(range(place, min(place + n * STORED_QUERIES, end)))
             rated = assign_evalues(stored, self.criteria, self._local)
             yield from restore_order(choose_hits(rated, self.criteria, self._local), None, place)
-
-    def results_of(self, batches: Iterable[Batch], aligned: bool = False) -> Generator[list[SearchResult]]:
-        """Yield the results of hits that were found before, or elsewhere, in query order."""
-        yield from self._builder.results(batches, self._local, aligned)
 
     def stop(self) -> None:
         """End the search, which raises `Stopped` where it is waited for; any thread may call this, at any time."""

@@ -77,6 +77,12 @@ def search_queries(
     return found
 
 
+def query_notes(source: str, queries: Sequence[Query]) -> list[str]:
+    """Return a warning about queries without residues, if there are any."""
+    empty = [query.identifier for query in queries if not len(query.codes)]
+    return [f"{source}: {len(empty)} queries have no residues, such as {empty[0]!r}"] if empty else []
+
+
 def _as_letters(queries: Any) -> Any:
     """Return what stands for queries, records of a database as letters; refuse profiles."""
     from swsearch.db import Record

@@ -7,12 +7,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query, open_subjects
 from swsearch.pipeline.backend import Backend
-from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
@@ -42,17 +41,21 @@ class Iterated:
         How many there were, and converged.
     iterations : int
         Searches of all of them together.
+    hits : int
+        Their hits.
     """
 
     queries: int = 0
     converged: int = 0
     iterations: int = 0
+    hits: int = 0
 
     def add(self, result: SearchResult) -> None:
         """Count a query."""
         self.queries += 1
         self.converged += result.converged
         self.iterations += max(len(result.steps), 1)
+        self.hits += len(result.hits)
 
     def describe(self) -> str:
         """Return ``3 queries, 7 iterations, 2 converged``."""
@@ -61,46 +64,15 @@ class Iterated:
         return f"{self.queries:,} {plural}, {self.iterations:,} {times}, {self.converged:,} converged"
 
 
-class OpenedSearch(Protocol):
-    """A search that runs here, or ran elsewhere."""
-
-    options: SearchOptions
-    """What is asked for."""
-    criteria: Criteria
-    """What it looks for."""
-    queries: Sequence[Query]
-    """The queries, in the order of the results."""
-
-    @property
-    def cells(self) -> int:
-        """Cells of the whole search, if no query converges."""
-
-    @property
-    def run(self) -> RunInfo:
-        """What reports say of the search as a whole."""
-
-    def results(self, aligned: bool = False) -> Generator[list[SearchResult]]:
-        """Yield results, some at a time, in query order."""
-
-    def stop(self) -> None:
-        """End the search from any thread."""
-
-    def close(self) -> None:
-        """Release what was made for the search."""
-
-
-AnySearch = TypeVar("AnySearch", bound=OpenedSearch)
-
-
-class _Running(Generic[AnySearch]):
+class _Running:
     """What a search runs with. It does not know its results, so that a search ends as soon as these are dropped."""
 
     def __init__(
-        self, open_search: Callable[[SearchOptions, Path | None], AnySearch],
+        self, open_search: Callable[[SearchOptions, Path | None], Search],
         options: SearchOptions, close: Callable[[], None],
     ) -> None:  # fmt: skip
         self._open_search, self.options, self.close = open_search, options, close
-        self.opened: AnySearch | None = None
+        self.opened: Search | None = None
         self.checkpoint: Path | None = None
         self.unfitted: list[str] = []
         self.doubts: list[str] = []
@@ -108,7 +80,7 @@ class _Running(Generic[AnySearch]):
         self.watchers: list[Callable[[SearchResult], None]] = []
         self.aligned = False
 
-    def search(self) -> AnySearch:
+    def search(self) -> Search:
         """Return the search, opened when it is first asked for."""
         if self.opened is None:
             self.opened = self._open_search(self.options, self.checkpoint)
@@ -130,26 +102,55 @@ class _Running(Generic[AnySearch]):
             self.close()
 
 
-class ResultIterator(Generic[AnySearch]):
-    """The results of a search, one per query, in query order: an iterator.
+class SearchResults:
+    """The results of a search, one per query, in query order: an iterator, which searches as results are taken.
+
+    The engine, if the search made it, is closed when the last result was taken. As a context manager, a search closes
+    a database that it opened too. Results stay as they are: hits can be aligned after the database was closed.
 
     Parameters
     ----------
-    open_search : callable
-        Returns the search, given its options and the folder of its checkpoint, when it begins.
+    queries : sequence of Query
+        In the order of the results.
+    subjects : Database, path, or an iterable of sequences
+        As `swsearch.search` takes them; opened when the search begins.
     options : SearchOptions
         What is asked for.
+    backend_of : callable
+        Returns the backend that searches a database.
     close : callable, optional
-        Called in the end.
+        Called in the end, such as to close an engine.
+    progress : callable, optional
+        Called with the number of cells just finished, from a thread of the search.
     threads : int, optional
         For alignments; one for each processor by default.
+    origin : Origin, optional
+        Where the queries and the command come from, for reports.
     """
 
     def __init__(
-        self, open_search: Callable[[SearchOptions, Path | None], AnySearch], options: SearchOptions,
-        close: Callable[[], None] = lambda: None, threads: int | None = None,
+        self, queries: Sequence[Query], subjects: Any, options: SearchOptions,
+        backend_of: Callable[[Database], Backend], *, close: Callable[[], None] = lambda: None,
+        progress: Progress | None = None, threads: int | None = None, origin: Origin | None = None,
     ) -> None:  # fmt: skip
-        self._threads = threads
+        is_distribution_asked = options.distribution
+
+        def open_search(options: SearchOptions, checkpoint: Path | None) -> Search:
+            # knows no results: it ends when these are dropped
+            database = open_subjects(subjects, options.subject_mask, options.allow_dna)
+            try:
+                if database.genetic_code is not None and not is_distribution_asked:
+                    options = replace(options, distribution=False)  # a report would show it, and does without
+                made = Search(queries, options, backend_of(database), progress, origin)
+                if checkpoint is not None:
+                    made.keep_in(checkpoint)
+                return made
+            except BaseException:
+                if database is not subjects:
+                    database.close()
+                raise
+
+        self._threads, self._subjects = threads, subjects
         self._search = _Running(open_search, options, close)
         self._found = self._search.batches()
         self.unfitted = self._search.unfitted
@@ -161,7 +162,7 @@ class ResultIterator(Generic[AnySearch]):
         self._waiting: deque[SearchResult] = deque()
 
     @property
-    def search(self) -> AnySearch:
+    def search(self) -> Search:
         """The search, opened now."""
         return self._search.search()
 
@@ -169,6 +170,10 @@ class ResultIterator(Generic[AnySearch]):
     def run(self) -> RunInfo:
         """What reports say of the search as a whole; opens the search."""
         return self.search.run
+
+    def keep_in(self, folder: Path) -> None:
+        """Keep what is done in a folder, if the search has not begun; see `swsearch.pipeline.checkpoint`."""
+        self._search.checkpoint = folder
 
     def keep_distribution(self) -> None:
         """Let results keep how the whole database scores, unless it is of DNA, if the search has not begun."""
@@ -257,65 +262,6 @@ class ResultIterator(Generic[AnySearch]):
 
     def __enter__(self) -> Self:
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class SearchResults(ResultIterator[Search]):
-    """The results of a search, one per query, in query order: an iterator, which searches as results are taken.
-
-    The engine, if the search made it, is closed when the last result was taken. As a context manager, a search closes
-    a database that it opened too. Results stay as they are: hits can be aligned after the database was closed.
-
-    Parameters
-    ----------
-    queries : sequence of Query
-        In the order of the results.
-    subjects : Database, path, or an iterable of sequences
-        As `swsearch.search` takes them; opened when the search begins.
-    options : SearchOptions
-        What is asked for.
-    backend_of : callable
-        Returns the backend that searches a database.
-    close : callable, optional
-        Called in the end, such as to close an engine.
-    progress : callable, optional
-        Called with the number of cells just finished, from a thread of the search.
-    threads : int, optional
-        For alignments; one for each processor by default.
-    origin : Origin, optional
-        Where the queries and the command come from, for reports.
-    """
-
-    def __init__(
-        self, queries: Sequence[Query], subjects: Any, options: SearchOptions,
-        backend_of: Callable[[Database], Backend], *, close: Callable[[], None] = lambda: None,
-        progress: Progress | None = None, threads: int | None = None, origin: Origin | None = None,
-    ) -> None:  # fmt: skip
-        is_distribution_asked = options.distribution
-
-        def open_search(options: SearchOptions, checkpoint: Path | None) -> Search:
-            # knows no results: it ends when these are dropped
-            database = open_subjects(subjects, options.subject_mask, options.allow_dna)
-            try:
-                if database.genetic_code is not None and not is_distribution_asked:
-                    options = replace(options, distribution=False)  # a report would show it, and does without
-                made = Search(queries, options, backend_of(database), progress, origin)
-                if checkpoint is not None:
-                    made.keep_in(checkpoint)
-                return made
-            except BaseException:
-                if database is not subjects:
-                    database.close()
-                raise
-
-        super().__init__(open_search, options, close, threads)
-        self._subjects = subjects
-
-    def keep_in(self, folder: Path) -> None:
-        """Keep what is done in a folder, if the search has not begun; see `swsearch.pipeline.checkpoint`."""
-        self._search.checkpoint = folder
 
     def __exit__(self, *_: object) -> None:
         try:

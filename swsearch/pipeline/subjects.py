@@ -118,7 +118,7 @@ class ProteinSubjects:
         self.database: Database = database.shared()
         self.name, self.mask, self.n_places = database.name, mask, database.n_subjects
         self.length_runs, self.n_residues = database.length_runs, database.n_residues
-        self.residue_bytes = database.residue_bytes
+        self.residue_bytes, self.n_segments = database.residue_bytes, database.n_segments
 
     @cached_property
     def counts(self) -> SubjectCounts:

@@ -30,18 +30,18 @@ def subjects_of_taxa(database: Database, taxids: tuple[int, ...], option: str, i
     option : str
         Named in messages.
     ignore_missing : bool
-        Whether taxids that the taxonomy does not have, or that were deleted from it, are left out.
+        Whether taxids that the database does not have are left out.
 
     Raises
     ------
     InputError
-        If the database knows no taxa, or not all of these.
+        If the database has no taxids, or no subject of a taxid or below it.
 
     Warns
     -----
     SwsearchWarning
-        If a taxid was merged, or no subject is of it or below it; if only subjects of the taxids themselves are
-        found, because the database has no taxonomy; if it is several files, of which one knows no taxa.
+        If a taxid was merged; if only subjects of the taxids themselves are found, because the database has no
+        taxonomy; if it is several files, of which one knows no taxa.
     """
     if not database.has_taxa:
         raise InputError(
@@ -56,21 +56,20 @@ def subjects_of_taxa(database: Database, taxids: tuple[int, ...], option: str, i
     current = [tree.current(taxid) if taxid not in there else taxid for taxid in taxids]
     below = {*tree.below(current).tolist()}
     # subjects may have a number that was merged since
-    former = {int(old) for old, now in zip(tree.merged, tree.merged_into, strict=True) if int(now) in below}
+    former = {int(old) for old, now in zip(tree.merged_taxids, tree.merged_into, strict=True) if int(now) in below}
     return database.subjects_of(below | former)
 
 
 def _check_known(database: Database, taxids: tuple[int, ...], option: str, tree: Taxonomy, there: set[int]) -> None:
-    """Raise `InputError` if the taxonomy does not have a taxid, or no subject where there is no taxonomy."""
-    unknown = "not in the taxonomy" if len(tree) else "not among the taxids"
-    for state, problem in (("deleted", "deleted from the taxonomy"), ("unknown", unknown)):
-        lost = [taxid for taxid in taxids if taxid not in there and tree.state(taxid) == state]
-        if lost:
-            verb = "is" if len(lost) == 1 else "are"
-            raise InputError(
-                f"{option}: {_named(lost)} {verb} {problem} of {database.name}; expected NCBI taxids; use "
-                "--ignore-missing-ids to skip the missing ones"
-            )
+    """Raise `InputError` if no subject is of a taxid or below it."""
+    lost = [taxid for taxid in taxids if taxid not in there and not tree.has(taxid)]
+    if lost:
+        verb = "is" if len(lost) == 1 else "are"
+        where, above = ("in the taxonomy", " or of taxa above them") if len(tree) else ("among the taxids", "")
+        raise InputError(
+            f"{option}: {_named(lost)} {verb} not {where} of {database.name}; expected NCBI taxids of its "
+            f"subjects{above}; use --ignore-missing-ids to skip the missing ones"
+        )
 
 
 def _notes(
@@ -86,11 +85,8 @@ def _notes(
         yield f"{option}: {database.name} has no taxonomy; subjects of taxa below are not found"
         return
     for taxid in taxids:
-        if taxid not in there and tree.state(taxid) == "merged":
+        if taxid not in there and tree.current(taxid) != taxid:
             yield f"{option}: taxid {taxid} was merged into {tree.current(taxid)}; using {tree.current(taxid)}"
-    none = [taxid for taxid in taxids if taxid not in there and tree.state(taxid) == "elsewhere"]
-    if none:
-        yield f"{option}: no subject of {database.name} belongs to {_named(none)} or to taxa below"
 
 
 def _named(taxids: list[int]) -> str:

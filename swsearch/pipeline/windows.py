@@ -12,19 +12,9 @@ import numpy as np
 from swsearch.alignments import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import Chunk, IntArray
-from swsearch.db.dna_stored import frame_lengths
-from swsearch.db.frames import (
-    FramePieces,
-    FrameSegment,
-    Windows,
-    cores_of,
-    frame_segments,
-    pieces_of,
-    span_bound,
-    translated,
-    windows_for,
-)
-from swsearch.db.shares import Run, all_blocks, chunks_of, lengths_in, n_bytes_of, share_of
+from swsearch.db.dna_segment import FramePieces, frame_lengths
+from swsearch.db.frame_windows import FrameSubjects, Windows, span_bound, windows_for
+from swsearch.db.loaded_blocks import LoadedBlocks, Run, all_blocks, chunks_of, share_of
 from swsearch.engines.pools import SequencePool
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
@@ -122,12 +112,12 @@ class FramePieceReader(ABC):
     ----------
     database : Database
         Open, of DNA.
-    segments : sequence of FrameSegment
+    frames : FrameSubjects
         Its frames, as they are cut.
     """
 
-    def __init__(self, database: Database, segments: Sequence[FrameSegment]) -> None:
-        self.database, self.segments = database, segments
+    def __init__(self, database: Database, frames: FrameSubjects) -> None:
+        self.database, self.frames = database, frames
 
     @abstractmethod
     def pieces_of(self, places: IntArray) -> FramePieces:
@@ -140,12 +130,12 @@ class FramePieceReader(ABC):
 
     def translated(self, pieces: FramePieces) -> tuple[ByteArray, IntArray]:
         """Translate n pieces of frames, end to end, and return where each begins, shape (n + 1,)."""
-        return translated(self.segments, pieces)
+        codes = self.frames.translated(pieces)
+        return codes.data, codes.offsets
 
     def lengths_of(self, places: IntArray) -> IntArray:
         """See `SubjectReader.lengths_of`: the residues of pieces."""
-        pieces = self.pieces_of(places)
-        return pieces.ends - pieces.begins
+        return self.pieces_of(places).lengths
 
     def published_lengths_of(self, places: IntArray) -> IntArray:
         """See `SubjectReader.published_lengths_of`: a third of the nucleotides of the records."""
@@ -170,7 +160,7 @@ class FramePieceReader(ABC):
         return pieces.records, Frames(pieces.numbers, pieces.begins, self.dna_lengths[pieces.records])
 
 
-class FrameWindows(FramePieceReader):
+class FrameWindows(FramePieceReader, LoadedBlocks):
     """Windows of the reading frames of a database of DNA; see `swsearch.pipeline.subjects.Subjects`.
 
     To engines a window is a subject. Hits are located in windows, and read as pieces of frames, whose records are
@@ -188,14 +178,15 @@ class FrameWindows(FramePieceReader):
 
     mask: Mask = "none"
 
-    def __init__(self, database: Database, windows: Windows, runs: Sequence[Run] | None = None) -> None:
+    def __init__(
+        self, database: Database, windows: Windows, runs: Sequence[Run[FrameSubjects]] | None = None
+    ) -> None:
         shared = database.shared()
-        super().__init__(shared, frame_segments(shared, windows))
+        super().__init__(shared, FrameSubjects(shared, windows))
         self.name, self.windows = database.name, windows
-        self.n_places = sum(segment.n_subjects for segment in self.segments)
-        self._runs = all_blocks(self.segments) if runs is None else runs
-        self.length_runs, self.residue_bytes = lengths_in(self._runs), n_bytes_of(self._runs)
-        self.n_residues = self.length_runs.n_residues
+        self.n_places = self.frames.n_subjects
+        self._runs = all_blocks([self.frames]) if runs is None else runs
+        self._count(self._runs)
 
     def share(self, place: int, of: int) -> FrameWindows:
         """Return the chunks of one of several shares."""
@@ -204,8 +195,7 @@ class FrameWindows(FramePieceReader):
     @property
     def volume_firsts(self) -> list[int]:
         """The place of the first window of each volume."""
-        firsts = {segment.dna.first: segment.first for segment in self.segments}
-        return [firsts.get(volume.first, self.n_places) for volume in self.database.volumes]
+        return [self.frames.first_of(volume.first) for volume in self.database.volumes]
 
     @cached_property
     def counts(self) -> SubjectCounts:
@@ -242,11 +232,7 @@ class FrameWindows(FramePieceReader):
 
     def pieces_of(self, places: IntArray) -> FramePieces:
         """Return which pieces of frames windows are, shape (n,)."""
-        return pieces_of(self.segments, np.asarray(places, dtype=np.int64))
-
-    def cores_of(self, places: IntArray) -> tuple[IntArray, IntArray]:
-        """Return where the cores of windows begin and end in their frames, two of shape (n,)."""
-        return cores_of(self.segments, np.asarray(places, dtype=np.int64))
+        return self.frames.pieces(np.asarray(places, dtype=np.int64))
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
         """See `SubjectReader.alignments_of`: none, for hits are located later."""

@@ -8,17 +8,12 @@ from __future__ import annotations
 import re
 from pathlib import PurePath
 
-from swsearch.db.fasta import ByteSource
+from swsearch.db.input_stream import ByteSource
 from swsearch.errors import InputError, SequenceError, check_choice
 from swsearch.options.words import QUERY_FORMATS, QueryFormat
 
 HEAD_BYTES = 1 << 16
 """Bytes of a file that its format is recognized by."""
-
-MOST_TEXT_BYTES = 1 << 32
-"""Largest file that is no FASTA: its text is in memory whole."""
-
-_READ_BYTES = 1 << 20
 
 _BEGINNINGS = (
     ("stockholm", rb"# STOCKHOLM"),
@@ -80,54 +75,7 @@ def format_to_write(path: str, n_profiles: int = 1) -> QueryFormat:
     return format_
 
 
-class Peeked:
-    """A source of bytes whose beginning was looked at, and is read again.
-
-    Parameters
-    ----------
-    source : ByteSource
-        At its beginning.
-    """
-
-    def __init__(self, source: ByteSource) -> None:
-        self.name = source.name
-        self._source = source
-        buffer = bytearray(HEAD_BYTES)
-        n = source.read_into(memoryview(buffer))
-        self.head = bytes(buffer[:n])
-        self._rest = memoryview(self.head)
-        self._ended = n < HEAD_BYTES
-
-    def read_into(self, view: memoryview) -> int:
-        """Fill a buffer; return the number of bytes, less than it holds only at the end."""
-        n = min(len(self._rest), len(view))
-        view[:n] = self._rest[:n]
-        self._rest = self._rest[n:]
-        if n < len(view) and not self._ended:
-            n += self._source.read_into(view[n:])
-        return n
-
-    def whole(self) -> bytes:
-        """Return all bytes.
-
-        Raises
-        ------
-        SequenceError
-            If they are more than `MOST_TEXT_BYTES`, or are no text.
-        """
-        found = bytearray()
-        while True:
-            buffer = bytearray(_READ_BYTES)
-            n = self.read_into(memoryview(buffer))
-            found += buffer[:n]
-            if n < _READ_BYTES or b"\0" in buffer:  # Text says where
-                return bytes(found)
-            if len(found) > MOST_TEXT_BYTES:
-                size = f"more than {MOST_TEXT_BYTES >> 30} GiB"
-                raise SequenceError(self.name, f"{size}, expected profiles or an alignment; give a part of it")
-
-
-def format_of(source: Peeked, asked: QueryFormat = "auto") -> QueryFormat:
+def format_of(source: ByteSource, asked: QueryFormat = "auto") -> QueryFormat:
     """Return the format of a file: the one that is asked for, or what its beginning says.
 
     FASTA is whatever is nothing else. A file that begins with ``>`` is A3M where its name says so, for A3M without
@@ -143,7 +91,7 @@ def format_of(source: Peeked, asked: QueryFormat = "auto") -> QueryFormat:
     check_choice("query_format", asked, QUERY_FORMATS)
     if asked != "auto":
         return asked
-    head = source.head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
+    head = source.peek(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
     head = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     for pattern, what in _NOT_READ:
         if re.match(pattern, head):

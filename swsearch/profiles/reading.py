@@ -6,16 +6,19 @@ import os
 from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
-from swsearch.db.inputs import Input
+from swsearch.db.input_stream import ByteSource, Input
 from swsearch.errors import InputError, OptionError, SequenceError, check_choice
 from swsearch.options.words import QUERY_FORMATS, QueryFormat
 from swsearch.profiles import alignments_in, hhm, hmm, pssm, saving
 from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.construction import build_profile
-from swsearch.profiles.formats import Peeked, format_of
+from swsearch.profiles.formats import format_of
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.texts import Text
 from swsearch.scoring import Scoring
+
+MOST_TEXT_BYTES = 1 << 32
+"""Largest file that is no FASTA: its text is in memory whole."""
 
 _Thing = TypeVar("_Thing")
 
@@ -35,12 +38,12 @@ _PROFILES: dict[str, Callable[[Text, Scoring], list[Profile]]] = {
 }
 
 
-def profiles_of(source: Peeked, format_: QueryFormat, scoring: Scoring) -> list[Profile]:
+def profiles_of(source: ByteSource, format_: QueryFormat, scoring: Scoring) -> list[Profile]:
     """Return the profiles in a file; of alignments they are made.
 
     Parameters
     ----------
-    source : Peeked
+    source : ByteSource
         At its beginning.
     format_ : str
         As `format_of` returns it, not ``fasta``.
@@ -57,7 +60,7 @@ def profiles_of(source: Peeked, format_: QueryFormat, scoring: Scoring) -> list[
     SequenceError
         If the file is not what the format says.
     """
-    text = Text.of(source.name, source.whole())
+    text = _text(source)
     if format_ in _ALIGNMENTS:
         return [build_profile(one, scoring) for one in _ALIGNMENTS[format_](text)]
     return _PROFILES[format_](text, scoring)
@@ -70,24 +73,22 @@ def read_profiles(
     check_choice("format", format, QUERY_FORMATS)
     used = _checked(scoring)
     with Input(_path(path)) as opened:
-        source = Peeked(opened)
-        kind = format_of(source, format)
+        kind = format_of(opened, format)
         if kind == "fasta":
-            _refuse_fasta(source.name)
-        return profiles_of(source, kind, used)
+            _refuse_fasta(opened.name)
+        return profiles_of(opened, kind, used)
 
 
 def read_alignments(path: str | os.PathLike[str], format: QueryFormat = "auto") -> list[QueryAlignment]:
     """Read all alignments of a file, in a format of alignments."""
     check_choice("format", format, ("auto", *_ALIGNMENTS))
     with Input(_path(path)) as opened:
-        source = Peeked(opened)
-        kind = format_of(source, format)
+        kind = format_of(opened, format)
         if kind == "fasta":
-            _refuse_fasta(source.name)
+            _refuse_fasta(opened.name)
         if kind not in _ALIGNMENTS:
-            raise SequenceError(source.name, f"holds profiles ({kind}), expected an alignment; read it as a profile")
-        return _ALIGNMENTS[kind](Text.of(source.name, source.whole()))
+            raise SequenceError(opened.name, f"holds profiles ({kind}), expected an alignment; read it as a profile")
+        return _ALIGNMENTS[kind](_text(opened))
 
 
 def profile_from(alignment: QueryAlignment | str | os.PathLike[str], scoring: Scoring | None = None) -> Profile:
@@ -103,6 +104,14 @@ def single(found: list[_Thing], path: str, what: str) -> _Thing:
     if len(found) != 1:
         raise InputError(f"{path}: holds {len(found)} {what}, expected one; a search takes all of a file")
     return found[0]
+
+
+def _text(source: ByteSource) -> Text:
+    data = source.read(MOST_TEXT_BYTES + 1)
+    if len(data) > MOST_TEXT_BYTES:
+        size = f"more than {MOST_TEXT_BYTES >> 30} GiB"
+        raise SequenceError(source.name, f"{size}, expected profiles or an alignment; give a part of it")
+    return Text.of(source.name, data)
 
 
 def _checked(scoring: Scoring | None) -> Scoring:

@@ -11,18 +11,16 @@ from pathlib import PurePath
 from typing import IO, Any
 
 from swsearch.errors import OptionError
-from swsearch.report.a3m import A3mWriter, AlignedFastaWriter
+from swsearch.report.alignments import A3mWriter, AlignedFastaWriter, StockholmWriter
 from swsearch.report.arrow import ArrowFileWriter, ParquetWriter
 from swsearch.report.base import BinaryWriter, Writer, did_you_mean
 from swsearch.report.blast_json import BlastJsonWriter
 from swsearch.report.blast_xml import BlastXmlWriter
 from swsearch.report.html import HtmlWriter
 from swsearch.report.json_lines import JsonLinesWriter
-from swsearch.report.paf import PafWriter
 from swsearch.report.pairwise import PairwiseWriter
-from swsearch.report.sam import SamWriter
+from swsearch.report.sam import PafWriter, SamWriter
 from swsearch.report.settings_text import OptionsWriter
-from swsearch.report.stockholm import StockholmWriter
 from swsearch.report.tabular import CommaSeparatedWriter, CommentedWriter, TabularWriter
 
 __all__ = [

@@ -7,10 +7,9 @@ header as the title. Numbers have six digits, as blastp's.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from swsearch.report import headers
 from swsearch.results import SearchResult
+from swsearch.results.fields import HIT_FIELDS, Field
 from swsearch.run_info import RunInfo
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.translation.frame import CODON
@@ -27,28 +26,20 @@ UNFILTERED = "F"
 NONE = -1.0
 """What blastp gives as parameters of statistics where there are none."""
 
+Terms = dict[str, str | int | float | None]
+"""Values by name, in the order in which both formats have them; the names of JSON, with ``-`` for ``_`` in XML."""
 
-class SearchStatistics(NamedTuple):
-    """A query's statistics, in the order in which both formats have them.
 
-    There is no effective length of an alignment: Park's correction, which E-values have, takes its place and differs
-    from subject to subject. So ``hsp_len`` is 0, and ``eff_space`` is the product of the lengths in residues; blastp
-    gives both so for short queries.
-    """
-
-    db_num: int
-    db_len: int
-    hsp_len: int
-    eff_space: int
-    kappa: float
-    lambda_: float
-    entropy: float
+def hsp_fields(order: str) -> list[Field]:
+    """Return the fields of an alignment in a format's order of names, and then the fields that it does not name."""
+    known = {field.hsp: field for field in HIT_FIELDS.values() if field.hsp}
+    return [known[name] for name in dict.fromkeys([*order.split(), *known])]
 
 
 def filtering(run: RunInfo) -> str:
     """Return what was masked, in blastp's place for it: ``query_mask tantan``."""
     masks = {name: mask for name, mask in run.asked.items() if name in ("query_mask", "subject_mask")}
-    return headers.asked(masks) or UNFILTERED
+    return headers.describe_options(masks) or UNFILTERED
 
 
 def version(run: RunInfo) -> str:
@@ -66,14 +57,37 @@ def query_title(result: SearchResult) -> str:
     return headers.one_line(f"{result.query_id} {result.query_description}").strip()
 
 
-def search_statistics(result: SearchResult) -> SearchStatistics:
-    """Return a query's statistics; parameters are -1 where E-values do not come from Karlin and Altschul's."""
-    constants = (NONE, NONE, NONE)
-    if isinstance(result.statistics, KarlinAltschul) and result.query_length:
-        constants = (result.statistics.k, result.statistics.lambda_, result.statistics.h)
+def parameters(run: RunInfo) -> Terms:
+    """Return the parameters of a search."""
+    return {
+        "matrix": headers.encodable(run.scoring.matrix.name),
+        "expect": run.evalue,
+        "gap_open": run.scoring.gap_open,
+        "gap_extend": run.scoring.gap_extend,
+        "filter": filtering(run),
+    }
+
+
+def search_statistics(result: SearchResult) -> Terms:
+    """Return a query's statistics; parameters are -1 where E-values do not come from Karlin and Altschul's.
+
+    There is no effective length of an alignment: Park's correction, which E-values have, takes its place and differs
+    from subject to subject. So ``hsp_len`` is 0, and ``eff_space`` is the product of the lengths in residues; blastp
+    gives both so for short queries.
+    """
+    k, lambda_, h = NONE, NONE, NONE
+    if isinstance(found := result.statistics, KarlinAltschul) and result.query_length:
+        k, lambda_, h = found.k, found.lambda_, found.h
     query_length = result.query_length // CODON if result.has_query_frames else result.query_length
-    space = query_length * result.effective_residues
-    return SearchStatistics(result.database_subjects, result.database_residues, 0, space, *constants)
+    return {
+        "db_num": result.database_subjects,
+        "db_len": result.database_residues,
+        "hsp_len": 0,
+        "eff_space": query_length * result.effective_residues,
+        "kappa": k,
+        "lambda": lambda_,
+        "entropy": h,
+    }
 
 
 def message(result: SearchResult) -> str:

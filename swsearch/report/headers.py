@@ -1,27 +1,28 @@
-"""Identifiers and headers made fit to print: whatever a FASTA header holds, it fills one cell of one line."""
+"""Identifiers and headers as they are printed: any FASTA header fills one cell of one line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from swsearch.db.names import names_of
+from swsearch.db.entry_names import names_of
 from swsearch.errors import printable
 from swsearch.results import SearchResult
+from swsearch.results.hit_batches import HitBatch
 from swsearch.run_info import Asked, Program
 from swsearch.statistics.fitted import Fit, FittedStatistics
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 
 MISSING = "N/A"
-"""What stands where there is no text, as in blastp's tables; an empty column would confuse readers."""
+"""Text of an empty value, as in blastp's tables; an empty column would confuse readers."""
 
 _NOT_TBLASTX = ", for alignments with gaps; tblastx has other constants, for alignments without gaps"
 
-# Halves of surrogate pairs stand for bytes that were not UTF-8; no encoding can write them.
 _SURROGATE = re.compile("[\ud800-\udfff]")
+"""Halves of surrogate pairs, for bytes that were not UTF-8; no encoding can write them."""
 
-_MERGED = "\x01"
-"""What NCBI puts between the headers of identical sequences that it merged into one record."""
+MERGED = "\x01"
+"""Separator of the headers of identical sequences that NCBI merged into one record."""
 
 
 def encodable(text: str) -> str:
@@ -36,28 +37,28 @@ def one_line(text: str) -> str:
 
 def identifier(text: str) -> str:
     """Return an identifier as it is printed: the first of merged ones, no control characters, never empty."""
-    return one_line(text.partition(_MERGED)[0]).strip() or MISSING
+    return one_line(text.partition(MERGED)[0]).strip() or MISSING
 
 
 def accessions(identifiers: Sequence[str], with_version: bool) -> list[str]:
-    """Return the accessions of identifiers, an identifier itself where it has none; see `swsearch.db.names`."""
+    """Return the accessions of identifiers, an identifier itself where it has none; see `swsearch.db.entry_names`."""
     parts = map(names_of, identifiers)
     return [each.versioned if with_version else each.accession for each in parts]
 
 
 def titles(identifier: str, description: str) -> list[str]:
-    """Return the whole header, identifier and description, as the titles that it was merged from.
+    """Return the titles that a header was merged from, identifier and description together; at least one.
 
     blastp calls this the title for databases that were made without ``-parse_seqids`` (with it, the title lacks
     the identifier; with ``-subject`` it prints N/A).
     """
-    parts = [one_line(part).strip() for part in f"{identifier} {description}".split(_MERGED)]
+    parts = [one_line(part).strip() for part in f"{identifier} {description}".split(MERGED)]
     return [part for part in parts if part] or [MISSING]
 
 
-def asked(asked: Asked) -> str:
-    """Return in a line what a search was asked for besides: ``min_identity 90, query_mask tantan``."""
-    return one_line(", ".join(f"{name} {value}" for name, value in asked.items()))
+def describe_options(options: Asked) -> str:
+    """Return the active options of a search on one line: ``min_identity 90, query_mask tantan``."""
+    return one_line(", ".join(f"{name} {value}" for name, value in options.items()))
 
 
 def statistics_name(statistics: Statistics | Fit | None, program: Program) -> str:
@@ -82,46 +83,41 @@ def statistics_note(result: SearchResult) -> str:
     return ""
 
 
-def entries(identifier: str, description: str) -> list[tuple[str, str]]:
-    """Return identifier and description of each of the headers that a header was merged from; at least one."""
-    return entries_of(titles(identifier, description))
-
-
 def entries_of(titles: Sequence[str]) -> list[tuple[str, str]]:
     """Return identifier and description of each title of a subject."""
     parted = (title.partition(" ") for title in titles)
     return [(first, rest.strip()) for first, _, rest in parted]
 
 
-def identifiers(identifier: str, description: str) -> list[str]:
-    """Return the identifiers of the headers that a header was merged from; at least one."""
-    return [first for first, _ in entries(identifier, description)]
-
-
-# many at a time: most headers have nothing in them that needs care, and one look at all of them says so
+# many texts at a time: most have nothing to replace, and one look at all of them shows it
 
 
 def _is_plain(texts: Sequence[str]) -> bool:
-    """Say whether every one of some texts is printed as it is; no title then was merged from several."""
+    """Return whether every text is printed as it is; then no title was merged from several."""
     together = "".join(texts)
     return together.isascii() and together.isprintable()
 
 
 def all_encodable(texts: Sequence[str]) -> list[str]:
-    """Return what `encodable` makes of each of many."""
+    """Apply `encodable` to each text."""
     return list(texts) if "".join(texts).isascii() else [encodable(text) for text in texts]
 
 
 def printed_identifiers(texts: Sequence[str]) -> list[str]:
-    """Return what `identifier` makes of each of many."""
+    """Apply `identifier` to each text."""
     if _is_plain(texts):
         return [text.strip() or MISSING for text in texts]
     return [identifier(text) for text in texts]
 
 
-def all_titles(identifiers: Sequence[str], descriptions: Sequence[str]) -> list[list[str]]:
-    """Return what `titles` makes of each of many headers."""
-    if _is_plain(identifiers) and _is_plain(descriptions):
-        whole = zip(identifiers, descriptions, strict=True)
-        return [[f"{identifier} {description}".strip() or MISSING] for identifier, description in whole]
-    return [titles(*header) for header in zip(identifiers, descriptions, strict=True)]
+def subject_names(batch: HitBatch) -> list[str]:
+    """Return the identifiers of a batch's subjects as they are printed."""
+    return printed_identifiers(batch.identifiers)
+
+
+def subject_titles(batch: HitBatch) -> list[list[str]]:
+    """Return the titles of each subject of a batch; several if NCBI merged identical sequences."""
+    headers = zip(batch.identifiers, batch.descriptions, strict=True)
+    if _is_plain(batch.identifiers) and _is_plain(batch.descriptions):
+        return [[f"{identifier} {description}".strip() or MISSING] for identifier, description in headers]
+    return [titles(*header) for header in headers]

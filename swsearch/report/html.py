@@ -18,23 +18,26 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 from pathlib import PurePath
+from string import Template
 from typing import Any, TextIO
 
 import numpy as np
 
+from swsearch.errors import counted
 from swsearch.profiles.logo import logo_of
 from swsearch.profiles.profile import Profile
 from swsearch.report import headers, json_text, numbers
-from swsearch.report.alignment_rows import letters_of
 from swsearch.report.base import Writer
-from swsearch.report.portions import AlignedPortion, aligned_portions
 from swsearch.report.provenance import translated
-from swsearch.report.records import shown_hits
 from swsearch.report.settings_text import html_of
 from swsearch.report.taxa import hits_by_taxon
 from swsearch.results import SearchResult
+from swsearch.results.alignment_rows import letters_of
+from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches
+from swsearch.results.record_hits import shown_hits
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
+from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.statistics.observed import ScoreDistribution
 
 SCRIPTS = (
@@ -82,51 +85,34 @@ class HtmlWriter(Writer):
         super().__init__(stream)
         self._bar = bar
         self._subjects_url = subjects_url
-        self._run: RunInfo | None = None
         self._index: list[dict[str, Any]] = []
 
     def begin(self, run: RunInfo) -> None:
         """Write the page's head and what was searched."""
-        self._run = run
-        searched = _searched(run)
-        self._put(
-            "<!doctype html>\n"
-            '<html lang="en">\n'
-            "<head>\n"
-            '<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{content_policy()}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            '<meta name="color-scheme" content="light dark">\n'
-            f'<meta name="generator" content="swsearch {_text(run.version)}">\n'
-            f"<title>{_text(searched)} - swsearch</title>\n"
-            f"<style>{_asset('report.css')}</style>\n"
-            "</head>\n"
-            "<body>\n"
-            '<a class="skip" href="#query">Skip to the hits</a>\n'
-            f"<header>\n{_bar(self._bar)}"
-            f"<h1>{_text(searched)}</h1>\n"
-            f"<p>Exact {run.mode} search by swsearch: {run.database_subjects:,} subjects, "
-            f"{run.database_residues:,} {_database_unit(run)}, every one of them scored. "
-            f'<a href="#parameters">Parameters and checksums</a></p>\n{html_of(run)}'
-            "</header>\n"
-            "<main>\n"
-            "<noscript><p>This report draws its tables and pictures with JavaScript, which is off. Its data are in "
-            "this file all the same, and <code>--outfmt 0</code> writes a report that needs none.</p></noscript>\n"
-            '<nav id="queries" aria-label="Queries"></nav>\n'
-            '<section id="query" tabindex="-1" aria-label="Hits"></section>\n'
+        super().begin(run)
+        head = Template(_asset("head.html")).substitute(
+            policy=content_policy(),
+            version=_text(run.version),
+            searched=_text(_searched(run)),
+            style=_style(),
+            bar=_bar(self._bar),
+            mode=run.mode,
+            subjects=f"{run.database_subjects:,}",
+            residues=f"{run.database_residues:,} {_database_unit(run)}",
+            options=html_of(run),
         )
+        self._stream.write(head)
 
     def write(self, result: SearchResult) -> None:
         """Write the data of one query."""
-        parts = json_text.with_hits(_query_data(result), map(_hit_data, aligned_portions(result)))
+        data = _query_data(result)
+        parts = json_text.with_hits(data, map(_hit_data, aligned_batches(result)))
         self._stream.writelines(_data(f"data-{len(self._index)}", parts))
         hits = shown_hits(result.table)
         names = hits.headers.identifiers
         self._index.append(
             {
-                "id": headers.identifier(result.query_id),
-                "title": headers.one_line(result.query_description).strip(),
-                "length": int(result.query_length),
+                **{name: data[name] for name in ("id", "title", "length")},
                 "hits": len(hits),
                 "best": headers.identifier(names[0]) if names else "",
                 "score": int(hits.scores[0]) if names else None,
@@ -137,29 +123,28 @@ class HtmlWriter(Writer):
     def end(self) -> None:
         """Write parameters, run and script."""
         run = self._run
-        assert run is not None
-        self._put(_definitions("parameters", "Parameters", _parameters(run, self._index)))
+        self._stream.write(_definitions("parameters", "Parameters", _parameters(run, self._index)))
         if run.execution is not None:
-            self._put(_definitions("run", "Run", _execution(run)))
-        self._put("</main>\n<footer><p>Made by swsearch. Works offline; loads nothing.</p></footer>\n")
+            self._stream.write(_definitions("run", "Run", _execution(run)))
+        self._stream.write("</main>\n<footer><p>Made by swsearch. Works offline; loads nothing.</p></footer>\n")
         index = {"queries": self._index, "subjects": self._subjects_url, **_alphabet(run.scoring)}
         self._stream.writelines(_data("index", [json_text.encode(index)]))
-        self._put(f"<script>{_script()}</script>\n</body>\n</html>\n")
-
-    def _put(self, text: str) -> None:
-        self._stream.write(text)
+        self._stream.write(f"<script>{_script()}</script>\n</body>\n</html>\n")
 
 
 @cache
 def _asset(name: str) -> str:
-    text = (files("swsearch.report") / "assets" / name).read_text(encoding="ascii")
-    return "\n" + text
+    return (files("swsearch.report") / "assets" / name).read_text(encoding="ascii")
+
+
+def _style() -> str:
+    return "\n" + _asset("report.css")
 
 
 @cache
 def _script() -> str:
     # one function around all, so that nothing is global
-    return '\n"use strict";\n(() => {' + "".join(_asset(name) for name in SCRIPTS) + "})();\n"
+    return '\n"use strict";\n(() => {' + "".join("\n" + _asset(name) for name in SCRIPTS) + "})();\n"
 
 
 def content_policy() -> str:
@@ -170,7 +155,7 @@ def content_policy() -> str:
     policy : str
         As it stands in every report, and as a server sends it with one: a value of ``Content-Security-Policy``.
     """
-    style, script = _hash(_asset("report.css")), _hash(_script())
+    style, script = _hash(_style()), _hash(_script())
     return f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; form-action 'none'"
 
 
@@ -217,14 +202,14 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
     if (loc := result.asked.get("query_loc")) is not None:
         note = f"residues {loc} of the query, from whose first one positions count here; {note}"
     if result.first_found is not None:
-        note = f"{_iterations_note(result)}; {note}" if note else _iterations_note(result)
+        note = "; ".join(filter(None, [_iterations_note(result), note]))
     return {
         "id": headers.identifier(result.query_id),
         "title": headers.one_line(result.query_description).strip(),
         "length": int(result.query_length),
         **({} if result.program == "blastp" else {"program": result.program}),
         "note": headers.one_line(note),
-        "sequence": "" if result.has_query_frames else letters_of(result).query,
+        "sequence": "" if result.has_query_frames else letters_of(result.hits).query,
         **_taxa_data(result),
         "hits": [],
         "distribution": None if result.distribution is None else _distribution_data(result.distribution),
@@ -235,8 +220,7 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
 def _iterations_note(result: SearchResult) -> str:
     """Say what each iteration found for the next profile."""
     found = ", ".join(
-        f"{step.iteration} included {step.included:,} subject{'' if step.included == 1 else 's'} ({step.new:,} new)"
-        for step in result.steps
+        f"{step.iteration} included {counted(step.included, 'subject')} ({step.new:,} new)" for step in result.steps
     )
     return f"Iteration {found}; {'converged' if result.converged else 'not converged'}"
 
@@ -262,38 +246,38 @@ def _profile_data(profile: Profile) -> dict[str, Any]:
     return {"source": headers.one_line(profile.source), "logo": [list(position) for position in logo_of(profile)]}
 
 
-def _hit_data(portion: AlignedPortion) -> list[str]:
-    """Return the hits of a portion."""
-    known = portion.hit_numbers
+def _hit_data(batch: AlignedHitBatch) -> list[str]:
+    """Return the hits of a batch."""
+    known = batch.hit_numbers
     bits, evalues = json_text.floats(known.bit_scores), json_text.floats(known.evalues)
-    of_alignments = (bits, evalues) if portion.is_single else None
+    of_alignments = (bits, evalues) if batch.is_single else None
     columns: dict[str, Sequence[str | int]] = {
-        "id": json_text.strings(portion.names),
-        "titles": json_text.lists(map(json_text.strings, portion.titles)),
-        "length": portion.subject_lengths.tolist(),
-        "score": portion.hit_scores.tolist(),
+        "id": json_text.strings(headers.subject_names(batch)),
+        "titles": json_text.lists(map(json_text.strings, headers.subject_titles(batch))),
+        "length": batch.subject_lengths.tolist(),
+        "score": batch.hit_scores.tolist(),
         "bits": bits,
         "evalue": evalues,
         "z": json_text.floats(known.z_scores),
-        "hsps": json_text.lists(portion.by_hit(_hsp_data(portion, of_alignments))),
+        "hsps": json_text.lists(batch.by_hit(_hsp_data(batch, of_alignments))),
     }
     return json_text.objects(columns)
 
 
-def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] | None) -> list[str]:
+def _hsp_data(batch: AlignedHitBatch, known_texts: tuple[list[str], list[str]] | None) -> list[str]:
     """Return alignments without what the page can work out: rows and middle line follow from these.
 
     Masked residues are in lower case; a page shows them so and scores them as X. Bit scores and E-values are given
     where they are those of the hits. Of translated DNA, and of a part of a query, alignments have their ends and
     frames; a query of DNA has its aligned part in each.
     """
-    found, known = portion.alignments, portion.numbers
+    found, known = batch.alignments, batch.numbers
     bits, evalues = known_texts or (json_text.floats(known.bit_scores), json_text.floats(known.evalues))
     columns: dict[str, Sequence[str | int]] = {
         "q": found.query_start.tolist(),
         "s": found.subject_start.tolist(),
-        "cigar": json_text.plain(found.cigar_strings()),
-        "subject": json_text.plain(portion.subject_parts),
+        "cigar": json_text.printable(found.cigar_strings()),
+        "subject": json_text.printable(batch.subject_parts),
         "identities": found.identities.tolist(),
         "positives": found.positives.tolist(),
         "score": found.score.tolist(),
@@ -303,27 +287,27 @@ def _hsp_data(portion: AlignedPortion, known_texts: tuple[list[str], list[str]] 
     absent = {}
     if not (is_nan := np.isnan(known.evalues_published)).all():
         columns["published"], absent["published"] = json_text.floats(known.evalues_published), is_nan
-    if portion.result.first_found is not None:
-        columns["iteration"] = portion.iterations[portion.hit_of_line].tolist()
-    if portion.is_placed:
-        columns |= _on_records(portion)
-    if portion.result.has_query_frames:
-        columns["q"] = [0] * len(portion)
-        columns["query"] = json_text.rows([row.replace("-", "") for row, _, _ in portion.rows])
+    if batch.result.first_found is not None:
+        columns["iteration"] = batch.iterations[batch.hit_of_line].tolist()
+    if batch.is_placed:
+        columns |= _on_records(batch)
+    if batch.result.has_query_frames:
+        columns["q"] = [0] * len(batch)
+        columns["query"] = json_text.printable([row.replace("-", "") for row in batch.rows[0]])
     else:
-        query, queries = portion.query, portion.queries
+        query, queries = batch.query, batch.queries
         is_same = np.array([letters == query for letters in queries])
         if not is_same.all():
-            columns["query"], absent["query"] = json_text.plain(queries), is_same
+            columns["query"], absent["query"] = json_text.printable(queries), is_same
     return json_text.objects(columns, absent)
 
 
-def _on_records(portion: AlignedPortion) -> dict[str, Sequence[str | int]]:
+def _on_records(batch: AlignedHitBatch) -> dict[str, Sequence[str | int]]:
     """Return where alignments lie in the whole records, as BLAST counts, and their frames; 0 of proteins."""
     pairs = {
-        "queryEnds": portion.query_ends,
-        "subjectEnds": portion.subject_ends,
-        "frames": (portion.query_frames, portion.subject_frames),
+        "queryEnds": batch.query_ends,
+        "subjectEnds": batch.subject_ends,
+        "frames": (batch.query_frames, batch.subject_frames),
     }
     return {name: [f"[{a},{b}]" for a, b in zip(*map(list, both), strict=True)] for name, both in pairs.items()}
 
@@ -357,7 +341,10 @@ def _alphabet(scoring: Scoring) -> dict[str, Any]:
 
 def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, str]]:
     scoring, statistics = run.scoring, run.statistics
-    values = "" if statistics is None or not hasattr(statistics, "parameters") else _named(statistics.parameters())
+    described = headers.statistics_name(statistics, run.program)
+    if isinstance(statistics, KarlinAltschul):
+        described += "; " + ", ".join(f"{name} {value}" for name, value in statistics.parameters().items())
+    threshold = "" if run.evalue is None else f", of an E-value of at most {run.evalue:g}"
     queries = f"{run.queries}: " if run.queries and run.queries != "-" else ""
     size = f"{run.database_subjects:,} subjects, {run.database_residues:,}"
     letters = "nucleotides" if run.program in ("blastx", "tblastx") else "residues"
@@ -369,26 +356,18 @@ def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, st
         ("Alignment", f"{run.mode}, exact"),
         ("Matrix", scoring.matrix.name),
         ("Gap of k residues", f"{scoring.gap_open} + k x {scoring.gap_extend}"),
-        ("Hits reported", f"at most {run.max_hits:,} a query{_threshold(run.evalue)}"),
-        ("Statistics", headers.statistics_name(statistics, run.program) + values),
+        ("Hits reported", f"at most {run.max_hits:,} a query{threshold}"),
+        ("Statistics", described),
     ]
     if codes := translated(run):
         rows.append(("Translation", ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in codes.items())))
     if run.asked:
-        rows.append(("Options", headers.asked(run.asked)))
+        rows.append(("Options", headers.describe_options(run.asked)))
     return rows + [(f"SHA-256, {each.what}", f"{each.sha256} {each.path}") for each in run.checksums]
 
 
 def _database_unit(run: RunInfo) -> str:
     return "nucleotides" if run.database_code is not None else "residues"
-
-
-def _threshold(evalue: float | None) -> str:
-    return "" if evalue is None else f", of an E-value of at most {evalue:g}"
-
-
-def _named(parameters: dict[str, Any]) -> str:
-    return "; " + ", ".join(f"{name} {value}" for name, value in parameters.items())
 
 
 def _execution(run: RunInfo) -> list[tuple[str, str]]:

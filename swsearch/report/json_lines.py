@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from swsearch.report import headers, json_text, taxa
 from swsearch.report.base import Writer
-from swsearch.report.portions import AlignedPortion, aligned_portions, mismatches
 from swsearch.report.provenance import translated
 from swsearch.report.settings_text import JSON_KEY
 from swsearch.results import SearchResult
-from swsearch.run_info import OptionValues, RunInfo
+from swsearch.results.fields import HIT_FIELDS, fields_in
+from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches
+from swsearch.run_info import OptionValues
 from swsearch.statistics.fitted import FittedStatistics
 
 
@@ -42,18 +42,12 @@ class JsonLinesWriter(Writer):
     (0x01) included; bytes that were not UTF-8 are U+FFFD. All is ASCII, by escapes.
     """
 
-    def begin(self, run: RunInfo) -> None:
-        """Write nothing: each line says all of it."""
-
     def write(self, result: SearchResult) -> None:
         """Write the object of one query."""
         # ASCII, because readers that split lines as Python does would split at U+2028 or U+0085 too.
-        hits = map(_hits, aligned_portions(result))
+        hits = map(_hits, aligned_batches(result))
         self._stream.writelines(json_text.with_hits(_result_object(result), hits))
         self._stream.write("\n")
-
-    def end(self) -> None:
-        """Write nothing."""
 
 
 def _result_object(result: SearchResult) -> dict[str, Any]:
@@ -107,53 +101,28 @@ def _iterations(result: SearchResult) -> dict[str, Any]:
     }
 
 
-def _hits(portion: AlignedPortion) -> list[str]:
-    """Return the hits of a portion."""
+def _hits(batch: AlignedHitBatch) -> list[str]:
+    """Return the hits of a batch."""
     subjects = {
-        "id": json_text.strings(headers.all_encodable(portion.identifiers)),
-        "description": json_text.strings(headers.all_encodable(portion.descriptions)),
-        "length": portion.subject_lengths.tolist(),
-        "index": portion.subjects.tolist(),
-        **taxa.subject_members(portion),
+        "id": json_text.strings(headers.all_encodable(batch.identifiers)),
+        "description": json_text.strings(headers.all_encodable(batch.descriptions)),
+        "length": batch.subject_lengths.tolist(),
+        "index": batch.subjects.tolist(),
+        **taxa.subject_members(batch),
     }
-    alignments = portion.by_hit(_alignments(portion))
-    if portion.result.first_found is not None:
-        subjects["iteration"] = portion.iterations.tolist()
-    further = [""] * portion.n_hits
-    if portion.result.may_have_several or not portion.is_single:
+    if batch.result.first_found is not None:
+        subjects["iteration"] = batch.iterations.tolist()
+    alignments = batch.by_hit(_alignments(batch))
+    further = [""] * batch.n_hits
+    if batch.result.may_have_several or not batch.is_single:
         further = [f',"further_alignments":[{",".join(others)}]' for _, *others in alignments]
     hits = zip(json_text.objects(subjects), alignments, further, strict=True)
     return [f'{{"subject":{subject},{best[1:-1]}{others}}}' for subject, (best, *_), others in hits]
 
 
-def _alignments(portion: AlignedPortion) -> list[str]:
-    """Return the alignments of a portion."""
-    found, known = portion.alignments, portion.numbers
-    query_rows, middle_lines, subject_rows = zip(*portion.rows, strict=True)
-    (query_start, query_end), (subject_start, subject_end) = portion.query_spans, portion.subject_spans
-    of = portion.result
-    columns: dict[str, Sequence[str | int]] = {
-        "score": found.score.tolist(),
-        "bit_score": json_text.floats(known.bit_scores),
-        "evalue": json_text.floats(known.evalues),
-        "z_score": json_text.floats(known.z_scores),
-        "evalue_published": json_text.floats(known.evalues_published),
-        "query_start": query_start.tolist(),
-        "query_end": query_end.tolist(),
-        "subject_start": subject_start.tolist(),
-        "subject_end": subject_end.tolist(),
-        **({"query_frame": portion.query_frames.tolist()} if of.has_query_frames else {}),
-        **({"subject_frame": portion.subject_frames.tolist()} if of.has_subject_frames else {}),
-        "alignment_length": found.length.tolist(),
-        "identities": found.identities.tolist(),
-        "positives": found.positives.tolist(),
-        "mismatches": mismatches(found).tolist(),
-        "gaps": found.gaps.tolist(),
-        "gap_openings": found.gap_openings.tolist(),
-        "cigar": json_text.plain(found.cigar_strings()),
-        "query_row": json_text.rows(query_rows),
-        "subject_row": json_text.plain(subject_rows),
-        "midline": json_text.plain(middle_lines),
-    }
-    optional = {"z_score": known.z_scores, "evalue_published": known.evalues_published}
-    return json_text.objects(columns, {name: np.isnan(values) for name, values in optional.items()})
+def _alignments(batch: AlignedHitBatch) -> list[str]:
+    """Return the alignments of a batch."""
+    fields = fields_in("json", batch.result.program)
+    columns = {field.name: field.cells(batch, json_text.floats, json_text.printable) for field in fields}
+    absent = {name: np.isnan(HIT_FIELDS[name].values(batch)) for name in ("z_score", "evalue_published")}
+    return json_text.objects(columns, absent)

@@ -25,18 +25,13 @@ def encode(value: object) -> str:
 
 
 def strings(texts: Iterable[str]) -> list[str]:
-    """Return any texts as JSON."""
+    """Return texts as JSON."""
     return list(map(string, texts))
 
 
-def plain(texts: Iterable[str]) -> list[str]:
-    """Return texts as JSON that hold nothing to be escaped, such as rows of alignments."""
-    return [f'"{text}"' for text in texts]
-
-
-def rows(texts: Sequence[str]) -> list[str]:
-    """Return rows of queries as JSON, in which a frame shift is to be escaped."""
-    return [string(text) if "\\" in text else f'"{text}"' for text in texts]
+def printable(texts: Iterable[str]) -> list[str]:
+    """Return printable ASCII as JSON, such as rows of alignments, which have a backslash for a frameshift."""
+    return [string(text) if "\\" in text or '"' in text else f'"{text}"' for text in texts]
 
 
 def floats(values: FloatArray) -> list[str]:

@@ -7,7 +7,6 @@ scores from 7.7 to 1e5.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -57,11 +56,6 @@ def z_score_text(z_score: float | None) -> str:
     return NO_NUMBER if z_score is None else f"{z_score:z.1f}"
 
 
-def percentage(part: int, whole: int, decimals: int) -> str:
-    """Return a percentage as blastp's tables print it; 0 of nothing is 0."""
-    return f"{100.0 * part / whole if whole else 0.0:.{decimals}f}"
-
-
 def whole_percentage(part: int, whole: int) -> int:
     """Return a percentage as the pairwise report prints it: rounded half up, but 100 only where all is meant."""
     if not whole:
@@ -75,60 +69,22 @@ def finite(value: float | None) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-# many at a time, as columns
-
-
-def whole(values: IntArray) -> list[str]:
-    """Return integers, shape (n,), as texts."""
-    return list(map(str, values.tolist()))
-
-
-def first_residues(starts: IntArray, ends: IntArray) -> IntArray:
-    """Return the first residues of ranges, shape (n,), 0-based and half-open, counted from 1; 0 of empty ranges."""
-    return np.where(ends > starts, starts + 1, 0)
-
-
-def last_residues(starts: IntArray, ends: IntArray) -> IntArray:
-    """Return the last residues of ranges, shape (n,), 0-based and half-open, counted from 1; 0 of empty ranges."""
-    return np.where(ends > starts, ends, 0)
-
-
-def printed_ends(starts: IntArray, ends: IntArray, frames: IntArray) -> tuple[IntArray, IntArray]:
-    """Return what stands for the ends of ranges, shape (n,), 0-based and half-open, of which some run backwards.
-
-    Parameters
-    ----------
-    starts, ends : ndarray, shape (n,), int64
-        The ranges.
-    frames : ndarray, shape (n,), int64
-        Below 0 where a range is read from its end.
-
-    Returns
-    -------
-    first, last : ndarray, shape (n,), int64
-        Counted from 1, both included; 0 of empty ranges.
-    """
-    low, high, backwards = first_residues(starts, ends), last_residues(starts, ends), frames < 0
-    return np.where(backwards, high, low), np.where(backwards, low, high)
+# columns
 
 
 def evalue_texts(evalues: FloatArray) -> list[str]:
-    """Return E-values, shape (n,), NaN where there is none, as `evalue_table` prints them."""
+    """Apply `evalue_table` to E-values, shape (n,), NaN where there is none."""
     return [f"{value:.2e}" if 1e-180 <= value < 0.0009 else evalue_table(value) for value in evalues.tolist()]
 
 
 def bit_score_texts(bit_scores: FloatArray) -> list[str]:
-    """Return bit scores, shape (n,), NaN where there is none, as `bit_score_text` prints them."""
-    return _by_value(bit_scores.tolist(), bit_score_text)
+    """Apply `bit_score_text` to bit scores, shape (n,), NaN where there is none."""
+    values = bit_scores.tolist()
+    known = {value: bit_score_text(value) for value in set(values)}  # hits of a query have many equal bit scores
+    return [known[value] for value in values]
 
 
 def percentages(parts: IntArray, wholes: IntArray, decimals: int) -> list[str]:
-    """Return percentages, shape (n,), as `percentage` prints them."""
+    """Return percentages, shape (n,), as blastp's tables print them; 0 of nothing is 0."""
     shares = np.divide(100.0 * parts, wholes, out=np.zeros(len(parts)), where=wholes != 0).tolist()
     return [f"{share:.{decimals}f}" for share in shares]
-
-
-def _by_value(values: list[float], text: Callable[[float], str]) -> list[str]:
-    """Return the text of each number; equal numbers, of which hits of a query have many, are formatted once."""
-    known = {value: text(value) for value in set(values)}
-    return [known[value] for value in values]

@@ -13,11 +13,10 @@ from typing import IO, Any
 
 from swsearch import report
 from swsearch.errors import InputError, OptionError
-from swsearch.output_files import check_output, is_stdout, open_outputs
+from swsearch.output_files import check_output, is_stdout, open_outputs, place_of
 from swsearch.pipeline.hit_alignments import align_hits
-from swsearch.pipeline.search_results import ResultIterator
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.processors import available_processors
-from swsearch.report.a3m import ONE_QUERY
 from swsearch.results import SearchResult
 from swsearch.run_info import Program, RunInfo
 
@@ -148,19 +147,18 @@ def outputs_for(
     formats = [outfmt] if isinstance(outfmt, str) else list(outfmt or [])
     if formats and len(formats) != len(given):
         raise InputError(f"format: got {len(formats)} for {len(given)} outputs, expected one for each, or none")
-    places = [each if isinstance(each, (str, Path)) else None for each in given]
     outputs: list[Output] = []
-    for number, (target, path) in enumerate(zip(given, places, strict=True)):
+    for number, target in enumerate(given):
         chosen = formats[number : number + 1]
-        if path is not None:
-            outputs += pair_outputs([str(path)], chosen)
+        if isinstance(target, (str, Path)):
+            outputs += pair_outputs([str(target)], chosen)
         else:
-            outputs.append(_stream_output(target, chosen[0] if chosen else DEFAULT_FORMAT))
+            outputs.append(_stream_output(target, *chosen))
     _check_places([each for each in outputs if each.stream is None])
     return outputs
 
 
-def _stream_output(stream: Any, outfmt: str) -> Output:
+def _stream_output(stream: Any, outfmt: str = DEFAULT_FORMAT) -> Output:
     """Check that an open file object takes what a format writes."""
     if not hasattr(stream, "write"):
         raise OptionError("output", stream, "a path or a file object")
@@ -195,8 +193,7 @@ def _is_regular(path: str) -> bool:
 def _check_places(outputs: Sequence[Output]) -> None:
     seen: dict[str, str] = {}
     for output in outputs:
-        stdout = is_stdout(output.path)
-        key = "stdout" if stdout else str(Path(str(output.path)).resolve())
+        stdout, key = is_stdout(output.path), place_of(output.path)
         if key in seen and (stdout or _is_regular(key)):
             raise InputError(f"got --output {output.path} and --output {seen[key]}, expected different files")
         seen[key] = str(output.path)
@@ -227,32 +224,8 @@ def _check_terminal(output: Output) -> None:
         )
 
 
-class Reports:
-    """Several writers as one; see `swsearch.report.Writer`."""
-
-    def __init__(self, writers: Sequence[report.Writer]) -> None:
-        self._writers = writers
-        self.needs_alignments = any(writer.needs_alignments for writer in writers)
-        self.needs_checksums = any(writer.needs_checksums for writer in writers)
-
-    def begin(self, run: RunInfo) -> None:
-        """Write what stands before the first result."""
-        for writer in self._writers:
-            writer.begin(run)
-
-    def write(self, result: SearchResult) -> None:
-        """Write the result of one query."""
-        for writer in self._writers:
-            writer.write(result)
-
-    def end(self) -> None:
-        """Write what follows the last result."""
-        for writer in self._writers:
-            writer.end()
-
-
 @contextlib.contextmanager
-def open_reports(outputs: Sequence[Output]) -> Iterator[Reports]:
+def _open_writers(outputs: Sequence[Output]) -> Iterator[list[report.Writer]]:
     """Open all outputs; they appear under their names when the block ends, all or, if it fails, none of them."""
     targets = [(each.path, each.format.writer.binary) for each in outputs if each.stream is None]
     with open_outputs(targets) as streams:
@@ -262,7 +235,7 @@ def open_reports(outputs: Sequence[Output]) -> Iterator[Reports]:
             for output in outputs:
                 stream = next(opened) if output.stream is None else output.stream
                 writers.append(report.create_writer(output.outfmt, stream, output.header))
-            yield Reports(writers)
+            yield writers
         finally:
             for writer in writers:
                 writer.discard()
@@ -275,7 +248,7 @@ TOGETHER = 64
 """Results that are aligned together, where they are not taken from a running search."""
 
 
-def keep_what_is_shown(results: ResultIterator[Any], outputs: Sequence[Output]) -> None:
+def keep_what_is_shown(results: SearchResults, outputs: Sequence[Output]) -> None:
     """Let a search that has not begun keep how the whole database scores, if an output shows it."""
     if any(output.format.writer.needs_distribution for output in outputs):
         results.keep_distribution()
@@ -288,7 +261,7 @@ def write_reports(
 
     Parameters
     ----------
-    results : ResultIterator or iterable of SearchResult
+    results : SearchResults or iterable of SearchResult
         What to write.
     outputs : sequence of Output
         Where.
@@ -302,29 +275,34 @@ def write_reports(
     OutputError
         If a file cannot be written.
     """
-    with open_reports(outputs) as reports:
-        if isinstance(results, ResultIterator):
+    with _open_writers(outputs) as writers:
+        aligned = any(writer.needs_alignments for writer in writers)
+        if isinstance(results, SearchResults):
             keep_what_is_shown(results, outputs)
             check_program(results.run.program, outputs)
             check_queries(len(results.search.queries), outputs)
-            run, batches = results.run, results.batches(reports.needs_alignments)
+            run, batches = results.run, results.batches(aligned)
         else:
-            run, batches = _run_of(results, reports.needs_alignments)
+            run, batches = _run_of(results, aligned)
             check_program(run.program, outputs)
-        reports.begin(run.with_checksums() if reports.needs_checksums else run)
+        if any(writer.needs_checksums for writer in writers):
+            run = run.with_checksums()
+        for writer in writers:
+            writer.begin(run)
         for batch in batches:
             for result in batch:
-                reports.write(result)
+                for writer in writers:
+                    writer.write(result)
             if written is not None:
                 written(len(batch))
-        reports.end()
+        for writer in writers:
+            writer.end()
 
 
 def check_queries(n_queries: int, outputs: Sequence[Output]) -> None:
     """Refuse formats that hold one query where there are more, before the search."""
     for output in outputs:
-        if output.format.writer.is_single_query and n_queries > 1:
-            raise InputError(f"--outfmt {output.format.key}: got {n_queries:,} queries, expected one; {ONE_QUERY}")
+        output.format.writer.check_queries(n_queries, f"--outfmt {output.format.key}")
 
 
 def check_program(program: Program, outputs: Sequence[Output]) -> None:

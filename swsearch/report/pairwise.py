@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator
-from typing import TextIO
 
 import numpy as np
 
 from swsearch.blocks import IntArray
 from swsearch.report import headers, numbers
-from swsearch.report.alignment_rows import Rows
 from swsearch.report.base import Writer
-from swsearch.report.portions import AlignedPortion, Portion, aligned_portions, portions
 from swsearch.results import SearchResult
+from swsearch.results.hit_batches import AlignedHitBatch, HitBatch, aligned_batches, hit_batches
 from swsearch.run_info import RunInfo
 from swsearch.shifted_alignment import SHIFT_MARKS
 from swsearch.statistics.fitted import Fit
@@ -41,43 +39,34 @@ class PairwiseWriter(Writer):
     number of the residue before it. Of translated DNA a line names the frames, and numbers are of nucleotides.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
-        self._run: RunInfo | None = None
-        self._has_statistics = False
+    _has_statistics = False
 
     def begin(self, run: RunInfo) -> None:
         """Write program, version and database."""
-        self._run = run
-        self._put(
-            [
-                f"swsearch {run.version}",
-                "",
-                *_wrapped(f"Database: {headers.one_line(run.database_name)}"),
-                f"           {run.database_subjects:,} sequences; {run.database_residues:,} total letters",
-                *(_wrapped(f"Options: {headers.asked(run.asked)}") if run.asked else []),
-                "",
-            ]
+        super().begin(run)
+        self._write_lines(
+            f"swsearch {run.version}",
+            "",
+            *_wrapped(f"Database: {headers.one_line(run.database_name)}"),
+            f"           {run.database_subjects:,} sequences; {run.database_residues:,} total letters",
+            *(_wrapped(f"Options: {headers.describe_options(run.asked)}") if run.asked else []),
+            "",
         )
 
     def write(self, result: SearchResult) -> None:
         """Write the list of hits and the alignments of one query."""
         self._has_statistics |= result.statistics is not None
-        self._put(_query_heading(result))
+        self._write_lines(*_query_heading(result))
         if not result.hits:
-            self._put(["", "***** No hits found *****", "", ""])
+            self._write_lines("", "***** No hits found *****", "", "")
             return
-        self._put(_hit_list(result))
-        for portion in aligned_portions(result):
-            self._stream.write("".join(_hits(portion)))
+        self._stream.writelines(f"{line}\n" for line in _hit_list(result))
+        for batch in aligned_batches(result):
+            self._stream.write("".join(_hits(batch)))
 
     def end(self) -> None:
         """Write statistics, database and scoring system."""
-        if self._run is not None:
-            self._put(_closing(self._run, self._has_statistics))
-
-    def _put(self, lines: Iterator[str] | list[str]) -> None:
-        self._stream.writelines(line + "\n" for line in lines)
+        self._write_lines(*_closing(self._run, self._has_statistics))
 
 
 def _wrapped(text: str) -> list[str]:
@@ -110,23 +99,21 @@ def _hit_list(result: SearchResult) -> Iterator[str]:
     if result.statistics is None:
         yield f"{'':{width}}Score"
         yield f"{'Best sequences:':{width}}(Raw)"
-    elif np.isnan(result.table.numbers.bit_scores[0]):
-        yield f"{'':{width}}Score     E"
-        yield f"{'Sequences producing significant alignments:':{width}}(Raw)  Value"
     else:
+        unit = " (Raw)" if np.isnan(result.table.numbers.bit_scores[0]) else "(Bits)"
         yield f"{'':{width}}Score     E"
-        yield f"{'Sequences producing significant alignments:':{width - 1}}(Bits)  Value"
+        yield f"{'Sequences producing significant alignments:':{width - 1}}{unit}  Value"
     yield ""
-    for portion in portions(result):
-        yield from _hit_list_lines(portion)
+    for batch in hit_batches(result):
+        yield from _hit_list_lines(batch)
     yield ""
 
 
-def _hit_list_lines(portion: Portion) -> Iterator[str]:
+def _hit_list_lines(batch: HitBatch) -> Iterator[str]:
     width = TITLE_WIDTH + 2
-    has_statistics = portion.result.statistics is not None
-    bits, evalues, _, _ = portion.hit_numbers.optional
-    columns = zip(portion.titles, portion.hit_scores.tolist(), bits, evalues, strict=True)
+    has_statistics = batch.result.statistics is not None
+    bits, evalues, _, _ = batch.hit_numbers.optional
+    columns = zip(headers.subject_titles(batch), batch.hit_scores.tolist(), bits, evalues, strict=True)
     for titles, score, bit_score, evalue in columns:
         title = _shortened(titles[0])
         if has_statistics:
@@ -136,10 +123,11 @@ def _hit_list_lines(portion: Portion) -> Iterator[str]:
             yield f"{title:{width}}{score}"
 
 
-def _hits(portion: AlignedPortion) -> Iterator[str]:
-    """Yield the text of each hit of a portion."""
-    alignments = portion.by_hit(_alignments(portion))
-    for titles, length, texts in zip(portion.titles, portion.subject_lengths.tolist(), alignments, strict=True):
+def _hits(batch: AlignedHitBatch) -> Iterator[str]:
+    """Yield the text of each hit of a batch."""
+    alignments = batch.by_hit(_alignments(batch))
+    lengths = batch.subject_lengths.tolist()
+    for titles, length, texts in zip(headers.subject_titles(batch), lengths, alignments, strict=True):
         lines = _wrapped(">" + titles[0])
         for title in titles[1:]:
             lines += _wrapped(" " + title)
@@ -147,20 +135,20 @@ def _hits(portion: AlignedPortion) -> Iterator[str]:
         yield f"\n{heading}\nLength={length}\n\n" + "\n".join(texts)
 
 
-def _alignments(portion: AlignedPortion) -> list[str]:
-    """Return the text of each alignment of a portion."""
-    found = portion.alignments
+def _alignments(batch: AlignedHitBatch) -> list[str]:
+    """Return the text of each alignment of a batch."""
+    found = batch.alignments
     columns = zip(
-        _score_lines(portion),
+        _score_lines(batch),
         found.length.tolist(),
         found.identities.tolist(),
         found.positives.tolist(),
         found.gaps.tolist(),
-        portion.rows,
-        _sides(portion.query_spans, portion.query_frames),
-        _sides(portion.subject_spans, portion.subject_frames),
-        np.maximum(portion.query_spans[1], portion.subject_spans[1]).tolist(),
-        _frame_lines(portion),
+        zip(*batch.rows, strict=True),
+        _sides(batch.query_spans, batch.query_frames),
+        _sides(batch.subject_spans, batch.subject_frames),
+        np.maximum(batch.query_spans[1], batch.subject_spans[1]).tolist(),
+        _frame_lines(batch),
         strict=True,
     )
     return [
@@ -180,11 +168,11 @@ def _sides(spans: tuple[IntArray, IntArray], frames: IntArray) -> list[_Side]:
     return list(zip(at.tolist(), np.where(frames == 0, 1, CODON * np.sign(frames)).tolist(), strict=True))
 
 
-def _frame_lines(portion: AlignedPortion) -> list[str]:
+def _frame_lines(batch: AlignedHitBatch) -> list[str]:
     """Return the line that names the frames of each alignment; nothing of proteins."""
-    if portion.result.program == "blastp":
-        return [""] * len(portion)
-    pairs = zip(portion.query_frames.tolist(), portion.subject_frames.tolist(), strict=True)
+    if batch.result.program == "blastp":
+        return [""] * len(batch)
+    pairs = zip(batch.query_frames.tolist(), batch.subject_frames.tolist(), strict=True)
     return [f" Frame = {'/'.join(f'{frame:+d}' for frame in frames if frame)}\n" for frames in pairs]
 
 
@@ -205,11 +193,9 @@ def _share(part: int, length: int) -> str:
     return f"{part}/{length} ({numbers.whole_percentage(part, length)}%)"
 
 
-def _score_lines(portion: AlignedPortion) -> Iterator[str]:
-    has_statistics = portion.result.statistics is not None
-    for score, bits, evalue, z_score, published in zip(
-        portion.scores.tolist(), *portion.numbers.optional, strict=True
-    ):
+def _score_lines(batch: AlignedHitBatch) -> Iterator[str]:
+    has_statistics = batch.result.statistics is not None
+    for score, bits, evalue, z_score, published in zip(batch.scores.tolist(), *batch.numbers.optional, strict=True):
         if not has_statistics:
             yield f" Score = {score}"
         elif bits is None:
@@ -221,7 +207,7 @@ def _score_lines(portion: AlignedPortion) -> Iterator[str]:
             yield f" Score = {numbers.bit_score_text(bits)} bits ({score}),  Expect = {expected}{beside}"
 
 
-def _blocks(rows: Rows, query: _Side, subject: _Side, largest: int) -> str:
+def _blocks(rows: tuple[str, str, str], query: _Side, subject: _Side, largest: int) -> str:
     """Cut the rows of an alignment into blocks, coordinates on either side."""
     top, middle, bottom = rows
     (query_at, query_step), (subject_at, subject_step) = query, subject
@@ -247,14 +233,7 @@ def _closing(run: RunInfo, has_statistics: bool) -> Iterator[str]:
         statistics = None  # no query allowed a fit
     yield ""
     if isinstance(statistics, KarlinAltschul):
-        values = (
-            statistics.lambda_,
-            statistics.k,
-            statistics.h,
-            statistics.a,
-            statistics.alpha,
-            statistics.sigma,
-        )
+        values = (getattr(statistics, name) for name in ("lambda_", "k", "h", "a", "alpha", "sigma"))
         yield "Lambda      K        H        a         alpha    sigma"
         yield " ".join(f"{value:#8.3g}" for value in values)
         yield ""

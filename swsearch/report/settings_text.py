@@ -30,9 +30,6 @@ class OptionsWriter(Writer):
     def write(self, result: SearchResult) -> None:
         """Write nothing of a query."""
 
-    def end(self) -> None:
-        """Write nothing."""
-
 
 def toml_of(run: RunInfo) -> str:
     """Return the options of a search as TOML."""

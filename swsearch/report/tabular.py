@@ -1,30 +1,285 @@
-"""Tables: BLAST's formats 6 (tab separated), 7 (the same with comment lines) and 10 (comma separated)."""
+"""Tables of text: BLAST's formats 6 (tab-separated), 7 (the same with comment lines) and 10 (comma-separated).
+
+Names and values of columns are BLAST's, so that programs that read blastp's tables read these. ``cigar``,
+``subject_index``, ``zscore``, ``evalue_published`` and ``iteration`` are ours; ``qtitle`` and ``scovhsp`` are
+diamond's. Of translated DNA, values are those of blastx, tblastn and tblastx.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any
 
-from swsearch.report import headers
-from swsearch.report.base import Writer
-from swsearch.report.columns import Column, choose_columns, table_rows
+import numpy as np
+
+from swsearch.blocks import FloatArray, IntArray
+from swsearch.errors import OptionError
+from swsearch.report import blast_terms, headers, numbers
+from swsearch.report.base import Writer, did_you_mean
 from swsearch.results import SearchResult
+from swsearch.results.fields import HIT_FIELDS
+from swsearch.results.hit_batches import AlignedHitBatch, HitBatch, aligned_batches, hit_batches
 from swsearch.run_info import RunInfo
 from swsearch.statistics.fitted import FittedStatistics
+from swsearch.translation.frame import CODON
+
+STANDARD = (
+    "qaccver", "saccver", "pident", "length", "mismatch", "gapopen",
+    "qstart", "qend", "sstart", "send", "evalue", "bitscore",
+)  # fmt: skip
+"""Columns of ``std``, and of a table if ``--outfmt`` names no columns."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Parameters
+    ----------
+    name : str
+        Name in ``--outfmt``.
+    title : str
+        Name in blastp's ``# Fields:`` line.
+    texts : callable
+        Returns the text of each line of a `HitBatch`. If the column needs alignments, it takes an `AlignedHitBatch`.
+    needs_alignment : bool
+        Whether the texts need alignments.
+    """
+
+    name: str
+    title: str
+    texts: Callable[[Any], list[str]]
+    needs_alignment: bool = True
+
+
+_FLOAT_TEXTS: dict[str, Callable[[FloatArray], list[str]]] = {
+    "bit_score": numbers.bit_score_texts,
+    "z_score": lambda values: list(map(numbers.z_score_text, values.tolist())),
+    "evalue": numbers.evalue_texts,
+    "evalue_published": numbers.evalue_texts,
+}
+"""Texts of numbers, by field; of other fields they have six digits."""
+
+
+def _of_field(name: str) -> Column:
+    """Return the column of a field."""
+    field = HIT_FIELDS[name]
+
+    floats = _FLOAT_TEXTS.get(name, _six_digits)
+
+    def texts(batch: HitBatch) -> list[str]:
+        return list(map(str, field.cells(batch, floats, _never_empty)))
+
+    return Column(field.column, field.title, texts, field.needs_alignment)
+
+
+def _never_empty(texts: list[str]) -> list[str]:
+    return [text or headers.MISSING for text in texts]
+
+
+def _six_digits(values: FloatArray) -> list[str]:
+    return [f"{value:g}" for value in values.tolist()]
+
+
+def _whole(values: IntArray) -> list[str]:
+    return list(map(str, values.tolist()))
+
+
+def _of_hits(name: str, title: str, texts: Callable[[HitBatch], list[str]]) -> Column:
+    """Return a column with the same text for all alignments of a hit."""
+    return Column(name, title, lambda batch: batch.of_lines(texts(batch)), False)
+
+
+def _of_query(name: str, title: str, text: Callable[[SearchResult], str]) -> Column:
+    """Return a column with the same text for all hits of a query."""
+    return Column(name, title, lambda batch: [text(batch.result)] * len(batch), False)
+
+
+def _of_taxa(name: str, title: str, attribute: str, **kwargs: Any) -> Column:
+    """Return a column with an attribute of each hit's taxa."""
+    return _of_hits(name, title, lambda batch: batch.taxon_texts(attribute, **kwargs))
+
+
+def _query_accession(result: SearchResult, with_version: bool) -> str:
+    return headers.accessions([headers.identifier(result.query_id)], with_version)[0]
+
+
+def _entry_names(batch: HitBatch) -> list[list[str]]:
+    """Return the identifiers of the headers that each hit's header was merged from."""
+    return [[name for name, _ in headers.entries_of(titles)] for titles in headers.subject_titles(batch)]
+
+
+def _ends(name: str, title: str, ends: Callable[[AlignedHitBatch], IntArray]) -> Column:
+    """Return a column of first or last residues as BLAST counts them."""
+    return Column(name, title, lambda batch: _whole(ends(batch)))
+
+
+def _percentages(batch: AlignedHitBatch, field: str, decimals: int) -> list[str]:
+    """Return the percentage of each alignment's columns that a field counts."""
+    return numbers.percentages(HIT_FIELDS[field].values(batch), batch.alignments.length, decimals)
+
+
+def _frames(batch: AlignedHitBatch, side: str) -> list[str]:
+    """Return the frame of one side of each alignment; of proteins, blastp writes 1 and the other programs 0."""
+    if batch.result.program == "blastp":
+        return ["1"] * len(batch)
+    return _whole(HIT_FIELDS[f"{side}_frame"].values(batch))
+
+
+def _both_frames(batch: AlignedHitBatch) -> list[str]:
+    return list(map("/".join, zip(_frames(batch, "query"), _frames(batch, "subject"), strict=True)))
+
+
+def _whole_percentages(parts: IntArray, wholes: IntArray) -> list[str]:
+    pairs = zip(parts.tolist(), wholes.tolist(), strict=True)
+    return [str(numbers.whole_percentage(part, whole)) for part, whole in pairs]
+
+
+def _query_coverages(batch: AlignedHitBatch) -> list[str]:
+    """Return the percentage of the query between each alignment's first and last residue.
+
+    Of DNA, blastx divides residues by nucleotides, so that a whole frame covers 33%; this does the same.
+    """
+    begins, ends = batch.query_spans
+    residues = (ends - begins) // (CODON if batch.result.has_query_frames else 1)
+    return _whole_percentages(residues, np.full(len(batch), batch.result.query_length))
+
+
+def _joint_query_coverages(batch: AlignedHitBatch) -> list[str]:
+    """Return the percentage of the query that all alignments of each hit cover together."""
+    if batch.is_single and not batch.result.has_query_frames:
+        return _query_coverages(batch)
+    begins, ends = batch.query_spans
+    spans = batch.by_hit(list(zip(begins.tolist(), ends.tolist(), strict=True)))
+    length = batch.result.query_length
+    return batch.of_lines([str(numbers.whole_percentage(_n_covered(each), length)) for each in spans])
+
+
+def _n_covered(spans: list[tuple[int, int]]) -> int:
+    covered = reached = 0
+    for start, end in sorted(spans):
+        covered += max(end, reached) - max(start, reached)
+        reached = max(end, reached)
+    return covered
+
+
+def _subject_coverages(batch: AlignedHitBatch) -> list[str]:
+    begins, ends = batch.subject_spans
+    return _whole_percentages(ends - begins, batch.subject_lengths[batch.hit_of_line])
+
+
+# accessions are those that blastp prints of databases made with -parse_seqids
+_BLAST_COLUMNS = (
+    _of_query("qseqid", "query id", lambda of: headers.identifier(of.query_id)),
+    _of_query("qacc", "query acc.", partial(_query_accession, with_version=False)),
+    _of_query("qaccver", "query acc.ver", partial(_query_accession, with_version=True)),
+    _of_hits("sseqid", "subject id", headers.subject_names),
+    _of_hits("sacc", "subject acc.", lambda of: headers.accessions(headers.subject_names(of), False)),
+    _of_hits("saccver", "subject acc.ver", lambda of: headers.accessions(headers.subject_names(of), True)),
+    _of_query("qtitle", "query title", lambda of: blast_terms.query_title(of) or headers.MISSING),
+    _of_hits("sallseqid", "subject ids", lambda of: [";".join(names) for names in _entry_names(of)]),
+    _of_hits(
+        "sallacc",
+        "subject accs.",
+        lambda of: [";".join(headers.accessions(names, False)) for names in _entry_names(of)],
+    ),
+    _of_field("query_length"),
+    _of_field("subject_length"),
+    _of_hits("stitle", "subject title", lambda of: [titles[0] for titles in headers.subject_titles(of)]),
+    _of_hits("salltitles", "subject titles", lambda of: ["<>".join(titles) for titles in headers.subject_titles(of)]),
+    _of_taxa("staxid", "subject tax id", "taxid", count=1),
+    _of_taxa("staxids", "subject tax ids", "taxid", missing="0"),
+    _of_taxa("ssciname", "subject sci name", "scientific", count=1),
+    _of_taxa("sscinames", "subject sci names", "scientific"),
+    _of_taxa("scomname", "subject com names", "common", count=1),
+    _of_taxa("scomnames", "subject com names", "common"),
+    _of_taxa("sblastname", "subject blast name", "blast", count=1),
+    _of_taxa("sblastnames", "subject blast names", "blast"),
+    _of_taxa("sskingdom", "subject super kingdom", "kingdom", count=1),
+    _of_taxa("sskingdoms", "subject super kingdoms", "kingdom"),
+    *map(_of_field, ("subject_index", "iteration", "score", "bit_score", "evalue", "z_score", "evalue_published")),
+    _ends("qstart", "q. start", lambda of: of.query_ends[0]),
+    _ends("qend", "q. end", lambda of: of.query_ends[1]),
+    _ends("sstart", "s. start", lambda of: of.subject_ends[0]),
+    _ends("send", "s. end", lambda of: of.subject_ends[1]),
+    *map(_of_field, ("query_row", "subject_row", "alignment_length")),
+    Column("pident", "% identity", partial(_percentages, field="identities", decimals=3)),
+    *map(_of_field, ("identities", "mismatches", "positives")),
+    Column("ppos", "% positives", partial(_percentages, field="positives", decimals=2)),
+    *map(_of_field, ("gap_openings", "gaps")),
+    Column("btop", "BTOP", lambda of: _never_empty(of.btops)),
+    Column("qframe", "query frame", partial(_frames, side="query")),
+    Column("sframe", "sbjct frame", partial(_frames, side="subject")),
+    Column("frames", "query/sbjct frames", _both_frames),
+    _of_query("sstrand", "subject strand", lambda of: headers.MISSING),
+    _of_field("cigar"),
+    Column("qcovs", "% query coverage per subject", _joint_query_coverages),
+    Column("qcovhsp", "% query coverage per hsp", _query_coverages),
+    Column("scovhsp", "% subject coverage per hsp", _subject_coverages),
+)
+
+_FIELD_COLUMNS = [_of_field(field.name) for field in HIT_FIELDS.values() if field.column]
+
+COLUMNS: dict[str, Column] = {column.name: column for column in (*_BLAST_COLUMNS, *_FIELD_COLUMNS)}
+"""Every column by name; those of fields that are not placed among BLAST's follow them."""
+
+STANDARD_COLUMNS = COLUMNS | {
+    "qaccver": _of_query("qaccver", "query acc.ver", lambda of: headers.identifier(of.query_id)),
+    "saccver": _of_hits("saccver", "subject acc.ver", headers.subject_names),
+}
+"""Columns as ``std`` has them: with whole identifiers, as blastp prints them of databases made without -parse_seqids,
+so that a table can be joined with its FASTA files."""
+
+_NO_GI = "NCBI no longer uses GI numbers; choose sseqid or qseqid"
+
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(("qgi", "sgi", "sallgi"), _NO_GI),
+    "qcovus": "only blastn has it; choose qcovs",
+}
+"""Columns of blastp 2.12 without values for proteins in FASTA, and why; blastp fills them with 0, 1 or N/A."""
+
+
+def choose_columns(names: Iterable[str], outfmt: str) -> list[Column]:
+    """Find columns by name; ``std`` means the twelve of `STANDARD`, no name at all means ``std``.
+
+    As in blastp, a column that is named twice is printed once.
+
+    Raises
+    ------
+    OptionError
+        If there is no such column.
+    """
+    chosen: dict[str, Column] = {}
+    for name in list(names) or ["std"]:
+        if name == "std":
+            chosen.update({each: STANDARD_COLUMNS[each] for each in STANDARD if each not in chosen})
+        elif name in COLUMNS:
+            chosen.setdefault(name, COLUMNS[name])
+        elif name.lower() in REFUSED:
+            raise OptionError("outfmt", outfmt, f"no column {name}", REFUSED[name.lower()])
+        elif name.startswith("delim="):
+            raise OptionError("outfmt", outfmt, "no delim=", "6 and 7 are tab-separated, 10 is comma-separated")
+        else:
+            remedy = did_you_mean(name.lower(), [*COLUMNS, "std"], 3)
+            raise OptionError("outfmt", outfmt, f"columns out of std, {', '.join(COLUMNS)}, not {name!r}", remedy)
+    return list(chosen.values())
 
 
 class TabularWriter(Writer):
     """One line per alignment, columns separated by tabs; coordinates count from 1 and include the end.
 
-    With `has_header` the first line has the columns' names, as they are asked for.
+    With `has_header` the first line has the columns' names, as they are asked for. If no column needs an alignment,
+    none is found, and a hit has one line, unless hits may have several alignments.
 
     Parameters
     ----------
     stream : TextIO
         Where to write.
     columns : list of Column
-        What to write of each alignment. If none of them needs an alignment, none is found, and a hit has one line.
+        What to write of each alignment.
     """
 
     has_columns = True
@@ -41,20 +296,19 @@ class TabularWriter(Writer):
         return cls(stream, choose_columns(columns, outfmt))
 
     def begin(self, run: RunInfo) -> None:
-        """Write the names of the columns, if that is asked for."""
+        """Write the header line."""
+        super().begin(run)
         if self.has_header:
             self._write_rows([tuple(column.name for column in self._columns)])
 
     def write(self, result: SearchResult) -> None:
-        """Write the hits of one query."""
-        for rows in table_rows(result, self._columns):
-            self._write_rows(rows)
+        """Write the lines of one query."""
+        is_aligned = result.may_have_several or self.needs_alignments
+        for batch in aligned_batches(result) if is_aligned else hit_batches(result):
+            self._write_rows(zip(*[column.texts(batch) for column in self._columns], strict=True))
 
     def _write_rows(self, rows: Iterable[tuple[str, ...]]) -> None:
         self._stream.write("\n".join(map("\t".join, rows)) + "\n")
-
-    def end(self) -> None:
-        """Write nothing."""
 
 
 class CommaSeparatedWriter(TabularWriter):
@@ -68,42 +322,32 @@ class CommentedWriter(TabularWriter):
     """A table with comment lines before each query's hits, which name query, database and columns."""
 
     takes_header = False
-
-    def __init__(self, stream: IO[Any], columns: list[Column]) -> None:
-        super().__init__(stream, columns)
-        self._version = ""
-        self._queries = 0
-
-    def begin(self, run: RunInfo) -> None:
-        """Take note of the version, which heads the comments of each query."""
-        self._version = run.version
+    _queries = 0
 
     def write(self, result: SearchResult) -> None:
-        """Write the comments and hits of one query."""
+        """Write the comments and lines of one query."""
         self._queries += 1
-        self._stream.writelines(f"# {line}\n" for line in self._comments(result))
+        self._write_lines(*(f"# {line}" for line in self._comments(result)))
         super().write(result)
 
     def _comments(self, result: SearchResult) -> Iterator[str]:
-        """Say what blastp says in its words: Bio.SearchIO and others know a comment by them."""
-        yield f"swsearch {self._version}"
+        """Yield blastp's comments in its words, by which Bio.SearchIO and other readers know them."""
+        yield f"swsearch {self._run.version}"
         yield f"Query: {headers.one_line(f'{result.query_id} {result.query_description}').rstrip()}"
         yield f"Database: {headers.one_line(result.database_name)}"
         if result.asked:
-            yield f"Options: {headers.asked(result.asked)}"
-        if result.statistics is None:
-            yield f"Note: {headers.one_line(result.why_no_statistics)}"
-        elif isinstance(result.statistics, FittedStatistics):
+            yield f"Options: {headers.describe_options(result.asked)}"
+        if isinstance(result.statistics, FittedStatistics):
             yield f"Note: E-values: {result.statistics.name}"
             yield f"Note: fit: {result.statistics.describe()}"
         elif note := headers.statistics_note(result):
             yield f"Note: {note}"
-        if result.hits:  # blastp names no columns where there are none, and SearchIO relies on that
-            yield f"Fields: {', '.join(column.field for column in self._columns)}"
+        if result.hits:  # blastp names no columns without hits, and SearchIO relies on that
+            yield f"Fields: {', '.join(column.title for column in self._columns)}"
         # blastp counts lines too
         several = result.may_have_several
         yield f"{sum(len(hit.hsps) for hit in result.hits) if several else len(result.hits)} hits found"
 
     def end(self) -> None:
         """Write the number of queries."""
-        self._stream.write(f"# swsearch processed {self._queries} queries\n")
+        self._write_lines(f"# swsearch processed {self._queries} queries")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from swsearch.db.taxonomy import NO_NAME, Taxa, Taxon
+from swsearch.db.taxonomy import Taxon
 from swsearch.report import headers, json_text
 from swsearch.report.numbers import finite
-from swsearch.report.portions import Portion
-from swsearch.report.records import shown_hits
 from swsearch.results import HitTable
+from swsearch.results.hit_batches import HitBatch
+from swsearch.results.record_hits import shown_hits
 
 
 @dataclass
@@ -75,33 +74,13 @@ def query_member(hits: HitTable) -> dict[str, list[dict[str, Any]]]:
     return {"taxa": counts} if counts else {}
 
 
-def first_texts(portion: Portion, field: str) -> list[str]:
-    """Return what one field of `Taxon` says of the first taxon of each hit, as blastp prints it."""
-    return [_text(taxa[:1], field) for taxa in _taxa(portion)]
-
-
-def all_texts(portion: Portion, field: str) -> list[str]:
-    """Return what a field says of all taxa of each hit, each value once, with semicolons between them."""
-    texts = [_text(taxa, field) for taxa in _taxa(portion)]
-    return ["0" if text == NO_NAME else text for text in texts] if field == "taxid" else texts  # as blastp has it
-
-
-def _taxa(portion: Portion) -> Sequence[Taxa]:
-    return [()] * portion.n_hits if portion.taxa is None else portion.taxa
-
-
-def _text(taxa: Taxa, field: str) -> str:
-    values = dict.fromkeys(str(value) for each in taxa if (value := getattr(each, field)))
-    return ";".join(map(headers.one_line, values)) or NO_NAME
-
-
-def entry_members(portion: Portion) -> list[str]:
+def entry_members(batch: HitBatch) -> list[str]:
     """Return what BLAST's JSON says of the taxon of each hit, with a comma before it; nothing where it is not known.
 
     Of a subject that stands for several sequences it is not known which of them is of which of several taxa.
     """
     members = []
-    for taxa in _taxa(portion):
+    for taxa in batch.taxa or [()] * batch.n_hits:
         if len(taxa) != 1:
             members.append("")
             continue
@@ -110,12 +89,12 @@ def entry_members(portion: Portion) -> list[str]:
     return members
 
 
-def subject_members(portion: Portion) -> dict[str, list[str]]:
+def subject_members(batch: HitBatch) -> dict[str, list[str]]:
     """Return the members that ``jsonl`` has of each subject, as JSON; none where the database knows no taxa."""
-    if portion.taxa is None:
+    if batch.taxa is None:
         return {}
-    names = [[headers.encodable(each.scientific) or None for each in taxa] for taxa in portion.taxa]
+    names = [[headers.encodable(each.scientific) or None for each in taxa] for taxa in batch.taxa]
     return {
-        "taxids": [json_text.encode([each.taxid for each in taxa]) for taxa in portion.taxa],
+        "taxids": [json_text.encode([each.taxid for each in taxa]) for taxa in batch.taxa],
         "scientific_names": [json_text.encode(each) for each in names],
     }

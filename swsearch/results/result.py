@@ -11,7 +11,9 @@ import numpy as np
 
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.options.words import Mode
+from swsearch.results.fields import FLOAT, HIT_FIELDS, TEXT, Field, fields_in
 from swsearch.results.hit import Hit
+from swsearch.results.hit_batches import AlignedHitBatch
 from swsearch.results.hit_list import HitList
 from swsearch.results.table import HitTable, HspTable, optional
 from swsearch.run_info import Asked, Program, RunInfo
@@ -34,14 +36,8 @@ ColumnValues = list[str] | IntArray | FloatArray
 SHOWN_HITS = 10
 """Hits that a notebook shows."""
 
-_PROTEIN_COLUMNS = (
-    "query_id", "subject_id", "subject_description", "subject_index", "query_length", "subject_length", "score",
-    "bit_score", "evalue", "z_score", "evalue_published", "query_start", "query_end", "subject_start", "subject_end",
-    "alignment_length", "identities", "positives", "gaps", "gap_openings", "cigar",
-)  # fmt: skip
-_TEXTS = ("query_id", "subject_id", "subject_description", "cigar")
-_FLOATS = ("bit_score", "evalue", "z_score", "evalue_published")
-"""Columns that have no number where there are no such statistics."""
+_FIRST_COLUMNS = ("query_id", "subject_id", "subject_description", "subject_index", "query_length")
+"""Columns of `SearchResult.to_columns` before the others, which stand in the order of `HIT_FIELDS`."""
 
 
 @dataclass(frozen=True)
@@ -227,49 +223,14 @@ class SearchResult:
         Where the query or the subjects are DNA, coordinates and lengths are in nucleotides of the given strand,
         and the columns ``query_frame`` and ``subject_frame`` say how each alignment was read from it.
         """
-        columns = self.columns()
-        return {
-            name: values
-            if isinstance(values, list)
-            else optional(values.astype(np.float64, copy=False))
-            if name in _FLOATS
-            else values.tolist()
-            for name, values in columns.items()
-        }
+        return {name: _as_list(values) for name, values in self.columns().items()}
 
     def columns(self) -> dict[str, ColumnValues]:
         """Return what `to_columns` does, numbers as arrays: int64, or float64 that is NaN where there is none."""
         hits, hsps = self.table, self.hsps
-        found, rows, numbers = hsps.alignments, hsps.hits, hsps.numbers
-        identifiers, descriptions = hits.headers.identifiers, hits.headers.descriptions
-        of_hit = rows.tolist()
-        (query_start, query_end), (subject_start, subject_end) = hsps.query_spans, hsps.subject_spans
-        return {
-            "query_id": [self.query_id] * len(rows),
-            "subject_id": [identifiers[row] for row in of_hit],
-            "subject_description": [descriptions[row] for row in of_hit],
-            "subject_index": hits.record_places[rows],
-            "query_length": np.full(len(rows), self.query_length, dtype=np.int64),
-            "subject_length": hits.record_lengths[rows],
-            "score": found.score,
-            "bit_score": numbers.bit_scores,
-            "evalue": numbers.evalues,
-            "z_score": numbers.z_scores,
-            "evalue_published": numbers.evalues_published,
-            "query_start": query_start,
-            "query_end": query_end,
-            "subject_start": subject_start,
-            "subject_end": subject_end,
-            **({"query_frame": _known(hsps.query_frame_numbers)} if self.has_query_frames else {}),
-            **({"subject_frame": _known(hsps.subject_frame_numbers)} if self.has_subject_frames else {}),
-            "alignment_length": found.length,
-            "identities": found.identities,
-            "positives": found.positives,
-            "gaps": found.gaps,
-            "gap_openings": found.gap_openings,
-            "cigar": found.cigar_strings(),
-            **({} if self.first_found is None else {"iteration": self.first_found[rows]}),
-        }
+        batch = AlignedHitBatch(self, hits, slice(0, len(hits)), hsps, slice(0, len(hsps)))
+        fields = _fields_of(self.program, self.first_found is not None)
+        return {field.name: field.of_lines(batch) for field in fields}
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the hits as a pandas DataFrame, one row per alignment; see `to_columns`."""
@@ -277,26 +238,30 @@ class SearchResult:
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the hits as a pyarrow Table, one row per alignment; see `to_columns`."""
-        import pyarrow
-
-        return pyarrow.table({name: arrow_array(name, values) for name, values in self.columns().items()})
+        return arrow_table(self.columns())
 
     def to_polars(self) -> polars.DataFrame:
         """Return the hits as a polars DataFrame, one row per alignment; see `to_columns`."""
-        import polars
-
-        found = polars.from_arrow(self.to_arrow())
-        assert isinstance(found, polars.DataFrame)
-        return found
+        return polars_frame(self.columns())
 
     @staticmethod
     def no_columns() -> dict[str, ColumnValues]:
-        """Return the columns of a query of protein without hits."""
-        found: dict[str, ColumnValues] = {}
-        for name in _PROTEIN_COLUMNS:
-            numbers = np.zeros(0, dtype=np.float64) if name in _FLOATS else np.zeros(0, dtype=np.int64)
-            found[name] = [] if name in _TEXTS else numbers
-        return found
+        """Return the columns of a protein query without hits."""
+        fields = _fields_of("blastp", is_iterated=False)
+        return {each.name: [] if each.type == TEXT else np.zeros(0, dtype=each.type) for each in fields}
+
+
+def _fields_of(program: Program, is_iterated: bool) -> list[Field]:
+    """Return the fields of `SearchResult.to_columns`, in its order."""
+    names = [*_FIRST_COLUMNS, *(field.name for field in fields_in("python", program))]
+    return [HIT_FIELDS[name] for name in dict.fromkeys([*names, "iteration"] if is_iterated else names)]
+
+
+def _as_list(values: ColumnValues) -> list[Any]:
+    if isinstance(values, list):
+        return values
+    found: list[Any] = optional(values.astype(np.float64, copy=False)) if values.dtype == FLOAT else values.tolist()
+    return found
 
 
 def pandas_frame(columns: dict[str, ColumnValues]) -> pandas.DataFrame:
@@ -309,17 +274,37 @@ def pandas_frame(columns: dict[str, ColumnValues]) -> pandas.DataFrame:
     })  # fmt: skip
 
 
-def arrow_array(name: str, values: ColumnValues) -> pyarrow.Array:
-    """Return a column of `SearchResult.columns`, shape (n,), as Arrow has it, null where there is no number."""
+def join_columns(parts: Sequence[ColumnValues]) -> ColumnValues:
+    """Return parts of a column as one, an array of shape (n,) or a list of texts."""
+    if isinstance(parts[0], list):
+        return [value for part in parts for value in part]
+    joined: IntArray | FloatArray = np.concatenate(parts)
+    return joined
+
+
+def arrow_table(columns: dict[str, ColumnValues]) -> pyarrow.Table:
+    """Return columns of `SearchResult.columns` as Arrow has them."""
+    import pyarrow
+
+    return pyarrow.table({name: arrow_array(values) for name, values in columns.items()})
+
+
+def polars_frame(columns: dict[str, ColumnValues]) -> polars.DataFrame:
+    """Return columns of `SearchResult.columns` as polars has them."""
+    import polars
+
+    found = polars.from_arrow(arrow_table(columns))
+    assert isinstance(found, polars.DataFrame)
+    return found
+
+
+def arrow_array(values: ColumnValues) -> pyarrow.Array:
+    """Return a column, shape (n,), as Arrow has it: int64, float64 with null for NaN, or string."""
     import pyarrow
 
     if isinstance(values, list):
         return pyarrow.array(values, pyarrow.string())
-    if name in _FLOATS:
-        return pyarrow.array(values, pyarrow.float64(), mask=np.isnan(values))
-    return pyarrow.array(values, pyarrow.int64())
-
-
-def _known(numbers: IntArray | None) -> IntArray:
-    """Return numbers of frames, shape (m,); of no alignments there are none."""
-    return np.zeros(0, dtype=np.int64) if numbers is None else numbers
+    if values.dtype != FLOAT:
+        return pyarrow.array(values, pyarrow.int64())
+    missing = np.isnan(values)
+    return pyarrow.array(np.where(missing, 0.0, values), mask=missing)

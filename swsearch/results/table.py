@@ -62,12 +62,8 @@ class Numbers:
     @classmethod
     def of(cls, rows: Sequence[Hit | Hsp]) -> Numbers:
         """Return those of hits or alignments."""
-        return cls(
-            known([row.bit_score for row in rows]),
-            known([row.evalue for row in rows]),
-            known([row.z_score for row in rows]),
-            known([row.evalue_published for row in rows]),
-        )
+        names = ("bit_score", "evalue", "z_score", "evalue_published")
+        return cls(*(known([getattr(row, name) for row in rows]) for name in names))
 
 
 def optional(values: FloatArray) -> list[float | None]:
@@ -184,17 +180,8 @@ class HitTable:
 
     def take(self, rows: IntArray) -> HitTable:
         """Return some hits, rows of shape (m,), in their order."""
-        frames, queries, records = self.subject_frames, self.query_frames, self.records
-        return HitTable(
-            self.subjects[rows],
-            self.subject_lengths[rows],
-            self.scores[rows],
-            self.numbers.take(rows),
-            self.headers.take(rows),
-            None if queries is None else queries[rows],
-            None if frames is None else frames.take(rows),
-            None if records is None else records[rows],
-        )
+        known = {name: column.take(rows) for name, column in vars(self).items() if column is not None}
+        return replace(self, **known)
 
     @property
     def record_places(self) -> IntArray:
@@ -268,21 +255,16 @@ class HspTable:
 
     def take(self, rows: IntArray, hits: IntArray) -> HspTable:
         """Return some alignments, rows of shape (m,), in their order, as those of other hits, shape (m,)."""
-        query, subject = self.query_frames, self.subject_frames
-        return HspTable(
-            hits,
-            self.alignments.take(rows),
-            self.numbers.take(rows),
-            None if query is None else query.take(rows),
-            None if subject is None else subject.take(rows),
-        )
+        return HspTable(hits, self.alignments.take(rows), self.numbers.take(rows), *self._frames_of(rows))
 
-    @cached_property
-    def places(self) -> IntArray:
-        """Which of its hit's alignments each is, counted from 0; shape (m,), int64."""
-        first = np.searchsorted(self.hits, self.hits, side="left")
-        places: IntArray = np.arange(len(self.hits), dtype=np.int64) - first
-        return places
+    def part(self, rows: slice) -> HspTable:
+        """Return alignments that stand together, which share this table's memory."""
+        return HspTable(self.hits[rows], self.alignments[rows], self.numbers.take(rows), *self._frames_of(rows))
+
+    def _frames_of(self, rows: slice | IntArray) -> list[Frames | None]:
+        """Return the frames of both sides of some alignments."""
+        both = self.query_frames, self.subject_frames
+        return [None if frames is None else frames.take(rows) for frames in both]
 
     @property
     def query_spans(self) -> tuple[IntArray, IntArray]:
@@ -300,16 +282,14 @@ class HspTable:
         return _spans(self.subject_frames, found.subject_start, found.subject_end)
 
     @property
-    def query_frame_numbers(self) -> IntArray | None:
-        """Numbers of the frames that alignments begin in, shape (m,), int64; None where queries are protein."""
-        frames = self.query_frames
-        return None if frames is None else frames.numbers_at(self.alignments.query_start)
+    def query_frame_numbers(self) -> IntArray:
+        """Numbers of the frames that alignments begin in, shape (m,), int64; 0 where queries are protein."""
+        return _frame_numbers(self.query_frames, self.alignments.query_start)
 
     @property
-    def subject_frame_numbers(self) -> IntArray | None:
+    def subject_frame_numbers(self) -> IntArray:
         """Those of the subjects, shape (m,)."""
-        frames = self.subject_frames
-        return None if frames is None else frames.numbers_at(self.alignments.subject_start)
+        return _frame_numbers(self.subject_frames, self.alignments.subject_start)
 
     @classmethod
     def of(cls, hits: Sequence[Hit]) -> HspTable:
@@ -327,6 +307,10 @@ class HspTable:
 
 def _spans(frames: Frames | None, begins: IntArray, ends: IntArray) -> tuple[IntArray, IntArray]:
     return (begins, ends) if frames is None else frames.dna_spans(begins, ends)
+
+
+def _frame_numbers(frames: Frames | None, begins: IntArray) -> IntArray:
+    return np.zeros(len(begins), dtype=np.int64) if frames is None else frames.numbers_at(begins)
 
 
 @dataclass(frozen=True, eq=False)

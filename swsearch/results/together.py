@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import OptionError
-from swsearch.results.result import ColumnValues, SearchResult, arrow_array, pandas_frame
+from swsearch.results.result import ColumnValues, SearchResult, arrow_table, join_columns, pandas_frame, polars_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -49,14 +48,7 @@ def columns_of(results: Iterable[SearchResult]) -> dict[str, ColumnValues]:
         parts.append({"query_index": np.full(len(found["score"]), place, dtype=np.int64), **found})
     if not parts:
         return {"query_index": np.zeros(0, dtype=np.int64), **SearchResult.no_columns()}
-    return {name: _joined([part[name] for part in parts]) for name in parts[0]}
-
-
-def _joined(parts: list[ColumnValues]) -> ColumnValues:
-    if isinstance(parts[0], list):
-        return [value for part in parts for value in part]
-    joined: IntArray | FloatArray = np.concatenate(parts)
-    return joined
+    return {name: join_columns([part[name] for part in parts]) for name in parts[0]}
 
 
 def to_pandas(results: Iterable[SearchResult]) -> pandas.DataFrame:
@@ -66,15 +58,9 @@ def to_pandas(results: Iterable[SearchResult]) -> pandas.DataFrame:
 
 def to_arrow(results: Iterable[SearchResult]) -> pyarrow.Table:
     """Return the hits of several queries as a pyarrow Table, null where there is no number; see `columns_of`."""
-    import pyarrow
-
-    return pyarrow.table({name: arrow_array(name, values) for name, values in columns_of(results).items()})
+    return arrow_table(columns_of(results))
 
 
 def to_polars(results: Iterable[SearchResult]) -> polars.DataFrame:
     """Return the hits of several queries as a polars DataFrame, null where there is no number; see `columns_of`."""
-    import polars
-
-    found = polars.from_arrow(to_arrow(results))
-    assert isinstance(found, polars.DataFrame)
-    return found
+    return polars_frame(columns_of(results))

@@ -1,323 +1,428 @@
-"""The HTTP API: jobs, results and databases, as `swsearch.server.house.House` has them."""
+"""The HTTP API: the parameters and types of each function are what its route takes and answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import inspect
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.routing import APIRoute
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
 
-from swsearch import report
+from swsearch.client.search_request import SearchRequest
 from swsearch.errors import InputError, OptionError
-from swsearch.options.kinds import Integer, Real
-from swsearch.remote.wire import SearchRequest
-from swsearch.report.columns import COLUMNS
-from swsearch.server import api_words as words
-from swsearch.server.answers import API, disposition, job_stated, json_answer
-from swsearch.server.given import (
-    FORM_TYPE,
-    JSON_TYPE,
-    PARTS_TYPE,
-    SEQUENCE_TYPES,
-    TextPairs,
+from swsearch.options.words import JOB_STATES
+from swsearch.report import OUTPUT_FORMATS
+from swsearch.report.tabular import COLUMNS
+from swsearch.server.errors import ServerProblem
+from swsearch.server.jobs import Jobs
+from swsearch.server.models import (
+    API,
+    SHOWN_JOBS,
+    DatabaseAnswer,
+    DatabasesAnswer,
+    FormatAnswer,
+    FormatsAnswer,
+    HealthAnswer,
+    HitRanges,
+    Identifier,
+    JobAnswer,
+    JobCount,
+    JobResultsQuery,
+    JobsAnswer,
+    OutputNumber,
+    QueryNumber,
+    ReadyAnswer,
+    SearchBody,
+    SearchQuery,
+    States,
+    SubmitQuery,
+    SubmittedAnswer,
+    TextSearch,
+    Wait,
     check_names,
-    media_type,
-    numbers_of_text,
-    range_of_text,
+    problems,
     searches_of_json,
-    searches_of_text,
-    without_fields,
 )
-from swsearch.server.jobs import Job, is_identifier
-from swsearch.server.problems import ServerProblem
-from swsearch.server.rendering import OWN_FORMAT
-from swsearch.server.threads import GATHERED, ChunkedAnswer, Pools, Waiters, Watch, gathered
+from swsearch.server.page_views import root_of
+from swsearch.server.results import FASTA_TYPE
+from swsearch.server.streaming import answer, disposition
 
-if TYPE_CHECKING:
-    from swsearch.server.house import House
-    from swsearch.server.rendering import Rendered
+JSON_TYPE, FORM_TYPE, PARTS_TYPE = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 
-LONGEST_WAIT = 60.0
-"""Seconds that a request may wait for the end of a job."""
+SEQUENCE_TYPES = ("text/x-fasta", "text/plain", "application/octet-stream", "application/x-fasta", "")
+"""Types of a request's body."""
 
-MOST_FIELDS = 100
+MAX_FIELDS = 100
 """Fields of a form."""
 
-MOST_SUBJECTS = 5000
-"""Hits of which whole subjects are sent at a time."""
+OF_ANY_ROUTE = problems(401, 403, 422, 503)
+SUBMITTING = problems(400, 404, 413, 415, 429, 507)
+OF_A_JOB = problems(404, 410)
 
-SHOWN_JOBS, MOST_JOBS = 100, 1000
-"""Jobs of a list."""
+EXAMPLE = {
+    "database": "sprot",
+    "queries": ">query\nMKVLAAGIVGWWHHKDEFRTYPCNQS\n",
+    "options": {"evalue": 0.001, "max_hits": 100},
+    "title": "An example",
+}
+"""A body of JSON."""
 
-
-def router_for(house: House, pools: Pools, waiters: Waiters) -> APIRouter:
-    """Return the routes of the API.
-
-    Parameters
-    ----------
-    house : House
-        What the server can do.
-    pools : Pools
-        Threads that do it.
-    waiters : Waiters
-        Requests that wait for jobs.
-    """
-    endpoints = _Endpoints(house, pools, waiters)
-    router = APIRouter(prefix=API)
-    for method, path, name in words.ROUTES:
-        router.add_api_route(
-            path, getattr(endpoints, name), methods=[method], name=name, **words.description_of(method, path)
-        )
-    for name in ("health", "ready"):  # what watches servers likes to ask so
-        router.add_api_route(f"/{name}", getattr(endpoints, name), methods=["HEAD"], include_in_schema=False)
-    return router
+ReadSearches = Callable[[], list[SearchRequest]]
+"""Reads the searches of a body, in a thread."""
 
 
-class _Endpoints:
-    """What each route does."""
+def jobs_of(request: Request) -> Jobs:
+    """Return the jobs of the server."""
+    jobs: Jobs = request.app.state.jobs
+    return jobs
 
-    def __init__(self, house: House, pools: Pools, waiters: Waiters) -> None:
-        self._house, self._pools, self._waiters = house, pools, waiters
 
-    # jobs
+def client_of(request: Request) -> str:
+    """Return the client, as the middleware knows it."""
+    return str(request.state.client)
 
-    async def submit(self, request: Request) -> Response:
-        """Submit a job, or one for each of several databases."""
-        pairs = request.query_params.multi_items()
-        wait = _wait_of(pairs)
-        make = await self._asked(request, without_fields(pairs, ("wait",)))
-        jobs = await self._pools.short(self._submitted, make, request.state.client)
-        first = await self._waiters.wait(jobs[0].identifier, wait, request.receive) if wait else jobs[0]
-        stated = {**self._stated(first, request), "jobs": [job.identifier for job in jobs]}
-        return json_answer(stated, 202, {"Location": stated["links"]["self"]})
 
-    def _submitted(self, make: Callable[[], list[SearchRequest]], client: str) -> list[Job]:
-        return self._house.submit(make(), client)
+async def check_query(request: Request) -> None:
+    """Refuse query parameters that the description of the route does not name, or that are given twice."""
+    paths = request.app.openapi()["paths"]
+    described = paths[request.scope["route"].path].get(request.method.lower(), {})
+    known = [each["name"] for each in described.get("parameters", ()) if each["in"] == "query"]
+    check_names(request.query_params.multi_items(), known)
 
-    async def _asked(self, request: Request, pairs: TextPairs) -> Callable[[], list[SearchRequest]]:
-        """Read a request's body, and return what makes searches of it, in a thread."""
-        if request.headers.get("content-encoding", "identity").lower() != "identity":
-            raise ServerProblem("wrong_type", "the body is compressed, expected it as it is")
-        kind = media_type(request.headers.get("content-type", ""))
-        if kind == PARTS_TYPE:
-            return partial(searches_of_text, *await _form(request, pairs))
+
+async def read_body(request: Request, beside: TextSearch) -> ReadSearches:
+    """Read the body: JSON, a form, or sequences with all else beside them as parameters."""
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise ServerProblem("wrong_type", "the body is compressed, expected it as it is")
+    kind = media_type(request)
+    if kind in SEQUENCE_TYPES or (kind == FORM_TYPE and (await request.body())[:1] == b">"):  # curl calls it a form
+        queries = await request.body()
+        return lambda: beside.requests(queries)
+    if beside.names and kind in (JSON_TYPE, FORM_TYPE, PARTS_TYPE):
+        raise OptionError(beside.names[0], request.query_params[beside.names[0]], "it in the body")
+    if kind == JSON_TYPE:
         body = await request.body()
-        if kind == JSON_TYPE:
-            check_names(pairs, ())
-            return partial(searches_of_json, body)
-        if kind in SEQUENCE_TYPES or (kind == FORM_TYPE and body[:1] == b">"):  # curl calls all data a form
-            return partial(searches_of_text, body, pairs)
-        if kind == FORM_TYPE:
-            return partial(searches_of_text, *await _form(request, pairs))
-        expected = ", ".join((JSON_TYPE, PARTS_TYPE, *SEQUENCE_TYPES[:2]))
-        raise ServerProblem(
-            "wrong_type", f"Content-Type: got {kind[:80]!r}, expected {expected}", option="Content-Type",
-            expected=expected,
-        )  # fmt: skip
-
-    async def jobs(self, request: Request) -> Response:
-        """List the client's jobs."""
-        given = check_names(request.query_params.multi_items(), ("state", "limit"))
-        states, most = (
-            given.get("state", "").split(","),
-            Integer().parse("limit", given.get("limit", str(SHOWN_JOBS))),
-        )
-        if not 1 <= most <= MOST_JOBS:
-            raise OptionError("limit", most, f"a whole number from 1 to {MOST_JOBS:,}")
-        if unknown := [state for state in states if state and state not in words.STATES]:
-            raise OptionError("state", unknown[0], f"one of {', '.join(words.STATES)}")
-        found = await self._pools.short(self._house.jobs_of, request.state.client)
-        if any(states):
-            found = [job for job in found if job.state in states]
-        return json_answer({"jobs": [self._stated(job, request, is_brief=True) for job in found[:most]]})
-
-    async def job(self, request: Request) -> Response:
-        """Tell of a job, when it has ended or the time is over."""
-        pairs = request.query_params.multi_items()
-        check_names(pairs, ("wait",))
-        found = await self._waiters.wait(_identifier(request), _wait_of(pairs), request.receive)
-        return json_answer(self._stated(found, request))
-
-    async def cancel(self, request: Request) -> Response:
-        """Stop a job."""
-        _nothing(request)
-        found = await self._pools.short(self._house.cancel, _identifier(request), request.state.client)
-        return json_answer(self._stated(found, request))
-
-    async def forget(self, request: Request) -> Response:
-        """Stop and remove a job."""
-        _nothing(request)
-        await self._pools.short(self._house.forget, _identifier(request), request.state.client)
-        return Response(status_code=204)
-
-    async def queries(self, request: Request) -> Response:
-        """Send a job's queries."""
-        _nothing(request)
-        identifier = _identifier(request)
-        found = await self._pools.short(self._house.queries, identifier)
-        headers = {"Content-Disposition": disposition(f"{identifier}.queries.txt")}
-        return Response(found, headers=headers, media_type="text/plain; charset=utf-8")
-
-    async def results(self, request: Request) -> Response:
-        """Send a job's results."""
-        given = check_names(request.query_params.multi_items(), ("format", "columns", "queries"))
-        outfmt, identifier = _outfmt(given.get("format"), given.get("columns")), _identifier(request)
-        queries = range_of_text("queries", given["queries"]) if "queries" in given else None
-        rendered = await self._pools.rendered(self._house.rendered, identifier, outfmt, queries)
-        return await self._file(rendered)
-
-    async def subjects(self, request: Request) -> Response:
-        """Send whole subjects."""
-        given = check_names(request.query_params.multi_items(), ("query", "hits"))
-        query = Integer().parse("query", given.get("query", "1"))
-        if "hits" not in given:
-            raise OptionError("hits", None, "the numbers of hits, such as 1,2,5-8")
-        hits = numbers_of_text("hits", given["hits"], MOST_SUBJECTS)
-        identifier = _identifier(request)
-        chunks = iter(await self._pools.rendered(self._house.subjects, identifier, query, hits))
-        begun = await self._pools.rendered(gathered, chunks, GATHERED)
-        headers = {"Content-Disposition": disposition(f"{identifier}.fasta")}
-        return ChunkedAnswer(begun, chunks, self._pools, headers, "text/x-fasta; charset=utf-8")
-
-    async def search(self, request: Request) -> Response:
-        """Search at once, and keep nothing; a client that leaves stops it."""
-        pairs = request.query_params.multi_items()
-        named = check_names([pair for pair in pairs if pair[0] in ("format", "columns")], ("format", "columns"))
-        outfmt = _outfmt(named.get("format"), named.get("columns"))
-        make = await self._asked(request, without_fields(pairs, ("format", "columns")))
-        watch = Watch(request.receive)
-        try:
-            found = await self._pools.searched(watch, partial(self._searched, make, outfmt, request.state.client))
-        except BaseException:
-            watch.leave()
-            raise
-        if found is None:
-            return Response(status_code=499)  # to nobody
-        return self._answer(*found, watch)
-
-    def _searched(
-        self, make: Callable[[], list[SearchRequest]], outfmt: str, client: str, is_wanted: Callable[[], bool]
-    ) -> tuple[bytes, Rendered, Any]:
-        searches = make()
-        if len(searches) > 1:
-            raise InputError(f"database: got {len(searches)}, expected one; POST {API}/jobs takes several")
-        rendered = self._house.search_now(searches[0], outfmt, client, is_wanted)
-        chunks = iter(rendered.chunks)
-        return gathered(chunks, GATHERED), rendered, chunks
-
-    async def _file(self, rendered: Rendered) -> Response:
-        chunks = iter(rendered.chunks)
-        begun = await self._pools.rendered(gathered, chunks, GATHERED)
-        return self._answer(begun, rendered, chunks)
-
-    def _answer(self, begun: bytes, rendered: Rendered, chunks: Any, watch: Watch | None = None) -> Response:
-        headers = {"Content-Disposition": disposition(rendered.file_name)}
-        if len(begun) < GATHERED:
-            self._pools.drop(chunks)
-            if watch is not None:
-                watch.leave()
-            return Response(begun, headers=headers, media_type=rendered.content_type)
-        return ChunkedAnswer(begun, chunks, self._pools, headers, rendered.content_type, watch)
-
-    # what there is
-
-    async def databases(self, request: Request) -> Response:
-        """List the databases."""
-        _nothing(request)
-        places = list(self._house.places.values())
-        return json_answer({"databases": await self._pools.short(lambda: [place.stated() for place in places])})
-
-    async def database(self, request: Request) -> Response:
-        """Tell of a database."""
-        _nothing(request)
-        name = request.path_params["name"]
-        place = self._house.places.get(name)
-        if place is None:
-            raise ServerProblem(
-                "not_found", f"no database {name[:80]!r}, expected one of {', '.join(self._house.places)}",
-                option="database",
-            )  # fmt: skip
-        return json_answer(await self._pools.short(place.stated))
-
-    async def formats(self, request: Request) -> Response:
-        """List the formats of results."""
-        _nothing(request)
-        return json_answer({"formats": words.formats_stated(), "columns": ["std", *COLUMNS]})
-
-    async def health(self, request: Request) -> Response:
-        """Tell how the server is."""
-        _nothing(request)
-        found = await self._pools.short(self._house.health)
-        return json_answer(found.stated(), 200 if found.ok else 503)
-
-    async def ready(self, request: Request) -> Response:
-        """Tell whether requests are taken."""
-        _nothing(request)
-        return json_answer({"ready": True})
-
-    def _stated(self, job: Job, request: Request, is_brief: bool = False) -> dict[str, Any]:
-        return job_stated(job, request.state.client, request.scope.get("root_path", ""), is_brief)
+        return lambda: searches_of_json(body)
+    if kind in (FORM_TYPE, PARTS_TYPE):
+        queries, fields = await _form(request)
+        return lambda: TextSearch.of(fields).requests(queries)
+    expected = ", ".join((JSON_TYPE, PARTS_TYPE, *SEQUENCE_TYPES[:2]))
+    message = f"Content-Type: got {kind[:80]!r}, expected {expected}"
+    raise ServerProblem("wrong_type", message, option="Content-Type", expected=expected)
 
 
-def _identifier(request: Request) -> str:
-    identifier = str(request.path_params["identifier"])
-    if not is_identifier(identifier):
-        raise ServerProblem("not_found", f"no job {identifier[:40]!r}; an identifier has 20 letters and digits")
-    return identifier
+def media_type(request: Request) -> str:
+    """Return the type of a request's body."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _nothing(request: Request) -> None:
-    check_names(request.query_params.multi_items(), ())
-
-
-def _wait_of(pairs: TextPairs) -> float:
-    given = check_names([pair for pair in pairs if pair[0] == "wait"], ("wait",))
-    seconds = Real().parse("wait", given["wait"]) if "wait" in given else 0.0
-    if not 0 <= seconds <= LONGEST_WAIT:
-        raise OptionError("wait", seconds, f"seconds from 0 to {LONGEST_WAIT:g}")
-    return seconds
-
-
-def _outfmt(name: str | None, columns: str | None) -> str:
-    """Return what is asked for as ``--outfmt`` has it; it is checked here, and for a saved search elsewhere."""
-    given = "json" if name is None else name.strip()
-    chosen = " ".join((columns or "").replace(",", " ").split())
-    if given == OWN_FORMAT:
-        if chosen:
-            raise OptionError("columns", columns, f"none with format={OWN_FORMAT}")
-        return given
-    if not given or len(given.split()) > 1:
-        raise OptionError("format", name, f"one of {', '.join(report.FORMATS)}")
-    import io
-
-    outfmt = f"{given} {chosen}" if chosen else given
-    report.create_writer(outfmt, io.StringIO())
-    return outfmt
-
-
-async def _form(request: Request, pairs: TextPairs) -> tuple[bytes, Sequence[tuple[str, str]]]:
-    """Read a form: queries, as text or as a file, and what stands beside them."""
-    check_names(pairs, ())
-    try:
-        form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=1 << 62)
-    except HTTPException as error:
-        raise ServerProblem("broken", f"the form cannot be read: {error.detail}") from None
+async def _form(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
+    """Return the queries of a form, which are text or a file, and the other fields."""
     queries: list[bytes] = []
-    beside: list[tuple[str, str]] = []
+    fields: list[tuple[str, str]] = []
     try:
-        for name, value in form.multi_items():
-            if name == "queries":
-                queries.append(await value.read() if isinstance(value, UploadFile) else value.encode())
-            elif isinstance(value, UploadFile):
-                raise OptionError(name, "a file", "text; the file of queries is the field queries")
-            else:
-                beside.append((name, value))
-    finally:
-        await form.close()
+        async with request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=1 << 62) as form:
+            for name, value in form.multi_items():
+                if name == "queries":
+                    queries.append(await value.read() if isinstance(value, UploadFile) else value.encode())
+                elif isinstance(value, UploadFile):
+                    raise OptionError(name, "a file", "text; the file of queries is the field queries")
+                else:
+                    fields.append((name, value))
+    except HTTPException as error:
+        raise ServerProblem("broken", f"the form cannot be read: {error.detail}") from error.__cause__
     if len(queries) != 1:
         raise InputError(f"queries: got {len(queries)} fields, expected one with FASTA, an alignment or profiles")
-    return queries[0], beside
+    return queries[0], fields
+
+
+def _body() -> dict[str, Any]:
+    """Return the description of the bodies of a search, of which FastAPI knows one kind for a route."""
+    text = {"type": "string"}
+    fields = TextSearch.model_json_schema()["properties"] | {"queries": text}
+    return {"requestBody": {"required": True, "content": {
+        JSON_TYPE: {"schema": SearchBody.model_json_schema(), "example": EXAMPLE},
+        "text/x-fasta": {"schema": text, "example": EXAMPLE["queries"]},
+        PARTS_TYPE: {"schema": {"type": "object", "properties": fields, "required": ["queries", "database"]}},
+    }}}  # fmt: skip
+
+
+def _files(*types: str) -> dict[int | str, dict[str, Any]]:
+    """Return the description of a response that is a file."""
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    content = {each: {"schema": {"type": "object"}} if each == JSON_TYPE else binary for each in types}
+    return {200: {"description": "A file.", "content": content}}
+
+
+RESULTS = _files(*sorted({each.media_type for each in OUTPUT_FORMATS}))
+
+OfJob = Annotated[Identifier, Path(description="Identifier of the job.")]
+
+_RANGE = re.compile(r"bytes=([0-9]{1,18})-[0-9]{0,18}")
+"""The one form of Range that is taken."""
+
+SubmissionKey = Annotated[
+    str, Header(alias="Idempotency-Key", max_length=100, description="Any text, another one for each submission.")
+]
+
+WaitParameter = Annotated[Wait, Query(description="Seconds to wait for the job's end.")]
+
+
+class _DocumentedRoute(APIRoute):
+    """A route whose docstring is its summary and its description in OpenAPI."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        summary, _, description = (inspect.getdoc(endpoint) or "").partition("\n")
+        documented = {"summary": summary.rstrip("."), "description": " ".join(description.split())}
+        super().__init__(path, endpoint, **{**options, **documented})
+
+
+router = APIRouter(
+    prefix=API, route_class=_DocumentedRoute, dependencies=[Depends(check_query)], responses=OF_ANY_ROUTE
+)
+
+
+@router.get("/databases", tags=["server"], response_model_exclude_unset=True)
+def databases(request: Request) -> DatabasesAnswer:
+    """List the databases.
+
+    Names, counts, checksums and engines, in the order of the command line.
+    """
+    found = [each.to_json() for each in jobs_of(request).databases.values()]
+    return DatabasesAnswer(databases=[DatabaseAnswer(**each) for each in found])
+
+
+@router.get(
+    "/databases/{name}", tags=["server"], responses=problems(404),
+    response_model_exclude_unset=True,
+)  # fmt: skip
+def database(request: Request, name: Annotated[str, Path(description="Name of a database.")]) -> DatabaseAnswer:
+    """Describe a database.
+
+    One of the list.
+    """
+    known = jobs_of(request).databases
+    if name not in known:
+        message = f"no database {name[:80]!r}, expected one of {', '.join(known)}"
+        raise ServerProblem("not_found", message, option="database")
+    return DatabaseAnswer(**known[name].to_json())
+
+
+@router.post(
+    "/jobs", status_code=202, tags=["jobs"], responses=SUBMITTING, openapi_extra=_body(),
+    response_model_exclude_unset=True,
+)  # fmt: skip
+async def submit(
+    request: Request, response: Response, beside: Annotated[SubmitQuery, Query()], key: SubmissionKey = ""
+) -> SubmittedAnswer:
+    """Submit a job.
+
+    The body is JSON; or sequences, with everything else as query parameters; or a form with the field
+    queries, text or a file, and everything else beside it. Several databases make a job for each. The job is
+    on disk when this is answered. A request that is repeated with its Idempotency-Key is answered with the jobs of
+    the first.
+    """
+    jobs, client = jobs_of(request), client_of(request)
+    asked = await read_body(request, beside)
+    submitted = await run_sync(lambda: jobs.submit(asked(), client, key))
+    first = await jobs.wait(submitted[0].identifier, beside.wait) if beside.wait else submitted[0]
+    names = [job.identifier for job in submitted]
+    stated = SubmittedAnswer.of(first, client, root_of(request.scope), jobs=names)
+    response.headers["Location"] = stated.links.self
+    return stated
+
+
+@router.get("/jobs", tags=["jobs"], response_model_exclude_unset=True)
+def jobs(
+    request: Request,
+    state: Annotated[States, Query(description="Only jobs of these states, with commas between them.")] = JOB_STATES,
+    limit: Annotated[JobCount, Query(description="Maximum number of jobs.")] = SHOWN_JOBS,
+) -> JobsAnswer:
+    """List my jobs.
+
+    Those of the token, or else of the address, that asks; the last first. Identifiers and matrices among
+    their options are left out.
+    """
+    client, root = client_of(request), root_of(request.scope)
+    found = jobs_of(request).jobs_of(client, limit, state)
+    return JobsAnswer(jobs=[JobAnswer.of(job, client, root, is_brief=True) for job in found])
+
+
+@router.get(
+    "/jobs/{identifier}", tags=["jobs"], responses=OF_A_JOB,
+    response_model_exclude_unset=True,
+)  # fmt: skip
+async def job(request: Request, identifier: OfJob, wait: WaitParameter = 0.0) -> JobAnswer:
+    """Describe a job.
+
+    With ?wait= when it has ended, or the time is over. Whoever knows a job's identifier may read it;
+    cancelling and removing it is for who submitted it.
+    """
+    found = await jobs_of(request).wait(identifier, wait)
+    return JobAnswer.of(found, client_of(request), root_of(request.scope))
+
+
+@router.delete("/jobs/{identifier}", status_code=204, tags=["jobs"], responses=OF_A_JOB | problems(409))
+async def forget(request: Request, identifier: OfJob) -> None:
+    """Remove a job.
+
+    Stops it if it runs, and removes its queries and results.
+    """
+    await jobs_of(request).delete(identifier, client_of(request))
+
+
+@router.post(
+    "/jobs/{identifier}/cancel", tags=["jobs"], responses=OF_A_JOB,
+    response_model_exclude_unset=True,
+)  # fmt: skip
+async def cancel(request: Request, identifier: OfJob) -> JobAnswer:
+    """Cancel a job.
+
+    Its work stops. What has ended stays as it is.
+    """
+    found = await jobs_of(request).cancel(identifier, client_of(request))
+    return JobAnswer.of(found, client_of(request), root_of(request.scope))
+
+
+@router.get(
+    "/jobs/{identifier}/results", tags=["jobs"], response_class=Response,
+    responses=RESULTS | OF_A_JOB | problems(409),
+)  # fmt: skip
+async def results(
+    request: Request,
+    identifier: OfJob,
+    asked: Annotated[JobResultsQuery, Query()],
+) -> Response:
+    """Get results.
+
+    In any format of `swsearch search`, byte for byte; sent as they are written.
+    """
+    jobs, wanted = jobs_of(request), asked.wanted()
+    found = await run_sync(jobs.store.job, identifier)
+    pieces = await run_sync(jobs.rendered, identifier, wanted, asked.queries)
+    name = wanted.file_name(f"swsearch-{found.database}-{identifier[:8]}")
+    return await answer(request, pieces, wanted.media_type, "reports", name)
+
+
+@router.get(
+    "/jobs/{identifier}/outputs/{number}", tags=["jobs"], response_class=FileResponse,
+    responses=RESULTS | OF_A_JOB | problems(409),
+)  # fmt: skip
+def output(
+    request: Request, identifier: OfJob, number: Annotated[OutputNumber, Path(description="Number, from 0.")]
+) -> Response:
+    """Get a file.
+
+    One of the outputs that the job was submitted with; it has a length, and Range is taken.
+    """
+    found, file = jobs_of(request).output(identifier, number)
+    headers = {"Content-Disposition": disposition(file.file_name(f"swsearch-{found.database}-{identifier[:8]}"))}
+    asked = _RANGE.fullmatch(request.headers.get("range", ""))
+    if asked is None or int(asked[1]) >= file.path.stat().st_size:  # as if it were not there
+        request.scope["headers"] = [pair for pair in request.scope["headers"] if pair[0] != b"range"]
+    return FileResponse(file.path, headers=headers, media_type=file.media_type)
+
+
+@router.get(
+    "/jobs/{identifier}/queries", tags=["jobs"], response_class=Response,
+    responses=_files("text/plain") | OF_A_JOB,
+)  # fmt: skip
+def queries(request: Request, identifier: OfJob) -> Response:
+    """Get the queries.
+
+    As they were sent.
+    """
+    found = jobs_of(request).store.request(identifier)
+    headers = {"Content-Disposition": disposition(f"{identifier}.queries.txt")}
+    return Response(found.queries, headers=headers, media_type="text/plain; charset=utf-8")
+
+
+@router.get(
+    "/jobs/{identifier}/subjects", tags=["jobs"], response_class=Response,
+    responses=_files("text/x-fasta") | OF_A_JOB | problems(409),
+)  # fmt: skip
+async def subjects(
+    request: Request,
+    identifier: OfJob,
+    hits: Annotated[HitRanges, Query(description="Numbers of hits, from 1: 1,2,5-8.")],
+    query: Annotated[QueryNumber, Query(description="Number of the query, from 1.")] = 1,
+) -> Response:
+    """Get whole subjects.
+
+    Sequences of hits of a query, as FASTA.
+    """
+    pieces = await run_sync(jobs_of(request).subjects, identifier, query, hits)
+    return await answer(request, pieces, FASTA_TYPE, "reports", f"{identifier}.fasta")
+
+
+@router.post(
+    "/search", tags=["jobs"], response_class=Response, responses=RESULTS | SUBMITTING,
+    openapi_extra=_body(),
+)  # fmt: skip
+async def search(request: Request, beside: Annotated[SearchQuery, Query()]) -> Response:
+    """Search at once.
+
+    Takes what a job takes, for one database, and answers with the results. Nothing is kept, and a client that
+    leaves stops it.
+    """
+    jobs, wanted = jobs_of(request), beside.wanted()
+    searches = await run_sync(await read_body(request, beside))
+    if len(searches) > 1:
+        raise InputError(f"database: got {len(searches)}, expected one; POST {API}/jobs takes several")
+    running = jobs.begin_search(client_of(request))
+    pieces = jobs.search(searches[0], wanted, running)
+    name = wanted.file_name(f"swsearch-{searches[0].database}")
+    return await answer(request, pieces, wanted.media_type, "searches", name, stop=lambda: jobs.end_search(running))
+
+
+@cache
+def _formats() -> FormatsAnswer:
+    found = [
+        FormatAnswer(
+            format=each.key, names=list(each.names), description=each.description, content_type=each.content_type,
+            has_columns=each.writer.has_columns and not each.writer.binary,  # `columns` names those of text
+            is_binary=each.writer.binary, is_of_one_query=each.writer.is_single_query,
+        )
+        for each in OUTPUT_FORMATS
+    ]  # fmt: skip
+    return FormatsAnswer(formats=found, columns=["std", *COLUMNS])
+
+
+@router.get("/formats", tags=["server"])
+async def formats() -> FormatsAnswer:
+    """List the formats.
+
+    Every format of results, and every column of tables.
+    """
+    return _formats()
+
+
+@router.head("/health", include_in_schema=False)
+@router.get(
+    "/health", tags=["server"], response_model=HealthAnswer,
+    responses={503: {"description": "Something is wrong.", "model": HealthAnswer}},
+)  # fmt: skip
+def health(request: Request) -> Response:
+    """Describe the server's state.
+
+    200 if every database can be searched and jobs can be kept, else 503.
+    """
+    found = jobs_of(request).health()
+    return JSONResponse(found, 200 if found["ok"] else 503)
+
+
+@router.head("/ready", include_in_schema=False)
+@router.get("/ready", tags=["server"])
+async def ready() -> ReadyAnswer:
+    """Say whether requests are taken.
+
+    For a load balancer; takes no token.
+    """
+    return ReadyAnswer(ready=True)

@@ -1,120 +1,77 @@
-"""The server as an ASGI application: its routes, and how problems are answered."""
+"""The server as an ASGI application: routes, error handlers and middleware."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from swsearch.errors import SwsearchError, shown
-from swsearch.server import api, blast_url, pages
-from swsearch.server.answers import API
-from swsearch.server.api_page import api_page
-from swsearch.server.api_words import methods_of
-from swsearch.server.gate import Gate
+from swsearch.errors import SwsearchError
+from swsearch.server import api, blast, pages
+from swsearch.server.access import Access
+from swsearch.server.errors import answer_to, framework_problem
+from swsearch.server.jobs import REPORT_THREADS, SEARCH_THREADS, Jobs
 from swsearch.server.metrics import METRICS_TYPE, Metrics
-from swsearch.server.page_problems import answer_to
-from swsearch.server.problems import ServerProblem, problem_of
-from swsearch.server.threads import Pools, Waiters
+from swsearch.server.models import API
+from swsearch.server.streaming import Threads
 from swsearch.version import version
 
-if TYPE_CHECKING:
-    from swsearch.server.house import House
-
-_CODES = {404: "not_found", 405: "not_possible", 413: "too_large", 415: "wrong_type", 401: "not_authenticated"}
-_CODES |= {403: "not_allowed", 503: "unavailable", 429: "too_many"}
+SHORT_THREADS = 16
+"""Threads for work of milliseconds, e.g. a look at a job."""
 
 
-def create_app(
-    house: House, *, log: Callable[[str], None] = print, access_log: Callable[[str], None] | None = None
-) -> FastAPI:
-    """Return the application of a house.
-
-    Parameters
-    ----------
-    house : House
-        What it serves; open, and closed by whoever opened it, after the application.
-    log : callable, optional
-        Takes a line about a failure.
-    access_log : callable, optional
-        Takes a line about each request.
-    """
-    pools, metrics = Pools(), Metrics(house)
-    waiters = Waiters(house.job, pools)
+def create_app(jobs: Jobs) -> FastAPI:
+    """Return the application of a server, which runs the jobs while it serves."""
+    metrics = Metrics(jobs)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = SHORT_THREADS
+        app.state.threads = Threads(CapacityLimiter(SEARCH_THREADS), CapacityLimiter(REPORT_THREADS))
+        running = asyncio.create_task(jobs.run())
         yield
-        waiters.close()
-        pools.close(wait=False)  # the house, which is closed next, ends what they do
+        jobs.stop_all()
+        running.cancel()
+        await asyncio.wait([running])
 
     app = FastAPI(
         title="swsearch",
         version=version(),
         description="Exact Smith-Waterman searches of resident databases.",
         openapi_url=f"{API}/openapi.json",
+        root_path_in_servers=False,
+        generate_unique_id_function=lambda route: route.name,
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.state.pools, app.state.waiters, app.state.house = pools, waiters, house
-    app.include_router(api.router_for(house, pools, waiters))
-    _add_metrics(app, metrics, pools, bool(house.settings.tokens))
-    app.include_router(blast_url.router_for(house))
-    app.include_router(pages.router_for(house))
+    app.state.jobs = jobs
+    app.include_router(api.router)
+
+    @app.get("/metrics", include_in_schema=False)
+    def metrics_of_now() -> Response:
+        return Response(metrics.text(), headers={"Content-Type": METRICS_TYPE})
+
+    app.include_router(blast.router)
+    app.include_router(pages.router)
     for kind in (SwsearchError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _answered)
-    app.add_middleware(Gate, settings=house.settings, metrics=metrics, log=log, access_log=access_log)
+    app.add_middleware(Access, settings=jobs.settings, metrics=metrics)
     return app
 
 
-def _add_metrics(app: FastAPI, metrics: Metrics, pools: Pools, has_tokens: bool) -> None:
-    @app.get("/metrics", include_in_schema=False)
-    async def metrics_of_now(request: Request) -> Response:
-        return Response(await pools.short(metrics.text), headers={"Content-Type": METRICS_TYPE})
-
-    @app.get("/api", include_in_schema=False)
-    async def page_of_the_api(request: Request) -> Response:
-        return api_page(request, app.openapi(), has_tokens)
-
-
 async def _answered(request: Request, error: Exception) -> Response:
-    answer = answer_to(request.scope, told(request, error))
+    if isinstance(error, SwsearchError):
+        return answer_to(request.scope, api.jobs_of(request).problem_for(error))
+    response = answer_to(request.scope, framework_problem(request.scope, error))
     if isinstance(error, HTTPException) and "allow" in (given := Headers(error.headers or {})):
-        path = request.scope["path"].removeprefix(request.scope["root_path"])
-        answer.headers["Allow"] = ", ".join(methods_of(path)) or given["allow"]  # the framework knows of one
-    return answer
-
-
-def told(request: Request, error: Exception) -> ServerProblem:
-    """Return what is wrong with a request, in our words.
-
-    Parameters
-    ----------
-    request : Request
-        It.
-    error : Exception
-        A problem, or what the framework raised.
-    """
-    if isinstance(error, HTTPException):
-        if isinstance(error.__cause__, SwsearchError):  # raised while the framework read a form
-            return problem_of(error.__cause__)
-        path, method = request.url.path[:200], request.method
-        code = _CODES.get(error.status_code, "broken" if error.status_code < 500 else "failed")
-        words = {
-            "not_found": f"no page {shown(path)}; {API}/openapi.json lists what there is",
-            "not_possible": f"{method[:20]} is not possible for {shown(path)}",
-        }
-        return ServerProblem(code, words.get(code, str(error.detail)))
-    if isinstance(error, RequestValidationError):
-        first: dict[str, Any] = dict(error.errors()[0])
-        name = ".".join(str(part) for part in first.get("loc", ())[1:])
-        return ServerProblem("wrong", f"{name}: got {shown(first.get('input'))}, expected another value", option=name)
-    return problem_of(error)
+        response.headers["Allow"] = given["allow"]
+    return response

@@ -1,80 +1,103 @@
-"""The reports of BLAST's URL API: which of ours each FORMAT_TYPE is, and what is around it for readers of NCBI's."""
+"""Reports and small pages of BLAST's URL API, as clients of NCBI's server read them.
+
+Clients search pages for ``RID =``, ``RTOE =`` and ``Status=``, so no text of a request may contain these marks.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from html import escape
+from typing import NamedTuple
 
 from swsearch.errors import OptionError
 
-READY = "QBlastInfoBegin\n\tStatus=READY\nQBlastInfoEnd"
-"""What readers of NCBI's pages look for."""
-
-_TABLE = "std ppos"
-"""The columns of NCBI's tables, which end with one more than blastp's."""
-
-Chunks = Iterator[bytes]
+_MARKS = re.compile(r"(RID|RTOE|Status|ThereAreHits|QBlastInfo)(?=\s*=|Begin|End)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class BlastFormat:
-    """A report as BLAST's URL API gives it.
+def told(text: str) -> str:
+    """Return any text as markup without marks; quotes stay, as clients print them."""
+    return _MARKS.sub(lambda mark: f"{mark[0][0]}&#{ord(mark[0][1])};{mark[0][2:]}", escape(text, quote=False))
 
-    Parameters
-    ----------
-    outfmt : str
-        That of ours, as ``--outfmt`` has it.
-    content_type : str
-        Of the answer; empty where it is our report's own.
-    wrapped : callable
-        Puts a report into what its readers expect; takes the RID, the number of queries and the report's bytes.
-    what : str
-        For people.
+
+def marks(*lines: str) -> str:
+    """Return a block that clients read."""
+    return "\n".join(["<!--QBlastInfoBegin", *lines, "QBlastInfoEnd", "-->"])
+
+
+def small_page(
+    text: str, items: Sequence[str] = (), blocks: Sequence[str] = (), *, title: str = "BLAST search", head: str = ""
+) -> str:
+    """Return a page: markup of a paragraph, a list of any texts, and blocks of `marks`."""
+    parts = [f"<p>{text}</p>"] if text else []
+    if items:
+        parts += ["<ul>", *(f"<li>{told(item)}</li>" for item in items), "</ul>"]
+    body = "\n".join([*parts, *blocks])
+    return f"""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">{head}
+<title>{title}</title>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def refused(problem: str, status: str = "") -> str:
+    """Return the page of a request that failed, with the status of its search if there is one.
+
+    It does not begin as a page that clients wait for, and has the sentence where they look for NCBI's.
     """
-
-    outfmt: str
-    content_type: str
-    wrapped: Callable[[str, int, Iterable[bytes]], Chunks]
-    what: str
-
-
-def _as_it_is(_rid: str, _n_queries: int, chunks: Iterable[bytes]) -> Chunks:
-    yield from chunks
+    block = f"<p>{marks(chr(9) + 'Status=' + status)}</p>\n" if status else ""
+    return (
+        '<html lang="en"><head><meta charset="utf-8"><title>BLAST search</title></head><body>\n'
+        f'<ul id="msg" class="msg"><li class="error"><p class="error">{told(problem)}</p></li></ul>\n{block}'
+        "</body></html>\n"
+    )
 
 
-def _preformatted(_rid: str, _n_queries: int, chunks: Iterable[bytes]) -> Chunks:
-    """Yield a text within the marks that clients cut it out of; it goes out as plain text, so nothing is escaped."""
-    yield f"<p><!--\n{READY}\n--><p>\n<PRE>\n".encode()
-    yield from chunks
-    yield b"</PRE>\n"
+_READY = b"QBlastInfoBegin\n\tStatus=READY\nQBlastInfoEnd"
+"""Mark in NCBI's reports."""
+
+Wrapper = Callable[[str, int, Iterable[bytes]], Iterator[bytes]]
+"""Yields a report as its readers expect it, from the RID, the number of queries and the bytes of our report."""
 
 
-def _commented(_rid: str, _n_queries: int, chunks: Iterable[bytes]) -> Chunks:
-    yield f"<!--\n{READY}\n-->\n".encode()
-    yield from chunks
+def _framed(head: bytes = b"", tail: bytes = b"") -> Wrapper:
+    """Return a wrapper that puts bytes before and after a report."""
+
+    def framed(_rid: str, _n_queries: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        yield head
+        yield from chunks
+        yield tail
+
+    return framed
 
 
-_STATUS = b"Status="
+def _without_status(escaped: bytes) -> Wrapper:
+    """Return a wrapper that hides ``Status=`` in headers, which NCBIWWW.qblast takes for the search's status."""
+    mark = b"Status="
 
-
-def _without_status(escaped: bytes) -> Callable[[str, int, Iterable[bytes]], Chunks]:
-    """Return what hides ``Status=`` in headers: NCBIWWW.qblast takes any in a report for the search's, and waits."""
-
-    def hidden(_rid: str, _n_queries: int, chunks: Iterable[bytes]) -> Chunks:
+    def hidden(_rid: str, _n_queries: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
         held = b""
         for chunk in chunks:
-            found = (held + chunk).replace(_STATUS, escaped)
-            held = found[1 - len(_STATUS) :]
-            yield found[: len(found) - len(held)]
+            text = (held + chunk).replace(mark, escaped)
+            held = text[1 - len(mark) :]
+            yield text[: len(text) - len(held)]
         yield held
 
     return hidden
 
 
-def _zipped(rid: str, n_queries: int, chunks: Iterable[bytes]) -> Chunks:
+def _zipped(rid: str, n_queries: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield an archive of NCBI's JSON: a list of files, and one file for each query.
 
     Our report has a line for each query, with a comma at the end of all but one, between a first and a last line.
@@ -117,7 +140,7 @@ def _pieces_of_lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 class _Sink(io.RawIOBase):
-    """What an archive is written to that goes out as it is made."""
+    """A file that an archive is written to, piece by piece."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -132,59 +155,61 @@ class _Sink(io.RawIOBase):
 
     def taken(self) -> bytes:
         """Return what was written since the last call."""
-        found, self._parts = b"".join(self._parts), []
-        return found
+        data, self._parts = b"".join(self._parts), []
+        return data
+
+
+class BlastFormat(NamedTuple):
+    """A report of BLAST's URL API."""
+
+    outfmt: str
+    """Our report, as in ``--outfmt``."""
+    wrap: Wrapper
+    what: str
+    """Description for people."""
+    content_type: str = ""
+    """Media type, unless it is that of our report."""
 
 
 _PLAIN = "text/plain; charset=utf-8"
 
-_PAIRWISE = BlastFormat("0", _PLAIN, _preformatted, "blastp's report for people, between `<PRE>` and `</PRE>`")
+# clients cut the text out; it is plain text, so nothing is escaped
+_TEXT = _framed(b"<p><!--\n" + _READY + b"\n--><p>\n<PRE>\n", b"</PRE>\n")
+
 _TABULAR = BlastFormat(
-    f"7 {_TABLE}", _PLAIN, _preformatted, "a table with comment lines, as above; after blastp's columns % positives"
+    "7 std ppos", _TEXT, "a table with comment lines, as above; after blastp's columns % positives", _PLAIN
 )
 
 BLAST_FORMATS: Mapping[str, BlastFormat] = {
-    "HTML": BlastFormat("html", "", _commented, "this server's page of results; the default"),
-    "Text": _PAIRWISE,
-    "Tabular": _TABULAR,
-    "CSV": BlastFormat(f"10 {_TABLE}", "", _as_it_is, "the same table with commas, nothing else"),
-    "XML": BlastFormat("5", "", _without_status(b"Status&#61;"), "BLAST XML"),
-    "JSON2": BlastFormat(
-        "15", "application/zip", _zipped, "BLAST JSON, zipped: a list of files, and one for each query"
+    "HTML": BlastFormat(
+        "html", _framed(b"<!--\n" + _READY + b"\n-->\n"), "this server's page of results; the default"
     ),
-    "JSON2_S": BlastFormat("15", "", _without_status(b"Status\\u003d"), "BLAST JSON in one file"),
-    "SAM": BlastFormat("sam", "", _as_it_is, "SAM"),
+    "Text": BlastFormat("0", _TEXT, "blastp's report for people, between `<PRE>` and `</PRE>`", _PLAIN),
+    "Tabular": _TABULAR,
+    "CSV": BlastFormat("10 std ppos", _framed(), "the same table with commas, nothing else"),
+    "XML": BlastFormat("5", _without_status(b"Status&#61;"), "BLAST XML"),
+    "JSON2": BlastFormat(
+        "15", _zipped, "BLAST JSON, zipped: a list of files, and one for each query", "application/zip"
+    ),
+    "JSON2_S": BlastFormat("15", _without_status(b"Status\\u003d"), "BLAST JSON in one file"),
+    "SAM": BlastFormat("sam", _framed(), "SAM"),
 }
 """Every FORMAT_TYPE."""
 
 
 def format_of(words: Mapping[str, str]) -> BlastFormat:
-    """Return the report that a Get asks for.
-
-    Raises
-    ------
-    OptionError
-        If there is no such report.
-    """
+    """Return the report that a Get requests; raise `OptionError` if there is no such report."""
     given = words.get("FORMAT_TYPE", "HTML")
     name = next((known for known in BLAST_FORMATS if known.lower() == given.lower()), None)
     if name is None:
         raise OptionError("FORMAT_TYPE", given, f"one of {', '.join(BLAST_FORMATS)}")
-    if name not in ("Text", "HTML"):
-        return BLAST_FORMATS[name]
-    view = words.get("ALIGNMENT_VIEW", "Pairwise")
-    if view.lower() == "tabular":
-        return _TABULAR
-    if view.lower() != "pairwise":
+    view = words.get("ALIGNMENT_VIEW", "Pairwise") if name in ("Text", "HTML") else "Pairwise"
+    if view.lower() not in ("pairwise", "tabular"):
         raise OptionError("ALIGNMENT_VIEW", view, "Pairwise or Tabular")
-    return BLAST_FORMATS[name]
+    return _TABULAR if view.lower() == "tabular" else BLAST_FORMATS[name]
 
 
-def report_in(wanted: BlastFormat, rid: str, n_queries: int, chunks: Iterator[bytes]) -> Chunks:
-    """Yield a report as its readers expect it; closing it closes the report."""
-    try:
-        yield from wanted.wrapped(rid, n_queries, chunks)
-    finally:
-        close = getattr(chunks, "close", None)
-        if close is not None:
-            close()
+def report_in(wanted: BlastFormat, rid: str, n_queries: int, chunks: Generator[bytes]) -> Generator[bytes]:
+    """Yield a report as its readers expect it; closing it closes our report."""
+    with closing(chunks):
+        yield from wanted.wrap(rid, n_queries, chunks)

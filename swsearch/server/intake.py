@@ -1,19 +1,21 @@
-"""What a server takes: a request is read within its limits, and refused with the limit that it is beyond."""
+"""Checks requests against the limits of a server, and reads their queries."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
+from swsearch.client.search_request import QUERY_LINES_FORMAT, SearchRequest
 from swsearch.errors import InputError
 from swsearch.inputs import Query
+from swsearch.pipeline.description import PROGRAM_NAMES
 from swsearch.pipeline.filters import SUBJECT_FILTERS
 from swsearch.pipeline.options import SearchOptions, check_scales
 from swsearch.pipeline.search import Search
-from swsearch.remote.wire import LINES, SearchRequest
-from swsearch.server.places import ServedPlace
-from swsearch.server.problems import ServerProblem
+from swsearch.pipeline.search_queries import query_notes
+from swsearch.report.job_outputs import check_outputs_fit
+from swsearch.server.databases import ServedDatabase
+from swsearch.server.errors import ServerProblem
 from swsearch.server.settings import ServerLimits
 
 COMPRESSED_AS = {
@@ -23,72 +25,51 @@ COMPRESSED_AS = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "zip",
 }
-"""How compressed files begin. They are refused: a kilobyte of them may hold a gigabyte."""
+"""Beginnings of compressed files. They are refused: a kilobyte may decompress to a gigabyte."""
 
-MOST_IN_PROFILES = 100_000
-"""Subjects that may make a profile, of which each takes an alignment in memory."""
+MAX_IN_PROFILES = 100_000
+"""Subjects of a profile, each of which takes an alignment in memory."""
 
-MOST_IDENTIFIERS = 100_000
-"""Identifiers that a filter may name: they stay in memory with what follows from the options of a search."""
+MAX_IDENTIFIERS = 100_000
+"""Identifiers of a filter; a cache of options keeps them in memory."""
 
 
 @dataclass(frozen=True)
 class TakenRequest:
-    """A request that was read, and is within the limits.
-
-    Parameters
-    ----------
-    request : SearchRequest
-        As it came, or with the most hits where the usual number is above the limit.
-    queries : list of Query
-        Of it.
-    options : SearchOptions
-        They are searched with these.
-    notes : tuple of str
-        What is to be told.
-    """
+    """A request within the limits, with its queries and options."""
 
     request: SearchRequest
+    """The request; its ``max_hits`` is set if the default is above the limit."""
     queries: list[Query]
     options: SearchOptions
     notes: tuple[str, ...]
+    """Notes for the client."""
 
     @property
     def n_residues(self) -> int:
-        """Residues of the queries."""
+        """Number of query residues."""
         return sum(len(query.codes) for query in self.queries)
 
-    def cells(self, place: ServedPlace) -> int:
-        """Cells that are to be scored, if no query converges before its last iteration."""
-        return self.n_residues * place.n_residues * self.options.iterations
+    def cells(self, database: ServedDatabase) -> int:
+        """Return the number of cells to score if no query converges before its last iteration."""
+        return self.n_residues * database.n_residues * self.options.iterations
 
 
-def place_of(places: Mapping[str, ServedPlace], name: str) -> ServedPlace:
-    """Return the database that a request names.
+def place_of(databases: Mapping[str, ServedDatabase], name: str) -> ServedDatabase:
+    """Return a database by its name; raise `ServerProblem` if there is none."""
+    if name in databases:
+        return databases[name]
+    expected = f"one of {', '.join(databases)}"
+    message = f"database: got {name[:80]!r}, expected {expected}"
+    raise ServerProblem("wrong", message, option="database", expected=expected)
 
-    Raises
-    ------
-    ServerProblem
-        If there is none of that name.
+
+def taken(request: SearchRequest, databases: Mapping[str, ServedDatabase], limits: ServerLimits) -> TakenRequest:
+    """Read a request in bounded memory.
+
+    It raises `ServerProblem` if the request is beyond a limit, and `InputError` if a query or an option is wrong.
     """
-    if name in places:
-        return places[name]
-    known = ", ".join(places)
-    message = f"database: got {name[:80]!r}, expected one of {known}"
-    raise ServerProblem("wrong", message, option="database", expected=f"one of {known}")
-
-
-def taken(request: SearchRequest, places: Mapping[str, ServedPlace], limits: ServerLimits) -> TakenRequest:
-    """Read a request, in as little memory as its limits say.
-
-    Raises
-    ------
-    ServerProblem
-        ``too_large`` or ``wrong``, with the limit.
-    InputError
-        If a query or an option cannot be used.
-    """
-    place = place_of(places, request.database)
+    database = place_of(databases, request.database)
     _check_size(request, limits)
     notes = list(request.doubts)
     options = dict(request.options)
@@ -98,15 +79,17 @@ def taken(request: SearchRequest, places: Mapping[str, ServedPlace], limits: Ser
         request = replace(request, options=options)
     _check_options(request.search_options, limits)
     try:
-        queries, asked = request.read()
+        queries, asked = request.read_queries()
     except RecursionError:
         raise InputError("queries: got JSON that is nested too deeply, expected what swsearch wrote") from None
     _check_count("queries", len(queries), limits.queries)
-    found = TakenRequest(request, queries, asked, tuple(notes))
-    _check_count("query residues", found.n_residues, limits.residues)
+    notes += query_notes(request.run_origin.queries or "queries", queries)
+    result = TakenRequest(request, queries, asked, tuple(notes))
+    _check_count("query residues", result.n_residues, limits.residues)
+    check_outputs_fit(request.outputs, queries, PROGRAM_NAMES[asked.translation is not None, database.is_dna])
     check_scales(queries, asked)
-    Search((), asked, place.lease().backend)  # raises if the options do not fit the database; kept for the search
-    return found
+    Search((), asked, database.lease().backend)  # raises if the options do not fit the database; caches the rest
+    return result
 
 
 def _check_size(request: SearchRequest, limits: ServerLimits) -> None:
@@ -117,25 +100,25 @@ def _check_size(request: SearchRequest, limits: ServerLimits) -> None:
             expected = "queries that are not compressed"
             message = f"queries: got {name} data, expected {expected}; decompress them first"
             raise ServerProblem("wrong", message, option="queries", expected=expected)
-    if request.query_format in ("auto", "fasta"):  # a record of two bytes takes a thousand when it is read
+    if request.query_format in ("auto", "fasta"):  # a record of two bytes takes a kilobyte of memory
         records = queries.count(b"\n>") + queries.count(b"\r>") + queries.startswith(b">")
         _check_count("queries", records, limits.queries)
-    elif request.query_format == LINES:
+    elif request.query_format == QUERY_LINES_FORMAT:
         _check_count("queries", queries.count(b"\n") + queries.count(b"\r"), limits.queries)
 
 
 def _check_options(options: SearchOptions, limits: ServerLimits) -> None:
-    _check_most("max_hits", options.max_hits, limits.hits)
-    _check_most("max_alignments", options.max_alignments, limits.hits)
-    _check_most("max_included", options.max_included, MOST_IN_PROFILES)
+    _check_max("max_hits", options.max_hits, limits.hits)
+    _check_max("max_alignments", options.max_alignments, limits.hits)
+    _check_max("max_included", options.max_included, MAX_IN_PROFILES)
     for name, _ in SUBJECT_FILTERS:
         named = getattr(options, name)
-        if named is not None and len(named) > MOST_IDENTIFIERS:
-            expected = f"at most {MOST_IDENTIFIERS:,} identifiers"
+        if named is not None and len(named) > MAX_IDENTIFIERS:
+            expected = f"at most {MAX_IDENTIFIERS:,} identifiers"
             raise ServerProblem("too_large", f"{name}: got {len(named):,}, expected {expected}", option=name)
 
 
-def _check_most(option: str, value: int, most: int) -> None:
+def _check_max(option: str, value: int, most: int) -> None:
     if value > most:
         expected = f"at most {most:,}, this server's limit"
         raise ServerProblem(
@@ -151,9 +134,3 @@ def _check_count(what: str, count: int, most: int) -> None:
             option="queries",
             expected=f"at most {most:,} {what}",
         )
-
-
-def problem_stated(problem: ServerProblem) -> dict[str, Any]:
-    """Return what is kept of why a job failed."""
-    found: dict[str, Any] = problem.stated()["error"]
-    return found

@@ -1,37 +1,36 @@
-"""How pages are made: templates, the words of times and numbers, static files, and headers that forbid all else."""
+"""Templates of the pages, their filters, static files, and the headers of pages."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import Request, Response
+from fastapi import Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.types import Scope
 
-from swsearch.errors import printable
-from swsearch.server.jobs import Job
+from swsearch.errors import counted, printable
 from swsearch.version import version
 
 CONTENT_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Of every page but the report, which has its own: nothing inline, nothing from elsewhere."""
+"""Policy of every page but the report, which has its own: nothing inline, nothing from other sites."""
 
 PAGE_HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
-    # not "no-referrer", with which browsers do not say where a form came from
+    # not "no-referrer", with which browsers do not send the origin of a form
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "Cross-Origin-Opener-Policy": "same-origin",
-    # kept for the way back, with what is typed in it, and asked for again each time
+    # "Back" shows the page with the user's input; a visit asks the server
     "Cache-Control": "private, no-cache",
 }
 
@@ -41,49 +40,35 @@ STATIC_TYPES = {
     "icon.svg": "image/svg+xml",
 }
 
-LONGEST_SHOWN = 300
-"""Characters of a name that somebody else gave, as pages show it."""
+MAX_NAME_SHOWN = 300
+"""Characters of another user's text that a page shows on one line."""
 
 
-@dataclass(frozen=True)
-class Shell:
-    """Builds pages of the templates.
+def root_of(scope: Scope) -> str:
+    """Return the beginning of the paths of all links, without a slash at its end."""
+    return str(scope.get("root_path", "")).rstrip("/")
 
-    Parameters
-    ----------
-    root : str
-        What stands before the paths of all links, without a slash at its end.
-    has_tokens : bool
-        Whether there is anybody to log out.
-    """
 
-    root: str
-    has_tokens: bool = False
+def page(
+    scope: Scope, template: str, values: Mapping[str, Any], status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> HTMLResponse:  # fmt: skip
+    """Return a page."""
+    root = root_of(scope)
 
-    @classmethod
-    def of(cls, request: Request, has_tokens: bool = False) -> Shell:
-        """Return the shell of a request's answer."""
-        return cls(str(request.scope.get("root_path", "")).rstrip("/"), has_tokens)
+    def static(name: str) -> str:
+        return f"{root}/static/{static_file(name)[1]}/{name}"  # changes with the content
 
-    def page(
-        self, template: str, values: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
-    ) -> HTMLResponse:
-        """Return a page."""
-        text = templates().get_template(template).render(
-            root=self.root, has_tokens=self.has_tokens, version=version(), static=self.static, **values
-        )  # fmt: skip
-        # a header may hold half of a surrogate pair, which is no UTF-8
-        body = text.encode("utf-8", errors="replace")
-        return HTMLResponse(body, status, {**PAGE_HEADERS, **(headers or {})})
-
-    def static(self, name: str) -> str:
-        """Return the address of a static file, which changes with its content."""
-        return f"{self.root}/static/{static_file(name)[1]}/{name}"
+    shared = {"root": root, "has_tokens": False, "version": version(), "static": static}
+    text = templates().get_template(template).render(shared | dict(values))
+    # a header may hold half of a surrogate pair, which is not UTF-8
+    body = text.encode("utf-8", errors="replace")
+    return HTMLResponse(body, status, {**PAGE_HEADERS, **(headers or {})})
 
 
 @cache
 def templates() -> Environment:
-    """Return the templates, which escape what they are given."""
+    """Return the templates, which escape all values."""
     made = Environment(
         loader=PackageLoader("swsearch.server"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -92,9 +77,10 @@ def templates() -> Environment:
         "n": lambda value: f"{value:,}",
         "named": named,
         "titled": lambda job: named(job.title.strip()) or f"Job {job.identifier}",
-        "moment": moment,
+        "moment": lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine_time": lambda seconds: datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds"),
         "lasting": lasting,
+        "in_days": lambda days: counted(int(days), "day") if days >= 1 and days % 1 == 0 else lasting(days * 86400),
         "segment": lambda text: quote(str(text), safe=""),
         "of": counted,
     }
@@ -102,19 +88,9 @@ def templates() -> Environment:
 
 
 def named(text: object) -> str:
-    """Return a name that somebody else gave: on one line, in one direction, and not endless."""
-    found = printable(str(text), "\ufffd")
-    return found if len(found) <= LONGEST_SHOWN else f"{found[:LONGEST_SHOWN]}…"
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def moment(seconds: float) -> str:
-    """Return a time of the Unix clock for people."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    """Return another user's text on one line, in one direction and cut."""
+    line = printable(str(text), "\ufffd")
+    return line if len(line) <= MAX_NAME_SHOWN else f"{line[:MAX_NAME_SHOWN]}…"
 
 
 def lasting(seconds: float) -> str:
@@ -130,52 +106,19 @@ def lasting(seconds: float) -> str:
     return f"{hours} h" if hours < 48 else f"{round(hours / 24)} days"
 
 
-LEAST_PROGRESS = 0.05
-"""From which the time that is left can be told."""
-
-
-def progress_of(job: Job, now: float) -> dict[str, Any]:
-    """Return how far a job is, in numbers and words, for the page and for the script that asks again."""
-    percent = min(max(round(100 * job.progress), 0), 100)
-    words = {
-        "queued": "Waiting",
-        "running": f"Searching: {percent}%",
-        "done": "Done",
-        "failed": "Failed",
-        "cancelled": "Cancelled",
-    }[job.state]
-    if job.state == "queued" and job.place is not None:
-        words = (
-            f"Waiting: {counted(job.place, 'search', 'searches')} ahead"
-            if job.place
-            else "Waiting: next in the queue"
-        )
-    since = job.begun if job.begun is not None else job.submitted
-    elapsed = (job.ended if job.ended is not None else now) - since
-    spent = f"{lasting(elapsed)} so far"
-    if job.state == "running" and job.progress >= LEAST_PROGRESS and elapsed >= 1:
-        spent += f", about {lasting(elapsed * (1 - job.progress) / job.progress)} left"
-    return {
-        "state": job.state,
-        "percent": percent if job.state != "done" else 100,
-        "words": words,
-        "elapsed": spent,
-        "is_ended": job.is_ended,
-    }
-
-
 @cache
 def static_file(name: str) -> tuple[bytes, str]:
-    """Return a static file and what its address has for its content."""
+    """Return the content of a static file, and the digest in its address."""
     content = (files("swsearch.server") / "static" / name).read_bytes()
     return content, hashlib.sha256(content).hexdigest()[:16]
 
 
 def static_answer(digest: str, name: str) -> Response:
-    """Return a static file: for ever, under the address of its content; to be asked for again under another."""
+    """Return a static file, which a browser keeps if the digest is that of its content."""
     content, current = static_file(name)
-    lasts = "public, max-age=31536000, immutable" if digest == current else "no-cache"
     headers = {
-        "Cache-Control": lasts, "X-Content-Type-Options": "nosniff", "Content-Security-Policy": CONTENT_POLICY,
-    }  # fmt: skip
+        "Cache-Control": "public, max-age=31536000, immutable" if digest == current else "no-cache",
+        "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": CONTENT_POLICY,
+    }
     return Response(content, media_type=STATIC_TYPES[name], headers=headers)

@@ -1,311 +1,515 @@
-"""The pages: a form, the jobs, what this server is. They work without a script, and load nothing from elsewhere."""
+"""The pages: the search form, jobs and their results, this server. They work without scripts."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import secrets
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import PlainTextResponse, RedirectResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
-from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from swsearch.errors import OptionError, SwsearchError
+from swsearch.client.search_request import OPTION_NAMES
+from swsearch.client.urls import TOKEN_VARIABLE
+from swsearch.errors import OptionError, SwsearchError, counted
+from swsearch.matrices import PRESET_MATRICES
 from swsearch.pipeline.description import PROGRAM_NAMES
-from swsearch.remote.urls import TOKEN_VARIABLE
-from swsearch.server.auth import CLIENT_COOKIE, TOKEN_COOKIE, Tokens
-from swsearch.server.jobs import Job, is_identifier
-from swsearch.server.page_examples import EXAMPLES
-from swsearch.server.page_fields import FORM_FIELDS, GROUP_TITLES, choices_of, costs, costs_of_preset, fields_of
-from swsearch.server.page_forms import TypedSearch, field_of, group_of, in_words
-from swsearch.server.page_jobs import JobPages, address_of, client_of, days_of
-from swsearch.server.page_problems import problem_page
-from swsearch.server.page_views import PAGE_HEADERS, STATIC_TYPES, Shell, named, static_answer
-from swsearch.server.problems import ServerProblem, problem_of
+from swsearch.report import OUTPUT_FORMATS, OutputFormat
+from swsearch.report.html import Link, content_policy
+from swsearch.server.access import CLIENT_COOKIE, TOKEN_COOKIE, Tokens
+from swsearch.server.api import client_of, jobs_of
+from swsearch.server.errors import JOB_ADVICE, ServerProblem, problem_page
+from swsearch.server.intake import COMPRESSED_AS
+from swsearch.server.models import parse_hits, parse_range
+from swsearch.server.page_views import (
+    PAGE_HEADERS,
+    STATIC_TYPES,
+    lasting,
+    named,
+    page,
+    root_of,
+    static_answer,
+)
+from swsearch.server.results import FASTA_TYPE, Format
+from swsearch.server.search_form import (
+    EXAMPLES,
+    FORM_FIELDS,
+    GROUP_TITLES,
+    NOT_ON_THE_PAGE,
+    FilledForm,
+    choices_of,
+    field_of,
+    matrix_costs,
+    without_name,
+)
+from swsearch.server.store import Job, is_identifier
+from swsearch.server.streaming import answer
 
-if TYPE_CHECKING:
-    from swsearch.server.house import House
-    from swsearch.server.places import ServedPlace
+ROWS_PER_PAGE = 50
+"""Jobs of a list, rows of a summary, and queries of a report, which a browser holds with all their alignments."""
 
 COOKIE_SECONDS = 365 * 24 * 3600
-"""That a browser knows its jobs, and its token."""
+"""Seconds that a browser keeps our cookies."""
 
-MOST_FORM_FIELDS = 500
+MAX_FORM_FIELDS = 500
 
-PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
-"""Beginnings of compressed files."""
+MIN_PROGRESS = 0.05
+"""Progress from which a page estimates the remaining time."""
+
+STATE_WORDS = {
+    "queued": "waiting",
+    "running": "running",
+    "done": "done",
+    "failed": "failed",
+    "cancelled": "cancelled",
+}
 
 
 class PageRoute(APIRoute):
     """A path whose problems are pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
+        """Return the function that answers a request."""
         handle = super().get_route_handler()
 
         async def answered(request: Request) -> Response:
             try:
                 return await handle(request)
             except SwsearchError as error:
-                return problem_page(request.scope, problem_of(error))
+                return problem_page(request.scope, jobs_of(request).problem_for(error))
             except HTTPException as error:
                 return problem_page(request.scope, ServerProblem("broken", str(error.detail)), error.status_code)
             except RequestValidationError:
-                return problem_page(
-                    request.scope, ServerProblem("not_found", f"page {named(request.url.path)} not found")
-                )
+                problem = ServerProblem("not_found", f"page {named(request.url.path)} not found")
+                return problem_page(request.scope, problem)
 
         return answered
 
 
-def router_for(house: House) -> APIRouter:
-    """Return the pages of a server.
-
-    Parameters
-    ----------
-    house : House
-        What the server can do.
-    """
-    router = APIRouter(route_class=PageRoute, include_in_schema=False)
-    pages, jobs = FormPages(house), JobPages(house)
-    for path, read in (
-        ("/", pages.form),
-        ("/about", pages.about),
-        ("/login", pages.login),
-        ("/examples/{key}", pages.example),
-        ("/static/{digest}/{name}", pages.static),
-        ("/jobs", jobs.mine),
-        ("/jobs/{identifier}", jobs.job),
-        ("/jobs/{identifier}/state", jobs.state),
-        ("/jobs/{identifier}/details", jobs.details),
-        ("/jobs/{identifier}/summary", jobs.summary),
-        ("/jobs/{identifier}/report", jobs.report),
-        ("/jobs/{identifier}/report/{first}/subjects", jobs.subjects),
-    ):
-        router.add_api_route(path, read, methods=["GET", "HEAD"], response_model=None)
-    for path, change in (
-        ("/search", pages.search),
-        ("/login", pages.log_in),
-        ("/logout", pages.log_out),
-        ("/jobs/{identifier}/cancel", jobs.cancel),
-        ("/jobs/{identifier}/delete", jobs.delete),
-    ):
-        router.add_api_route(path, change, methods=["POST"], response_model=None)
-    return router
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
-class FormPages:
-    """Answers requests for the form, for what is beside it, and for logging in.
+def show_page(
+    request: Request, template: str, values: Mapping[str, Any], status: int = 200,
+    headers: Mapping[str, str] | None = None,
+) -> Response:  # fmt: skip
+    """Return a page of this server."""
+    has_tokens = bool(jobs_of(request).settings.tokens)
+    return page(request.scope, template, {**values, "has_tokens": has_tokens}, status, headers)
 
-    Parameters
-    ----------
-    house : House
-        What the server can do.
-    """
 
-    def __init__(self, house: House) -> None:
-        self._house = house
-        self._tokens = Tokens(house.settings.tokens)
+def go_to(request: Request, path: str) -> Response:
+    """Lead a browser to another page."""
+    return RedirectResponse(f"{root_of(request.scope)}{path}", 303, PAGE_HEADERS)
 
-    def form(self, request: Request) -> Response:
-        """Show the form: empty, with an example, or as an earlier job was asked for."""
-        given = request.query_params
-        typed = TypedSearch(databases=tuple(given.getlist("database")))
-        if example := next((each for each in EXAMPLES if each.key == given.get("example")), None):
-            typed = replace(typed, queries=example.fasta, values=example.options)
-        elif identifier := given.get("from"):
-            typed = TypedSearch.of_request(self._request(identifier), queries_of=identifier)
-            names = [job.database for job in self._group(identifier)]
-            typed = replace(typed, databases=tuple(names))
-        return self._shown(request, typed)
 
-    async def search(self, request: Request) -> Response:
-        """Take a filled form: submit it, or show it again with what is wrong."""
-        limits = self._house.settings.limits
-        async with request.form(
-            max_files=1, max_fields=MOST_FORM_FIELDS, max_part_size=max(limits.body, 1 << 20)
-        ) as form:
-            given, file = [], ("", b"")
-            for name, value in form.multi_items():
-                if isinstance(value, UploadFile):
-                    file = (value.filename or "", await value.read())
-                else:
-                    given.append((name, value))
-        typed = TypedSearch.of(given, file)
-        return await run_in_threadpool(self._submitted, request, typed)
+def address_of(request: Request) -> str:
+    """Return the address of the server as the client knows it."""
+    host = request.headers.get("host", "localhost")
+    return f"{request.url.scheme}://{host}{root_of(request.scope)}"
 
-    def about(self, request: Request) -> Response:
-        """Say what this server is, has and takes."""
-        health = self._house.health()
-        places = [{"name": each.name, **_stated(each), "facts": _facts(each)} for each in self._house.places.values()]
-        limits = self._house.settings.limits
-        values = {
-            "places": places, "limits": limits, "days": days_of(limits.days), "address": address_of(request),
-            "first": next(iter(self._house.places), "DATABASE"),
-            "program": PROGRAM_NAMES[False, next((each.is_dna for each in self._house.places.values()), False)],
-            "token_variable": TOKEN_VARIABLE, "health": {"ok": health.ok, "note": health.why},
-        }  # fmt: skip
-        return self._shell(request).page("about.html", values)
 
-    def example(self, key: str) -> Response:
-        """Give the sequences of an example."""
-        found = next((each for each in EXAMPLES if each.key == key), None)
-        if found is None:
-            raise ServerProblem("not_found", f"example {named(key[:40])!r} not found")
-        return PlainTextResponse(found.fasta, headers={**PAGE_HEADERS, "Cache-Control": "public, max-age=3600"})
+# the form
 
-    def static(self, digest: str, name: str) -> Response:
-        """Give a static file."""
-        if name not in STATIC_TYPES:
-            raise ServerProblem("not_found", f"file {named(name[:40])!r} not found")
-        return static_answer(digest, name)
 
-    def login(self, request: Request, next: str = "/") -> Response:
-        """Show where to give a token."""
-        if not self._tokens:
-            return self._go(request, "/")
-        values = {"problem": "", "next": safe_path(next)}
-        return self._shell(request).page("login.html", values, headers={"Cache-Control": "no-store"})
+@router.api_route("/", methods=["GET", "HEAD"], response_model=None)
+def form(request: Request) -> Response:
+    """Show the form: empty, with an example, or as an earlier job was submitted."""
+    query = request.query_params
+    filled = FilledForm(databases=tuple(query.getlist("database")))
+    if example := EXAMPLES.get(query.get("example", "")):
+        filled = replace(filled, queries=example.fasta, values=example.values)
+    elif identifier := query.get("from"):
+        check_identifier(identifier)
+        databases = tuple(job.database for job in jobs_of(request).group(identifier))
+        filled = FilledForm.of_request(jobs_of(request).store.request(identifier), identifier, databases)
+    return _form(request, filled)
 
-    def log_in(self, request: Request, token: str = Form(""), next: str = Form("/")) -> Response:
-        """Let a browser in that has a token, and go on to the page that it asked for."""
-        if self._tokens and self._tokens.owner(token.strip()) is None:
-            values = {"problem": "Unknown token.", "next": safe_path(next)}
-            return self._shell(request).page("login.html", values, 401, {"Cache-Control": "no-store"})
-        answer = self._go(request, safe_path(next))
-        if self._tokens:
-            self._keep(request, answer, TOKEN_COOKIE, Tokens.cookie(token.strip()))
-        return answer
 
-    def log_out(self, request: Request) -> Response:
-        """Forget the token of a browser; it still knows which jobs are its own."""
-        answer = self._go(request, "/login" if self._tokens else "/")
-        answer.delete_cookie(TOKEN_COOKIE, path=self._shell(request).root or "/")
-        return answer
+@router.api_route("/search", methods=["POST"], response_model=None)
+async def search(request: Request) -> Response:
+    """Submit a filled form, or show it again with its problem."""
+    max_bytes = max(jobs_of(request).settings.limits.body, 1 << 20)
+    async with request.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=max_bytes) as sent:
+        filled = await FilledForm.of(sent)
+    return await run_sync(_submitted, request, filled)
 
-    def _shell(self, request: Request) -> Shell:
-        return Shell.of(request, bool(self._tokens))
 
-    def _go(self, request: Request, path: str) -> Response:
-        return RedirectResponse(f"{self._shell(request).root}{path}", 303, PAGE_HEADERS)
+def _submitted(request: Request, filled: FilledForm) -> Response:
+    client, cookie = client_of(request), ""
+    if CLIENT_COOKIE not in request.cookies:
+        # only now, as the browser comes from this site: from another site it would not send the cookie that it has
+        cookie = secrets.token_urlsafe(24)
+        client = f"{client}/{cookie}"
+    try:
+        queries = filled.content()
+        if queries.startswith(tuple(COMPRESSED_AS)):
+            raise OptionError("queries", filled.file_name, "text; decompress the file first")
+        if not queries.strip() and filled.queries_of:
+            check_identifier(filled.queries_of)
+            queries = jobs_of(request).store.request(filled.queries_of).queries
+        jobs = jobs_of(request).submit(filled.requests(queries), client)
+    except SwsearchError as error:
+        return _form(request, filled.again(), error)
+    answer = go_to(request, f"/jobs/{jobs[0].identifier}")
+    if cookie:
+        _set_cookie(request, answer, CLIENT_COOKIE, cookie)
+    return answer
 
-    def _keep(self, request: Request, answer: Response, name: str, value: str) -> None:
-        answer.set_cookie(
-            name, value, max_age=COOKIE_SECONDS, path=self._shell(request).root or "/",
-            secure=request.url.scheme == "https", httponly=True, samesite="strict",
-        )  # fmt: skip
 
-    def _request(self, identifier: str) -> Any:
-        if not is_identifier(identifier):
-            raise ServerProblem("not_found", f"job {named(identifier[:40])!r} not found")
-        return self._house.request(identifier)
+def _form(request: Request, filled: FilledForm, error: SwsearchError | None = None) -> Response:
+    """Return the filled form, with a problem at its field."""
+    jobs, places = jobs_of(request), _places(request)
+    ready = [place["name"] for place in places if place["state"] == "ready"]
+    if not filled.databases and ready and (error is None or len(places) == 1):
+        filled = replace(filled, databases=(ready[0],))
+    status, headers, wrong, alert, told = 200, {}, "", "", ""
+    if error is not None:
+        problem, wrong = jobs.problem_for(error), field_of(error)
+        alert, told = without_name(str(problem), wrong)
+        status = problem.status
+        headers = {"Retry-After": str(problem.retry_after)} if problem.retry_after else {}
+    chosen = [name for name, text in filled.values.items() if text.strip() and text != FORM_FIELDS[name].default]
+    costs = matrix_costs()
+    values = {
+        "here": "form", "typed": filled, "places": places, "limits": jobs.settings.limits, "fields": FORM_FIELDS,
+        "titles": GROUP_TITLES, "choices_of": choices_of, "examples": EXAMPLES.values(),
+        "costs": {"matrices": costs, "presets": {word: costs[name] for word, name in PRESET_MATRICES.items()}},
+        "opened": {FORM_FIELDS[name].group for name in (*chosen, wrong) if name in FORM_FIELDS},
+        "problem": alert, "wrong": wrong, "told": told,
+    }  # fmt: skip
+    return show_page(request, "form.html", values, status, headers)
 
-    def _group(self, identifier: str) -> list[Job]:
-        return self._house.group(self._house.job(identifier).group)
 
-    def _submitted(self, request: Request, typed: TypedSearch) -> Response:
-        client, cookie = client_of(request), ""
-        if CLIENT_COOKIE not in request.cookies:
-            # only now, when the browser comes from this site: from elsewhere it does not bring the cookie that it has
-            cookie = secrets.token_urlsafe(24)
-            client = f"{client}/{cookie}"
-        try:
-            queries = typed.content()
-            if queries.startswith(PACKED):
-                expected = "text; decompress the file first"
-                raise OptionError("queries", typed.file_name, expected)
-            if not queries.strip() and typed.queries_of:
-                queries = self._request(typed.queries_of).queries
-            jobs = self._house.submit(typed.requests(queries), client)
-        except SwsearchError as error:
-            return self._shown(request, typed.again(), error)
-        answer = self._go(request, f"/jobs/{jobs[0].identifier}")
-        if cookie:
-            self._keep(request, answer, CLIENT_COOKIE, cookie)
-        return answer
+@router.api_route("/examples/{key}", methods=["GET", "HEAD"], response_model=None)
+def example(key: str) -> Response:
+    """Send the sequences of an example."""
+    if key not in EXAMPLES:
+        raise ServerProblem("not_found", f"example {named(key[:40])!r} not found")
+    headers = {**PAGE_HEADERS, "Cache-Control": "public, max-age=3600"}
+    return PlainTextResponse(EXAMPLES[key].fasta, headers=headers)
 
-    def _shown(self, request: Request, typed: TypedSearch, error: SwsearchError | None = None) -> Response:
-        """Return the form as it is filled, with what is wrong at its field."""
-        places = [{"name": each.name, **_stated(each)} for each in self._house.places.values()]
-        ready = [place["name"] for place in places if place["state"] == "ready"]
-        if not typed.databases and ready and (error is None or len(places) == 1):
-            typed = replace(typed, databases=(ready[0],))
-        problem = None if error is None else problem_of(error)
-        wrong = "" if error is None else field_of(error)
-        opened = {group_of(wrong)} | {group_of(name) for name, text in typed.values.items() if _is_chosen(name, text)}
-        values = {
-            "here": "form", "typed": typed, "places": places, "limits": self._house.settings.limits,
-            "titles": GROUP_TITLES, "fields_of": fields_of,
-            "choices": {name: choices_of(each) for name, each in FORM_FIELDS.items()},
-            "examples": EXAMPLES, "costs": _costs(), "opened": opened,
-            "problem": "" if problem is None else in_words(str(problem), wrong), "wrong": wrong,
-            "told": "" if problem is None else in_words(str(problem), wrong, is_there=True),
-        }  # fmt: skip
-        status = 200 if problem is None else problem.status
-        headers = {"Retry-After": str(problem.retry_after)} if problem is not None and problem.retry_after else {}
-        return self._shell(request).page("form.html", values, status, headers)
+
+# jobs
+
+
+def check_identifier(identifier: str) -> None:
+    """Raise ``not_found`` if no job can have an identifier."""
+    if not is_identifier(identifier):
+        raise ServerProblem("not_found", f"job {named(identifier[:40])!r} not found")
+
+
+def _job(request: Request, identifier: str) -> Job:
+    check_identifier(identifier)
+    return jobs_of(request).job(identifier)
+
+
+def progress_of(job: Job, now: float) -> dict[str, Any]:
+    """Return the progress of a job in numbers and words, for its page and for the script that updates the page."""
+    percent = 100 if job.state == "done" else round(100 * job.progress)
+    words = f"Searching: {percent}%" if job.state == "running" else STATE_WORDS[job.state].capitalize()
+    if job.state == "queued" and job.place is not None:
+        ahead = f"{counted(job.place, 'search', 'searches')} ahead" if job.place else "next in the queue"
+        words = f"Waiting: {ahead}"
+    begun = job.begun if job.begun is not None else job.submitted
+    elapsed = (job.ended if job.ended is not None else now) - begun
+    spent = f"{lasting(elapsed)} so far"
+    if job.state == "running" and job.progress >= MIN_PROGRESS and elapsed >= 1:
+        spent += f", about {lasting(elapsed * (1 - job.progress) / job.progress)} left"
+    return {"state": job.state, "percent": percent, "words": words, "elapsed": spent, "is_ended": job.is_ended}
+
+
+@router.api_route("/jobs", methods=["GET", "HEAD"], response_model=None)
+def mine(request: Request, page: str = "1") -> Response:
+    """List the jobs of the client."""
+    jobs = jobs_of(request).jobs_of(client_of(request))
+    first, pager = _pager(f"{root_of(request.scope)}/jobs", page, len(jobs))
+    now = time.time()
+    rows = [(job, progress_of(job, now)) for job in jobs[first : first + ROWS_PER_PAGE]]
+    values = {"jobs": rows, "total": len(jobs), "limits": jobs_of(request).settings.limits, **pager}
+    return show_page(request, "jobs.html", values)
+
+
+@router.api_route("/jobs/{identifier}", methods=["GET", "HEAD"], response_model=None)
+async def job(request: Request, identifier: str) -> Response:
+    """Show the progress of a job, or its report."""
+    job = await run_sync(_job, request, identifier)
+    if job.state == "done":
+        return await _report(request, job, range_of("", job.n_queries))
+    return await run_sync(_progress, request, job)
+
+
+def _progress(request: Request, job: Job) -> Response:
+    values = _values(request, job)
+    code = (job.problem or {}).get("code", "failed")
+    values["progress"] = progress_of(job, time.time())
+    values["advice"] = JOB_ADVICE.get(code, "Change the search and submit it again.")
+    return show_page(request, "job.html", values, headers={"Cache-Control": "no-store"})
+
+
+@router.api_route("/jobs/{identifier}/state", methods=["GET", "HEAD"], response_model=None)
+def state(request: Request, identifier: str) -> Response:
+    """Send the progress of a job to the script of its page."""
+    found = progress_of(_job(request, identifier), time.time())
+    return JSONResponse(found, headers={**PAGE_HEADERS, "Cache-Control": "no-store"})
+
+
+@router.api_route("/jobs/{identifier}/report", methods=["GET", "HEAD"], response_model=None)
+async def report(request: Request, identifier: str, queries: str = "") -> Response:
+    """Show the report of some queries of a job."""
+    job = await run_sync(_job, request, identifier)
+    return await _report(request, job, range_of(queries, job.n_queries))
+
+
+@router.api_route("/jobs/{identifier}/report/{first}/subjects", methods=["GET", "HEAD"], response_model=None)
+async def subjects(request: Request, identifier: str, first: int, query: str = "1", hits: str = "1") -> Response:
+    """Send whole subjects of a query as FASTA; ``query`` counts from the first query of a page of the report."""
+    job = await run_sync(_job, request, identifier)
+    number = first + whole_of("query", query) - 1
+    if not 1 <= first <= number <= job.n_queries:
+        raise OptionError("query", query, "one of the report's queries")
+    pieces = await run_sync(jobs_of(request).subjects, identifier, number, parse_hits(hits))
+    return await answer(request, pieces, FASTA_TYPE, "reports", f"{identifier}-{number}.fasta")
+
+
+@router.api_route("/jobs/{identifier}/details", methods=["GET", "HEAD"], response_model=None)
+def details(request: Request, identifier: str) -> Response:
+    """Show the options of a job, its downloads and the address to share."""
+    job = _job(request, identifier)
+    size = len(jobs_of(request).store.request(identifier).queries)
+    database = jobs_of(request).databases.get(job.database)
+    values = _values(request, job) | {
+        "downloads": list(downloads_of(job, database is not None and database.is_dna)),
+        "asked": list(settings_of(job)),
+        "size": f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size:,} bytes",
+        "address": f"{address_of(request)}/jobs/{job.identifier}",
+    }
+    return show_page(request, "details.html", values)
+
+
+@router.api_route("/jobs/{identifier}/summary", methods=["GET", "HEAD"], response_model=None)
+def summary(request: Request, identifier: str, page: str = "1") -> Response:
+    """Show the best hit of each query."""
+    job = _job(request, identifier)
+    first, pager = _pager(f"{root_of(request.scope)}/jobs/{identifier}/summary", page, job.n_queries)
+    span = (first + 1, min(first + ROWS_PER_PAGE, job.n_queries))
+    table = jobs_of(request).rendered(identifier, Format("7 sseqid score evalue"), span)
+    rows = summary_of(b"".join(table), first)
+    return show_page(request, "summary.html", {**_values(request, job), "rows": rows, **pager})
+
+
+@router.api_route("/jobs/{identifier}/cancel", methods=["POST"], response_model=None)
+async def cancel(request: Request, identifier: str, then: str = Form("")) -> Response:
+    """Cancel a job, and show it or the list."""
+    check_identifier(identifier)
+    await jobs_of(request).cancel(identifier, client_of(request))
+    return go_to(request, "/jobs" if then == "jobs" else f"/jobs/{identifier}")
+
+
+@router.api_route("/jobs/{identifier}/delete", methods=["POST"], response_model=None)
+async def delete(request: Request, identifier: str) -> Response:
+    """Delete a job, and show the list."""
+    check_identifier(identifier)
+    await jobs_of(request).delete(identifier, client_of(request))
+    return go_to(request, "/jobs")
+
+
+def _values(request: Request, job: Job) -> dict[str, Any]:
+    """Return the values of all pages of a job."""
+    group = jobs_of(request).group(job.identifier)
+    return {"job": job, "group": group, "states": STATE_WORDS, "is_mine": job.client == client_of(request)}
+
+
+async def _report(request: Request, job: Job, queries: tuple[int, int]) -> Response:
+    """Return the report of the queries from the first to the last of two numbers."""
+    group = await run_sync(jobs_of(request).group, job.identifier)
+    root = root_of(request.scope)
+    bar = list(bar_of(root, job, group, queries))
+    wanted = Format("html", bar, f"{root}/jobs/{job.identifier}/report/{queries[0]}/subjects")
+    pieces = await run_sync(jobs_of(request).rendered, job.identifier, wanted, queries)
+    headers = {**PAGE_HEADERS, "Content-Security-Policy": f"{content_policy()}; frame-ancestors 'none'"}
+    return await answer(request, pieces, wanted.media_type, "reports", headers=headers)
+
+
+def bar_of(root: str, job: Job, group: Sequence[Job], queries: tuple[int, int]) -> Iterator[Link]:
+    """Yield the links above a report: other pages of its queries, downloads, and the other jobs of the group."""
+    place = f"{root}/jobs/{job.identifier}"
+    yield Link("New search", f"{root}/")
+    yield Link("My jobs", f"{root}/jobs")
+    yield Link("Edit and search again", f"{root}/?from={job.identifier}")
+    yield Link("Downloads, sharing, settings", f"{place}/details")
+    yield Link("Table (TSV)", f"{root}/api/v1/jobs/{job.identifier}/results?format=6")
+    first, last = queries
+    if last - first + 1 < job.n_queries:
+        yield Link(f"Queries {first:,} to {last:,} of {job.n_queries:,}: summary", f"{place}/summary")
+    if first > 1:
+        yield Link("Previous queries", f"{place}/report?queries={max(1, first - ROWS_PER_PAGE)}-{first - 1}")
+    if last < job.n_queries:
+        after = min(job.n_queries, last + ROWS_PER_PAGE)
+        yield Link("Next queries", f"{place}/report?queries={last + 1}-{after}")
+    for each in group:
+        if each.identifier != job.identifier:
+            yield Link(f"{named(each.database)}: {STATE_WORDS[each.state]}", f"{root}/jobs/{each.identifier}")
+
+
+def downloads_of(job: Job, is_dna: bool) -> Iterator[OutputFormat]:
+    """Yield the formats that can hold a job's results and whose packages are installed."""
+    for each in OUTPUT_FORMATS:
+        writer = each.writer
+        if writer.package and importlib.util.find_spec(writer.package) is None:
+            continue
+        if job.program(is_dna) in writer.programs and (job.n_queries == 1 or not writer.is_single_query):
+            yield each
+
+
+def settings_of(job: Job) -> Iterator[tuple[str, str]]:
+    """Yield the options of a job in the words of the form."""
+    for name, value in job.options.items():
+        if name in NOT_ON_THE_PAGE or value is None:
+            continue
+        field = FORM_FIELDS.get(name)
+        if isinstance(value, dict):
+            text = f"{value.get('name', 'custom')}, own matrix"
+        elif isinstance(value, (list, tuple)):
+            text = ", ".join(map(str, value[:5])) + (f", ... ({len(value):,})" if len(value) > 5 else "")
+        elif isinstance(value, bool):
+            text = "yes" if value else "no"
+        else:
+            text = choices_of(field).get(str(value), str(value)) if field else str(value)
+        yield field.label if field else name, text
+
+
+def summary_of(table: bytes, n_before: int) -> list[dict[str, Any]]:
+    """Return a row for each query of a table with comments, whose columns are subject, score and E-value."""
+    rows: list[dict[str, Any]] = []
+    query = ""
+    for line in table.decode("utf-8", "replace").split("\n"):
+        if line.startswith("# Query: "):
+            query = line.removeprefix("# Query: ")
+        elif hits := re.fullmatch(r"# (\d+) hits found", line):
+            row = {"number": n_before + len(rows) + 1, "query": query, "hits": int(hits[1])}
+            rows.append(row | dict.fromkeys(("best", "score", "evalue"), ""))
+        elif line and not line.startswith("#") and rows and not rows[-1]["best"]:
+            rows[-1].update(zip(("best", "score", "evalue"), line.split("\t"), strict=True))
+    return rows
+
+
+def _pager(path: str, text: str, count: int) -> tuple[int, dict[str, Any]]:
+    """Return the number of rows before a page of a list, and the values of its links to other pages."""
+    pages = max(1, -(-count // ROWS_PER_PAGE))
+    number = min(whole_of("page", text), pages)
+    return (number - 1) * ROWS_PER_PAGE, {"page": number, "pages": pages, "pager": f"{path}?page="}
+
+
+def whole_of(name: str, text: str) -> int:
+    """Parse a number from 1 in an address."""
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
+        raise OptionError(name, text, "a number from 1")
+    return int(text)
+
+
+def range_of(text: str, n_queries: int) -> tuple[int, int]:
+    """Parse the first and the last query in an address; by default the first page of queries."""
+    first, last = parse_range("queries", text) or (1, min(n_queries, ROWS_PER_PAGE))
+    if last > n_queries or last - first >= ROWS_PER_PAGE:
+        expected = f"numbers from 1 to {n_queries:,}, at most {ROWS_PER_PAGE} of them"
+        raise OptionError("queries", text, expected)
+    return first, last
+
+
+# this server
+
+
+def _places(request: Request) -> list[dict[str, Any]]:
+    """Return the databases as templates show them."""
+    places = []
+    for each in jobs_of(request).databases.values():
+        place = {"nucleotides": 0, "genetic_code": "", **each.to_json(), "is_dna": each.is_dna}
+        place["title"] = PurePath(place["title"]).stem
+        place["sources"] = [source["path"] for source in place["sources"]]
+        if place["state"] == "replaced":  # searched as it was opened
+            place["state"] = "ready"
+        places.append(place)
+    return places
+
+
+@router.api_route("/about", methods=["GET", "HEAD"], response_model=None)
+def about(request: Request) -> Response:
+    """Describe this server, its databases and limits."""
+    jobs, places = jobs_of(request), _places(request)
+    values = {
+        "places": places, "limits": jobs.settings.limits, "address": address_of(request), "health": jobs.health(),
+        "program": PROGRAM_NAMES[False, places[0]["is_dna"]], "token_variable": TOKEN_VARIABLE,
+    }  # fmt: skip
+    return show_page(request, "about.html", values)
+
+
+@router.api_route("/api", methods=["GET"], response_model=None)
+def api(request: Request) -> Response:
+    """Document the HTTP API by its OpenAPI description."""
+    values = {"paths": request.app.openapi()["paths"], "option_names": OPTION_NAMES, "pretty": _pretty}
+    return show_page(request, "api.html", values)
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2)
+
+
+@router.api_route("/static/{digest}/{name}", methods=["GET", "HEAD"], response_model=None)
+def static(digest: str, name: str) -> Response:
+    """Send a static file."""
+    if name not in STATIC_TYPES:
+        raise ServerProblem("not_found", f"file {named(name[:40])!r} not found")
+    return static_answer(digest, name)
+
+
+@router.api_route("/login", methods=["GET", "HEAD"], response_model=None)
+def login(request: Request, next: str = "/") -> Response:
+    """Show the form for a token."""
+    if not jobs_of(request).settings.tokens:
+        return go_to(request, "/")
+    values = {"problem": "", "next": safe_path(next)}
+    return show_page(request, "login.html", values, headers={"Cache-Control": "no-store"})
+
+
+@router.api_route("/login", methods=["POST"], response_model=None)
+def log_in(request: Request, token: str = Form(""), next: str = Form("/")) -> Response:
+    """Check a token, set its cookie, and go to the page that the browser wanted."""
+    tokens = Tokens(jobs_of(request).settings.tokens)
+    if tokens and tokens.owner(token.strip()) is None:
+        values = {"problem": "Unknown token.", "next": safe_path(next)}
+        return show_page(request, "login.html", values, 401, {"Cache-Control": "no-store"})
+    answer = go_to(request, safe_path(next))
+    if tokens:
+        _set_cookie(request, answer, TOKEN_COOKIE, Tokens.cookie(token.strip()))
+    return answer
+
+
+@router.api_route("/logout", methods=["POST"], response_model=None)
+def log_out(request: Request) -> Response:
+    """Delete the cookie of a browser's token; the browser keeps its jobs."""
+    answer = go_to(request, "/login" if jobs_of(request).settings.tokens else "/")
+    answer.delete_cookie(TOKEN_COOKIE, path=root_of(request.scope) or "/")
+    return answer
+
+
+def _set_cookie(request: Request, answer: Response, name: str, value: str) -> None:
+    answer.set_cookie(
+        name, value, max_age=COOKIE_SECONDS, path=root_of(request.scope) or "/",
+        secure=request.url.scheme == "https", httponly=True, samesite="strict",
+    )  # fmt: skip
 
 
 def safe_path(path: str) -> str:
-    """Return a path of this server to go to, or the first page's where it may lead elsewhere."""
+    """Return a path of this server; the form's if it could lead to another server."""
     return path if re.fullmatch(r"/(?![/\\])[\w/?=&.~%-]*", path, re.ASCII) and len(path) < 500 else "/"
-
-
-def _is_chosen(name: str, text: str) -> bool:
-    return bool(text.strip()) and text != FORM_FIELDS[name].default
-
-
-def _costs() -> dict[str, Any]:
-    """Return the gap costs of every matrix, and of the presets, for the script."""
-    found: dict[str, Any] = {name: [opened, extended] for name, opened, extended in costs()}
-    presets = {word: list(costs_of_preset(word)) for word, _ in FORM_FIELDS["preset"].choices}
-    return {"matrices": found, "presets": presets}
-
-
-def _stated(place: ServedPlace) -> dict[str, Any]:
-    """Return what the form says of a database."""
-    stated = place.stated()
-    built = str(stated.get("built") or "")
-    return {
-        "title": PurePath(stated["title"]).stem,
-        "is_dna": place.is_dna,
-        "subjects": stated["n_subjects"],
-        "residues": stated["nucleotides"] if place.is_dna else stated["n_residues"],
-        "built": built[:10],
-        # one whose file was replaced is searched as it was opened
-        "state": "failed" if stated["state"] == "failed" else "ready",
-        "problem": stated.get("problem") or "",
-    }
-
-
-def _facts(place: ServedPlace) -> list[tuple[str, str]]:
-    """Return what is known of a database, in words."""
-    stated = place.stated()
-    facts = [
-        ("DNA records" if place.is_dna else "Proteins", f"{stated['n_subjects']:,}"),
-        ("Nucleotides", f"{stated['nucleotides']:,}" if place.is_dna else ""),
-        ("Genetic code", str(stated.get("genetic_code") or "")),
-        ("Residues of six frames" if place.is_dna else "Residues", f"{stated['n_residues']:,}"),
-        ("Mask", {"none": "none", "lower": "lower case", "tantan": "low complexity"}.get(stated["mask"], "")),
-        ("Built", str(stated.get("built") or "")),
-        ("Built from", ", ".join(_source(each) for each in stated.get("sources") or ())),
-        ("SHA-256", str(stated.get("sha256") or "")),
-        ("Identity", str(stated.get("identity") or "")),
-        ("Engine", str(stated.get("engine") or "")),
-        ("Note", str(stated.get("problem") or "")),
-    ]
-    return [(name, value) for name, value in facts if value]
-
-
-def _source(stated: Any) -> str:
-    if not isinstance(stated, dict):
-        return str(stated)
-    return str(stated.get("path") or json.dumps(stated))

@@ -1,4 +1,4 @@
-"""What a server is told when it is started."""
+"""Settings and limits of a server."""
 
 # no postponed annotations: the kinds of the options follow from them
 from dataclasses import dataclass, field
@@ -9,9 +9,8 @@ from swsearch.options.kinds import ByteSize, Integer, Real
 from swsearch.options.row import ONLY_COMMAND, Heading, OptionTable, option
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ServerLimits(OptionTable):
-    """What a server takes, and how long it keeps it."""
+    """Limits of requests, jobs and connections."""
 
     HEADING: ClassVar = Heading.LIMITS
     INTERFACES: ClassVar = ONLY_COMMAND
@@ -51,47 +50,30 @@ class ServerLimits(OptionTable):
         1000, "Maximum number of connections at a time.", Integer(1, 10**6), spellings="--max-connections"
     )
     queries: int = 100_000
-    """Queries of a job: many short ones take more memory than their residues say."""
+    """Maximum number of queries of a job: many short queries take more memory than their residues."""
 
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """How a server runs.
-
-    Parameters
-    ----------
-    databases : tuple of Path
-        Database files and manifests; each goes by its file's name without the extension.
-    folder : Path
-        Where jobs are kept.
-    limits : ServerLimits
-        What is taken.
-    engine : str
-        Name of what scores.
-    threads : int or None
-        Of the engine, and for alignments.
-    device : int, sequence of int, "all" or None
-        Which GPU.
-    gpu_memory : int or None
-        Bytes.
-    workers : int
-        Maximum number of jobs at a time. Concurrent jobs are scored together.
-    tokens : frozenset of str
-        Of which a request must bring one; empty lets everybody in.
-    root_path : str
-        What stands before all paths where a proxy serves them, such as ``/swsearch``.
-    hosts : tuple of str
-        Names that the server may be asked for under, beside its own address and localhost.
-    """
+    """Settings of a server."""
 
     databases: tuple[Path, ...]
+    """Database files and manifests; the name of each is that of its file without the extension."""
     folder: Path
+    """Folder of the jobs."""
     limits: ServerLimits = field(default_factory=ServerLimits)
     engine: str = "auto"
     threads: int | None = None
+    """Threads of the engine and of alignments."""
     device: Any = None
+    """GPUs: a number, a sequence of numbers, "all" or None."""
     gpu_memory: int | None = None
+    """Bytes."""
     workers: int = 8
+    """Maximum number of jobs at a time. Concurrent jobs are scored together."""
     tokens: frozenset[str] = frozenset()
+    """Tokens, of which a request must have one; without tokens, everybody has access."""
     root_path: str = ""
+    """Beginning of all paths behind a proxy, e.g. ``/swsearch``."""
     hosts: tuple[str, ...] = ()
+    """Names of the server in requests, besides its address and localhost."""

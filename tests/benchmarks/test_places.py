@@ -43,6 +43,8 @@ def test_copies_lie_in_every_volume_and_masks_have_letters() -> None:
 
 def test_a_digest_is_known_of_the_same_command_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "swsearch", lambda *parts: "")
+    (tmp_path / "kept" / "one").mkdir(parents=True)
+    (tmp_path / "kept" / "one" / places.DATABASE).touch()  # as db build would
     files = [write(tmp_path / name, RECORDS[:5]) for name in ("queries.fasta", "subjects.fasta")]
     place, case = PLACES[0], CASES[0]
     data = places.Data(tmp_path / "kept", *files, 3)

@@ -13,9 +13,18 @@ SEQUENCE = "MKVLAAGIVGWWHHKDEFRTYPCNQS"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """The folder of what `FILES` names."""
+    """A folder of FASTA files, and two databases."""
     folder = tmp_path_factory.mktemp("files")
-    (folder / "q.fasta").write_text(f">one\n{SEQUENCE}\n>two\n{SEQUENCE[5:]}\n")
+    texts = {
+        "q": f">one\n{SEQUENCE}\n>two\n{SEQUENCE[5:]}\n",
+        "empty": "",
+        "bad": ">first\nMKV\n>second\nM-V\n",
+        "dna": ">d\nACGE\n",
+        "stop": ">s\nMK*\n",
+        "twins": ">t\nMKV\n>t\nMKL\n",
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.fasta").write_text(text)
     for name in ("d.h5", "new.h5"):
         Database.build([folder / "q.fasta"], folder / name).close()
     return folder

@@ -1,7 +1,6 @@
 """``swsearch align`` and ``swsearch bench align`` as a user meets them, in processes of their own."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -117,53 +116,6 @@ def test_output_to_a_file(a, b, tmp_path):
     assert (done.returncode, done.stdout) == (0, "")
     assert (tmp_path / "x.txt").read_text() == run("align", a, b).stdout
     assert [path.name for path in tmp_path.iterdir()] == ["x.txt"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "parts"),
-    [
-        (["align", "{a}"], 1, ["swsearch align: B is missing"]),
-        (["align", "{a}", "missing.fasta"], 1, ["missing.fasta"]),
-        (["align", "{empty}", "{b}"], 1, ["empty.fasta", "no FASTA records"]),
-        (["align", "{a}", "{bad}"], 1, ["bad.fasta: record 'second' line 4: '-' is a gap character", "(column 2)"]),
-        (["align", "{dna}", "{b}", "--alphabet", "dna"], 1, ["dna.fasta: record 'd' line 2: 'E'", "dna letters"]),
-        (["align", "MKJ1", "MKV"], 1, ["A: record 'A_1': '1' is a digit", "(position 4)"]),
-        (["align", "{a}", "{two}", "--pairs"], 1, ["--pairs: A has 3 sequences and B has 2, expected as many"]),
-        (["align", "{a}", "{b}", "--free-ends", "query"], 1, ["--free-ends: got", "in global mode; use semiglobal"]),
-        (["align", "M", "M", "--mode", "semiglobal", "--free-ends", "left"], 1, ["--free-ends: got 'left'"]),
-        (["align", "{a}", "{b}", "--mode", "glocal"], 1, ["--mode"]),
-        (["align", "{a}", "{b}", "--alphabet", "rna"], 1, ["--alphabet"]),
-        (["align", "{a}", "{b}", "--engine", "tpu"], 1, ["--engine"]),
-        (["align", "{a}", "{b}", "--matrix", "BLOSUM63"], 1, ["matrix: got 'BLOSUM63'"]),
-        (["align", "{a}", "{b}", "--outfmt", "blast"], 1, ["outfmt: got 'blast', expected one of pairwise, cigar"]),
-        (["align", "{a}", "{b}", "--outfmt", "sam", "--score-only"], 1, ["outfmt: got 'sam', expected score with"]),
-        (["align", "{a}", "{b}", "--threads", "0"], 1, ["--threads: got 0"]),
-        (["align", "{a}", "{b}", "--memory", "some"], 1, ["memory: got 'some'"]),
-        (["align", "{a}", "{b}", "--gpu-memory", "some"], 1, ["--gpu-memory: got 'some'"]),
-        (["align", "M", "M", "--engine", "cpu", "--device", "0"], 1, ["--device: got 0, expected none with"]),
-        (["align", "{a}", "{b}", "--gap-open", "-3"], 1, ["--gap-open: got -3.0, expected a number >= 0"]),
-        (["align", "-", "-"], 1, ["cannot both come from stdin"]),
-        (["align", "{a}", "{b}", "-o", "no/x.txt"], 6, ["does not exist"]),
-        (["align", "{stop}", "{b}", "--outfmt", "sam"], 1, ["query 's' has '*' at position 3"]),
-        (["align", "{a}", "{twins}", "--outfmt", "sam", "-o", "x.sam"], 1, ["2 subjects are named 't'"]),
-        (["bench", "align", "--random", "0"], 1, ["--random"]),
-        (["bench", "align", "--identity", "2"], 1, ["identity: got '2', expected a number above 0 and up to 1"]),
-        (["bench", "align", "--write", "{a}"], 1, ["write: got", "expected a folder"]),
-        (["bench", "{a}"], 1, ["both QUERIES and SUBJECTS"]),
-    ],
-)  # fmt: skip
-def test_wrong_use_is_told_and_leaves_nothing(arguments, code, parts, a, b, tmp_path_factory, tmp_path):
-    folder = tmp_path_factory.mktemp("input")
-    texts = {
-        "empty": "", "bad": ">first\nMKV\n>second\nM-V\n", "dna": ">d\nACGE\n", "two": ">x\nMKV\n>y\nMKV\n",
-        "stop": ">s\nMK*\n", "twins": ">t\nMKV\n>t\nMKL\n",
-    }  # fmt: skip
-    paths = {name: folder / f"{name}.fasta" for name in texts}
-    for name, text in texts.items():
-        paths[name].write_text(text)
-    filled = [argument.format(a=a, b=b, **paths) for argument in arguments]
-    fails(run(*filled, cwd=tmp_path), code, *parts)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_engine_gpu_without_pycuda(a, b):
@@ -295,11 +247,3 @@ def test_identities():
     for wrong in ("", "0", "-1", "1.01", "90%", "nan"):
         with pytest.raises(InputError, match="identity: got"):
             parse_identity(wrong)
-
-
-def test_benchs_commands_are_found(a):
-    assert "--peers" in run("bench", "search", "--help").stdout
-    assert "--random" in run("bench", "align", "--help").stdout
-    done = run("bench", "--help", env={**os.environ, "COLUMNS": "100"})
-    assert "search" in done.stdout
-    assert "align" in done.stdout

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from swsearch.cli import completion
-from swsearch.cli.commands import VARIABLE
+from swsearch.cli.commands import COMPLETE
 
 BASH = """
 source script
@@ -27,7 +26,7 @@ def run(tmp_path: Path):
     program = tmp_path / "swsearch"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m swsearch "$@"\n')
     program.chmod(0o755)
-    kept = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    kept = {name: value for name, value in os.environ.items() if name != COMPLETE}
     environment = {**kept, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
 
     def run(shell: str, text: str, *options: str) -> list[str]:
@@ -75,14 +74,7 @@ def test_fish_completes_by_the_script(run) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not there")
 def test_zsh_takes_the_script(run) -> None:
-    asked = f"_TYPER_COMPLETE_ARGS='swsearch db ve' {VARIABLE}=complete_zsh swsearch"
+    asked = f"_TYPER_COMPLETE_ARGS='swsearch db ve' {COMPLETE}=complete_zsh swsearch"
     lines = run("zsh", f"autoload -Uz compinit; compinit -u; source script; echo $_comps[swsearch]; {asked}", "-f")
     assert lines[0] == "_swsearch_completion"
     assert "verify" in lines[1]
-
-
-def test_a_line_that_is_not_ended_has_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMP_WORDS", "swsearch\nsearch\nq.fasta\n--outfmt\n'6 qse")
-    assert completion.words_to_complete() == ["search", "q.fasta", "--outfmt", "'6", "qse"]
-    monkeypatch.setenv("COMP_WORDS", "swsearch db 'a b'")
-    assert completion.words_to_complete() == ["db", "a b"]

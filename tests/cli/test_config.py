@@ -136,10 +136,10 @@ def test_what_python_asked_for_and_no_file_holds_is_named() -> None:
 def test_names_of_settings_are_options_of_the_search() -> None:
     from typer.main import get_command
 
-    from swsearch.cli.whole import app
+    from swsearch.cli.commands import app
     from swsearch.pipeline.options import SearchOptions
 
-    command = get_command(app).commands["search"]  # type: ignore[attr-defined]
+    command = get_command(app).get_command(None, "search")  # type: ignore[attr-defined]
     known = {spelling for option in command.params for spelling in option.opts}
     several = SearchOptions(
         iterations=2, allow_dna=True, min_score=5, min_identity=1, min_query_coverage=1, min_subject_coverage=1,

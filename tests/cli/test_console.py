@@ -1,11 +1,10 @@
 import errno
-import io
 import sys
 
 import pytest
 
 from swsearch.cli import console
-from swsearch.cli.console import Interrupted, PipeClosed, ProgressBar, command, finish
+from swsearch.cli.console import Interrupted, PipeClosed, command, finish
 from swsearch.errors import MemoryLimitError, OutputError
 
 
@@ -68,8 +67,6 @@ def test_messages_never_go_to_stdout(monkeypatch, capsys):
     """As print would have it where stderr is closed."""
     monkeypatch.setattr(sys, "stderr", None)
     console.say("a message")
-    with ProgressBar("searching", 10) as bar:
-        bar.advance(5)
     assert capsys.readouterr().out == ""
 
 
@@ -78,26 +75,3 @@ def test_errors_are_printed_and_quiet_ends_are_not(capsys):
     assert capsys.readouterr().err == "swsearch: error: x: is a directory\n"
     assert finish(Interrupted()) == 130
     assert capsys.readouterr().err == ""
-
-
-class _Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_a_progress_bar_for_people_only_and_only_for_long_work(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", _Terminal())
-    with ProgressBar("searching", 10) as bar:
-        bar.advance(5)
-        assert bar._bar is None  # not yet two seconds
-        monkeypatch.setattr(console, "PROGRESS_AFTER", 0)
-        bar.advance(2)
-        assert bar._bar.tasks[0].completed == 7
-        bar.move_to(9, 20)
-        assert (bar._bar.tasks[0].completed, bar._bar.tasks[0].total) == (9, 20)
-    for stream, quiet in ((_Terminal(), True), (io.StringIO(), False)):
-        monkeypatch.setattr(sys, "stderr", stream)
-        with ProgressBar("searching", 10, quiet) as bar:
-            bar.advance(5)
-            assert bar._bar is None
-        assert stream.getvalue() == ""

@@ -2,10 +2,7 @@
 
 from contextlib import contextmanager
 
-import pytest
-
-from support import command_line
-from swsearch.cli.doctor_cluster import describe
+from swsearch.cli.doctor import describe_cluster as describe
 from swsearch.cluster.same_program import program
 from swsearch.cluster.survey import VolumeSeen, WorkerSeen
 
@@ -87,25 +84,6 @@ def test_a_worker_without_a_limit_of_memory():
     assert lines(worker, volumes=())[1][1] == (
         "tcp://a:1 on an unnamed host, 1 thread, memory without limit: cpu (avx2, 1 thread)"
     )
-
-
-def test_a_database_without_a_cluster_is_refused():
-    command_line.fails(
-        command_line.run("doctor", "some.h5"), 1, "DATABASE: got 'some.h5', expected --cluster beside it"
-    )
-
-
-def test_a_database_that_is_not_there_ends_before_the_cluster_is_asked():
-    done = command_line.run("doctor", "--cluster", "tcp://127.0.0.1:1", "nowhere.h5")
-    assert done.returncode == 2
-    assert "nowhere.h5: no such database; check the name" in done.stderr
-
-
-@pytest.mark.parametrize("name", ["nonsense", "local:0", "ftp://host:1"])
-def test_what_is_no_cluster_is_refused(name):
-    done = command_line.run("doctor", "--cluster", name)
-    assert done.returncode == 1
-    assert "swsearch: error: --cluster: got" in done.stderr
 
 
 def test_workers_that_do_many_tasks_at_a_time():

@@ -134,30 +134,3 @@ def test_progress_counts_what_is_not_needed(files):
     last = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")][-1]
     assert last["cells_done"] == last["cells"]
     assert last["queries_done"] == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["--iterations", 0], 1, ["--iterations", "from 1 to 1,000"]),
-        (["--iterations", "x"], 1, ["--iterations"]),
-        (["--iterations", 2, "--statistics", "none"], 1, ["statistics", "--iterations 2 needs E-values"]),
-        (["--save-profile", "p.jsonl", "--statistics", "none"], 1, ["statistics", "needs E-values"]),
-        (["--iterations", 2, "--inclusion-evalue", 0], 1, ["--inclusion-evalue", "a number > 0"]),
-        (["--iterations", 2, "--inclusion-coverage", 101], 1, ["percentage"]),
-        (["--iterations", 2, "--max-included", 0], 1, ["--max-included"]),
-        (["--save-profile", "-"], 1, ["--output", "--save-profile", "different files"]),
-        (["--save-profile", "x.jsonl", "--save-msa", "x.jsonl"], 1, ["--save-msa", "different files"]),
-        (["--save-msa", "-", "-o", "x.tsv"], 1, ["--save-msa", "a folder"]),
-        (["--save-profile", ""], 1, ["--save-profile needs a value"]),
-        (["--save-profile", "no/folder/x.jsonl"], 6, ["no/folder"]),
-    ],
-)
-def test_what_cannot_be_asked_for(files, tmp_path, arguments, code, said):
-    fails(run("search", files[0], files[1], *arguments, cwd=tmp_path), code, *said)
-
-
-def test_a_file_is_no_folder_for_alignments(files, tmp_path):
-    taken = tmp_path / "taken"
-    taken.write_text("")
-    fails(run("search", files[0], files[1], "--save-msa", taken), 6, "is a file", "a folder")

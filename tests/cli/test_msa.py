@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import fails, run
+from support.command_line import run
 
 OPTIONS = ("--engine", "cpu", "--quiet")
 
@@ -53,17 +53,6 @@ def test_rows_are_chosen(data: tuple[Path, Path], tmp_path: Path) -> None:
     assert run("msa", *data, "-o", tmp_path, *options, "--outfmt", "fasta-aligned").returncode == 0
     counts = [path.read_text().count(">") for path in tmp_path.glob("*.afa")]
     assert len(counts) == 5 and max(counts) == 4
-
-
-def test_what_is_refused(data: tuple[Path, Path], tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    fails(run("msa", *data, *OPTIONS), 1, "--output")
-    fails(run("msa", *data, "-o", tmp_path / "file", *OPTIONS), 6, "is not a folder, expected a folder")
-    fails(run("msa", *data, "-o", "-", *OPTIONS), 1, "output: got '-', expected a folder")
-    fails(run("msa", *data, "-o", tmp_path / "new", "--max-seqs", "0", *OPTIONS), 1, "--max-seqs: got 0")
-    fails(run("msa", *data, "-o", tmp_path / "new", "--evalue", "0", *OPTIONS), 1, "evalue: got 0.0")
-    fails(run("msa", data[0], tmp_path / "no.h5", "-o", tmp_path / "new", *OPTIONS), 2, "no.h5")
-    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.peer

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
+import io
 import re
 import signal
+import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from support.command_line import SWSEARCH, fails, run
 from support.processes import started
-from support.scripted_server import Canned, scripted
+from support.scripted_server import Canned, Script, scripted
 from support.serving import Served, serving, until
 from support.small_searches import LETTERS, PARENT, QUERIES, build, fasta
-from swsearch.cli.remote import check_there
-from swsearch.errors import InputError
 from swsearch.report import OUTPUT_FORMATS, find_format
 from swsearch.server.settings import ServerSettings
 
@@ -63,7 +64,7 @@ def written(folder: Path, out: str, keys: list[str], *words: str) -> dict[str, b
     for key in keys:
         extension = (find_format(key).extensions or (".txt",))[-1]
         reports += ["-o", f"{out}/{key}{extension}", "--outfmt", key]
-    done = run("search", *words, *reports, "--threads", "1", cwd=folder)
+    done = run("search", *words, *reports, cwd=folder)
     assert done.returncode == 0, done.stderr
     found = {}
     for path in sorted(place.rglob("*")):
@@ -91,7 +92,7 @@ def test_the_same_options_give_the_same_bytes(
     name: str, queries: str, keys: list[str], folder: Path, served: Served
 ) -> None:
     found: list[dict[str, bytes]] = []
-    for where, words in (("here", ["db.h5", "--engine", "cpu"]), ("there", [f"{served.url}/db"])):
+    for where, words in (("here", ["db.h5", "--engine", "cpu", "--threads", "1"]), ("there", [f"{served.url}/db"])):
         out = f"{name}-{queries}-{len(keys)}-{where}"
         options = [f"{out}/{word}" if word in SAVED else word for word in OPTIONS[name].split()]
         found.append(written(folder, out, keys, queries, *words, *options))
@@ -109,30 +110,18 @@ def test_what_was_done_is_said(folder: Path, served: Served) -> None:
     assert f"swsearch: {served.url}: db: 50 subjects, 7,511 residues; engine cpu" in done.stderr
     assert re.search(rf"4 queries x 50 subjects, .* GCUPS, engine cpu .*, at {served.url}/db\n", done.stderr)
     assert '"cells_done": 1404557, "cells": 1404557' in done.stderr
+    assert "swsearch: q.fa: 1 queries have no residues, such as 'q3'\n" in done.stderr
     assert len(done.stdout.splitlines()) == 3
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        *(("engine", "gpu"), ("device", 0), ("gpu-memory", "1G"), ("cluster", "local:1")),
-        *(("task-timeout", 5.0), ("checkpoint", "kept")),
-    ],
-)
-def test_what_says_how_to_search_here_is_refused(option: str, value: object) -> None:
-    more: dict[str, Any] = dict.fromkeys(("cluster", "task_timeout", "checkpoint"))
-    check_there("http://host/db", "auto", None, None, more)
-    given: dict[str, Any] = {"engine": "auto", "device": None, "gpu_memory": None, **more}
-    given[option.replace("-", "_")] = value
-    first = [given.pop(name) for name in ("engine", "device", "gpu_memory")]
-    with pytest.raises(
-        InputError, match=rf"^got --{option} {value} with http://host/db, expected none: .*; leave it"
-    ):
-        check_there("http://host/db", *first, given)
-
-
 WRONG = [
-    (["URL/db", "--engine", "gpu"], "got --engine gpu with URL/db, expected none: the server has its own engine"),
+    (
+        ["URL/db", "--engine", "gpu"],
+        "got --engine gpu with URL/db, expected none: the server has its own engine",
+    ),
+    (["URL/db", "--device", "0"], "got --device 0 with URL/db, expected none: the server has its own devices"),
+    (["URL/db", "--threads", "1"], "got --threads 1 with URL/db, expected none: the server has its own threads"),
+    (["URL/db", "--cluster", "local:1"], "got --cluster local:1 with URL/db, expected none"),
     (["URL/other"], "got database 'other', expected one of db"),
     (["URL/db", "db.h5"], "subjects: got URL/db and 1 more, expected one database of a server alone"),
     (["db.h5", "URL/db"], "expected one database of a server alone"),
@@ -149,7 +138,6 @@ WRONG = [
 )
 def test_what_cannot_be_is_refused(line: list[str], message: str, folder: Path, served: Served) -> None:
     done = run("search", "q.fa", *(word.replace("URL", served.url) for word in line), cwd=folder)
-    done.stderr = done.stderr.replace("swsearch: warning: q.fa: 1 queries have no residues, such as 'q3'\n", "")
     fails(done, 1, message.replace("URL", served.url))
     assert "secret" not in done.stderr
     assert done.stderr.count("\n") == 1
@@ -167,19 +155,95 @@ def test_other_commands_refuse_servers(folder: Path) -> None:
     fails(done, 1, "subjects: got http://host/db, expected files; of servers swsearch msa asks none, search does")
 
 
-def test_an_interrupt_stops_the_search_there(folder: Path) -> None:
-    job = {"id": "ABCDEFGHJKLMNPQRSTUV", "state": "running", "cells_done": 0, "problem": None}
+JOB = "ABCDEFGHJKLMNPQRSTUV"
+
+RUNNING = {"id": JOB, "state": "running", "cells_done": 0, "cells": 5, "n_queries": 1, "outputs": ["6"]}
+
+
+@contextmanager
+def running(job: dict[str, object]) -> Iterator[Script]:
+    """Start a server that has this job."""
     with scripted() as script:
         script.tell("GET /databases", Canned({"databases": [{"name": "db"}]}))
         script.tell("POST /jobs", Canned(job, 202))
-        script.tell(f"GET /jobs/{job['id']}", Canned(job))
-        script.tell(f"DELETE /jobs/{job['id']}", Canned(b"", 204))
+        script.tell(f"GET /jobs/{JOB}", Canned(job))
+        script.tell(f"DELETE /jobs/{JOB}", Canned(b"", 204))
+        yield script
+
+
+def test_a_killed_command_goes_on_with_its_job(folder: Path, served: Served) -> None:
+    words = ["search", "one.fa", f"{served.url}/db", "--checkpoint", "kept", "--header", "-o", "resumed.tsv"]
+    with running(RUNNING) as script:
+        there = [word.replace(served.url, script.url) for word in words]
+        for stop, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 128 + signal.SIGINT)):
+            n_asked = script.count(f"GET /jobs/{JOB}")
+            with started([*SWSEARCH, *there], cwd=folder) as process:
+                until(lambda n=n_asked: script.count(f"GET /jobs/{JOB}") > n + 1 or process.poll() is not None)
+                process.send_signal(stop)
+                assert process.wait(60) == code
+                assert process.stderr is not None
+                said = process.stderr.read()
+        assert b"keeps job ABCDEFGHJKLMNPQRSTUV; the same command goes on with it" in said
+        assert script.count(f"DELETE /jobs/{JOB}") == 0
+        keys = {headers["Idempotency-Key"] for what, headers, _ in script.asked if what.startswith("POST")}
+    assert keys == {(folder / "kept" / "server-job").read_text()}
+    done = run(*words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "resumed.tsv").read_text().startswith("qaccver\t")
+    assert not list((folder / "kept").iterdir())
+    assert served.get("/jobs").json == {"jobs": []}
+
+
+@pytest.mark.parametrize("name", [".bashrc", "../x.a3m", "a/b.a3m", "x.txt"])
+def test_files_that_a_server_may_not_write_are_refused(name: str, folder: Path) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr(name, "theirs")
+    job = RUNNING | {"state": "done", "outputs": ["6", "msa a3m"]}
+    with running(job) as script:
+        script.tell(f"GET /jobs/{JOB}/outputs/0", Canned(b""))
+        script.tell(f"GET /jobs/{JOB}/outputs/1", Canned(archive.getvalue()))
+        words = ["search", "one.fa", f"{script.url}/db", "-o", "theirs.tsv", "--save-msa", "theirs"]
+        fails(run(*words, cwd=folder), 3, "save-msa: the server sent other files than alignments")
+        script.tell(f"GET /jobs/{JOB}/outputs/1", Canned(b"no zip"))
+        fails(run(*words, cwd=folder), 3, "save-msa: the server sent a damaged archive")
+        script.tell("POST /jobs", Canned(RUNNING, 202))
+        fails(run(*words, cwd=folder), 3, "accepted other outputs; install the same version on both sides")
+    assert not (folder / "theirs.tsv").exists()
+    assert not list((folder / "theirs").iterdir())
+
+
+def test_queries_are_not_overwritten_by_saved_alignments(folder: Path, served: Served) -> None:
+    (folder / "rows9").mkdir()
+    (folder / "rows9" / "one.a3m").write_bytes((folder / "one.fa").read_bytes())
+    words = ["search", "rows9/one.a3m", f"{served.url}/db", "-o", "rows9.tsv", "--save-msa", "rows9"]
+    fails(run(*words, cwd=folder), 6, "one.a3m: is one of the inputs; choose another name for the output")
+    assert (folder / "rows9" / "one.a3m").read_bytes() == (folder / "one.fa").read_bytes()
+
+
+def test_a_checkpoint_is_of_one_command_and_one_search(folder: Path, served: Served) -> None:
+    words = ["search", "one.fa", f"{served.url}/db", "--checkpoint", "own", "-o", "own.tsv"]
+    (folder / "own").mkdir()
+    with (folder / "own" / "server-job").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        fails(run(*words, cwd=folder), 1, "checkpoint: own is in use by another command; choose another folder")
+        file.write("0123456789abcdef" * 2)
+    fails(run(*words[:4], "one.fa", "-o", "own.tsv", cwd=folder), 1, "checkpoint: got 'one.fa', expected a folder")
+    request = {"database": "db", "queries": f">q\n{PARENT}\n", "options": {}}
+    reply = served.post("/jobs", request, **{"Idempotency-Key": "0123456789abcdef" * 2})
+    assert reply.status == 202
+    fails(run(*words, cwd=folder), 1, "again for another search", "with --checkpoint choose another folder")
+    served.ask("DELETE", f"/api/v1/jobs/{reply.json['id']}", None, {})
+
+
+def test_an_interrupt_stops_the_search_there(folder: Path) -> None:
+    with running(RUNNING) as script:
         words = ["search", "one.fa", f"{script.url}/db", "-o", "interrupted.tsv", "--quiet"]
         with started([*SWSEARCH, *words], cwd=folder) as process:
-            until(lambda: script.count(f"GET /jobs/{job['id']}") > 1 or process.poll() is not None)
+            until(lambda: script.count(f"GET /jobs/{JOB}") > 1 or process.poll() is not None)
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 128 + signal.SIGINT
             assert process.stderr is not None
             assert process.stderr.read() == b""
-        assert script.count(f"DELETE /jobs/{job['id']}") == 1
+        assert script.count(f"DELETE /jobs/{JOB}") == 1
     assert not list(folder.glob("*interrupted*"))

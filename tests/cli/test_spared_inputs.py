@@ -33,7 +33,7 @@ def files(tmp_path):
         (tmp_path / name).with_suffix(".json").write_bytes((tmp_path / name).read_bytes())
     build_database(tmp_path / "s.fasta", tmp_path / "s.h5", taxids="header")
     list(swsearch.search(tmp_path / "q.fasta", tmp_path / "s.h5", engine="cpu", checkpoint=tmp_path / "kept"))
-    split_database(tmp_path / "s.h5", tmp_path / "s.json", volumes=2)
+    split_database(tmp_path / "s.h5", tmp_path / "s.json", volume_size=1)
     (tmp_path / "link.h5").symlink_to("s.h5")
     return tmp_path
 

@@ -3,6 +3,7 @@
 import contextlib
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,17 +11,19 @@ import typer.main
 from conftest import ROOT
 
 from support.command_line import refusal
-from swsearch.cli import aliases, foreign, no_effect
+from swsearch.cli import other_programs
+from swsearch.cli.commands import app
 from swsearch.cli.parameters import rows_taken
-from swsearch.cli.whole import app
+from swsearch.server.jobs import Jobs
 
 SEQUENCE = "MKVLAAGIVGWWHHKDEFRTYPCNQS"
 
 
 def leaves(command, path=()):
     """Yield every command that has no subcommands, with its path."""
-    for name, each in command.commands.items():
-        if hasattr(each, "commands"):
+    for name in command.list_commands(None):
+        each = command.get_command(None, name)
+        if hasattr(each, "list_commands"):
             yield from leaves(each, (*path, name))
         else:
             yield (*path, name), each
@@ -36,13 +39,14 @@ FILES = {
     ("doctor",): [],
     ("completion",): ["bash"],
     ("db", "build"): ["q.fasta", "-o", "new.h5"],
-    ("db", "split"): ["d.h5", "-o", "new.json", "--volumes", "1"],
+    ("db", "split"): ["d.h5", "-o", "new.json", "--volume-size", "1G"],
     ("db", "info"): ["d.h5"],
     ("db", "verify"): ["d.h5"],
     ("db", "append"): ["new.h5", "q.fasta", "--on-duplicate", "keep"],
     ("db", "fetch"): ["d.h5", "one"],
     ("db", "remove"): ["new.h5", "one"],
     ("db", "merge"): ["d.h5", "-o", "merged.h5"],
+    ("db", "convert"): ["old.h5", "converted.h5"],
     ("bench", "search"): ["q.fasta", "q.fasta", "--no-peers", "--runs", "1"],
     ("bench", "align"): ["--random", "10", "--runs", "1"],
     ("bench", "study"): ["--check-only"],
@@ -93,31 +97,34 @@ def test_a_list_of_databases_is_one_word_of_db(swsearch):
 
 def others_of(command, path):
     """Names of other programs that a command knows of."""
-    return {*foreign.advice_of(path, rows_taken(command)), *aliases.aliases_of(path, rows_taken(command))}
+    return {
+        *other_programs.advice_of(path, rows_taken(command)),
+        *other_programs.aliases_of(path, rows_taken(command)),
+    }
 
 
 def test_every_alias_leads_to_an_option_and_is_none_itself():
     commands = {" ".join(["swsearch", *path]): command for path, command in COMMANDS.items()}
     for path, command in commands.items():
-        names = aliases.aliases_of(path, rows_taken(command))
+        names = other_programs.aliases_of(path, rows_taken(command))
         ours = {spelling for option in command.params for spelling in option.opts}
         told = {word.partition("=")[0] for target in names.values() for word in target.split()}
-        assert told <= {*ours, aliases.FIRST_ARGUMENT, aliases.OTHER_ARGUMENTS}
-        assert path != foreign.SEARCH or not set(aliases.VALUES) - set(names)
+        assert told <= {*ours, other_programs.FIRST_ARGUMENT, other_programs.OTHER_ARGUMENTS}
+        assert path != "swsearch search" or not set(other_programs._tables()["values"]) - set(names)
         for name in names:
-            assert foreign.plain(name) == name, "this name is never found"
+            assert other_programs.plain(name) == name, "this name is never found"
 
 
 def test_an_option_without_effect_is_neither_ours_nor_an_alias():
     commands = {" ".join(["swsearch", *path]): command for path, command in COMMANDS.items()}
-    for path in no_effect.NO_EFFECT:
-        ours = {spelling for option in commands[path].params for spelling in option.opts}
-        others = others_of(commands[path], path)
-        for name, each in no_effect.by_name(path).items():
-            assert foreign.plain(name) == name, "this name is never found"
+    for path, command in commands.items():
+        ours = {spelling for option in command.params for spelling in option.opts}
+        others = others_of(command, path)
+        for name, each in other_programs.no_effect_of(path).items():
+            assert other_programs.plain(name) == name, "this name is never found"
             assert f"--{name}" not in ours, f"{name} is our own"
             assert name not in others, f"{name} stands in two tables"
-            for word in re.findall(r"--[a-z-]+", f"{each.reason} {each.otherwise}"):
+            for word in re.findall(r"--[a-z-]+", " ".join(each.values())):
                 assert word in {*ours, "--save-profile", "--query-mask"}, each
 
 
@@ -142,8 +149,8 @@ def test_every_option_that_others_have_leads_to_one_of_ours():
     elsewhere = {"--output", "--statistics", "--include-ids", "--exclude-ids", "--version"}
     for path, command in commands.items():
         ours = {spelling for option in command.params for spelling in option.opts}
-        for name, advice in foreign.advice_of(path, rows_taken(command)).items():
-            assert foreign.plain(name) == name, "this name is never found"
+        for name, advice in other_programs.advice_of(path, rows_taken(command)).items():
+            assert other_programs.plain(name) == name, "this name is never found"
             assert f"--{name}" not in ours, f"{name} is our own"
             for word in re.findall(r"--[a-z-]+", advice):
                 assert word in {*ours, *elsewhere}, advice
@@ -166,9 +173,9 @@ def test_every_option_of_blasts_programs_is_known(title):
     assert len(theirs) > 15
     path = SECTIONS[title]
     known = others_of(COMMANDS[path], " ".join(["swsearch", *path])) | {"h", "help", "version"}
-    known |= set(no_effect.by_name(" ".join(["swsearch", *path])))
+    known |= set(other_programs.no_effect_of(" ".join(["swsearch", *path])))
     known |= {spelling.lstrip("-") for option in COMMANDS[path].params for spelling in option.opts}
-    assert {foreign.plain(name) for name in theirs} <= known
+    assert {other_programs.plain(name) for name in theirs} <= known
 
 
 @pytest.mark.parametrize("title", SECTIONS)
@@ -178,11 +185,11 @@ def test_the_page_says_which_options_are_taken(title):
     path = " ".join(["swsearch", *SECTIONS[title]])
     starred, without_effect = set(), set()
     for names, here in re.findall(r"^\| (`-[^|]*) \| ([^|]*) \|", section, re.MULTILINE):
-        each = {foreign.plain(name) for name in re.findall(r"`-(\w+)`", names)}
+        each = {other_programs.plain(name) for name in re.findall(r"`-(\w+)`", names)}
         starred |= each if names.endswith("*") else set()
         without_effect |= each if here == "no effect" else set()
-    assert starred <= set(aliases.aliases_of(path, rows_taken(COMMANDS[SECTIONS[title]])))
-    assert without_effect <= set(no_effect.by_name(path))
+    assert starred <= set(other_programs.aliases_of(path, rows_taken(COMMANDS[SECTIONS[title]])))
+    assert without_effect <= set(other_programs.no_effect_of(path))
 
 
 WRITTEN = ("--output", "--write", "--checkpoint", "--save-config", "--save-msa", "--save-profile")
@@ -209,20 +216,17 @@ MORE = [
 ]
 
 
-class EmptyHouse(contextlib.nullcontext):
-    """A server's house that opens nothing."""
-
-    def __init__(self, settings, log):
-        super().__init__(self)
-        self.settings, self.places, self.job = settings, {}, None
+def no_jobs(settings):
+    """Open nothing of a server."""
+    return contextlib.nullcontext(Jobs(settings, {}, None))
 
 
 @pytest.mark.parametrize("value", [*HOSTILE, *(pytest.param(v, marks=pytest.mark.exhaustive) for v in MORE)])
 @pytest.mark.parametrize("path", COMMANDS, ids="-".join)
 def test_no_value_of_an_option_does_harm(swsearch, path, value, monkeypatch):
     if path == ("serve",):
-        monkeypatch.setattr("swsearch.server.house.House", EmptyHouse)
-        monkeypatch.setattr("swsearch.server.serving.LabServer.serve_until_ended", lambda server: None)
+        monkeypatch.setattr("swsearch.server.jobs.open_jobs", no_jobs)
+        monkeypatch.setattr("swsearch.server.run.HttpServer.serve_until_ended", lambda server: None)
     for option in COMMANDS[path].params:
         if option.param_type_name == "argument" or option.is_flag:
             continue
@@ -241,3 +245,15 @@ def test_no_option_is_shown_with_a_value_of_its_own_name(words):
     for option in COMMANDS[words].params:
         if option.param_type_name == "option":
             assert (option.metavar or "").lower() != option.name
+
+
+def test_the_table_of_other_programs_has_our_commands():
+    text = (ROOT / "swsearch" / "cli" / "other_programs.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(text)
+    groups, shared = {"swsearch", "swsearch db"}, {name for each in tables.values() for name in each.get("also", ())}
+    assert set(tables.pop("commands")) == groups
+    for name in ("programs", "values"):
+        tables.pop(name)
+    assert set(tables) - shared <= {" ".join(["swsearch", *path]) for path in COMMANDS}
+    kinds = {key for each in tables.values() for said in each.values() if isinstance(said, dict) for key in said}
+    assert kinds == {"argument", "no-effect", "values", "otherwise"}

@@ -1,8 +1,12 @@
-"""Many subjects read at once are what each is when it is read alone, and damage in one of them is found and named."""
+"""Many subjects read at once are what each is alone, in bounded memory; some of them can be searched alone."""
 
 from __future__ import annotations
 
+import gc
+import os
 import random
+import shutil
+from array import array
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -10,18 +14,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from support.db_helpers import LETTERS
+import swsearch
+from support.db_helpers import LETTERS, entry_of, put, wrong
 from support.samples import random_cases
-from swsearch.blocks import LANES
-from swsearch.db import Database, append_database, build_database, stored_array
-from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError
-from swsearch.options.words import MASKS, Mask
+from swsearch.blocks import LANES, block_columns
+from swsearch.db import Database, append_database, arrays, build_database, loaded_blocks, segment, verify_database
+from swsearch.db.format import CHECKED_BYTES
+from swsearch.errors import DatabaseDamageError
+from swsearch.masking import MASKED
+from swsearch.options.words import Mask
 
 LONGEST = 20_000
-"""Residues; with its block the dataset of residues is longer than one checksum covers."""
+"""Residues; with its block the array of residues is longer than one checksum covers."""
 
 
 def records(pick: random.Random, n: int) -> str:
@@ -40,15 +47,17 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "a.fasta").write_text(records(pick, 150) + f">long\n{long}\n" + records(pick, 20))
     (folder / "b.fasta").write_text(f">alone\n{LETTERS[:20]}\n")
     (folder / "c.fasta").write_text(records(pick, 70))
-    build_database(folder / "a.fasta", folder / "db.h5", mask="lower")
-    for name in ("b", "c"):
+    for name in "abc":
+        build_database(folder / f"{name}.fasta", folder / f"{name}.h5", mask="lower")
+    shutil.copy(folder / "a.h5", folder / "db.h5")
+    for name in "bc":
         append_database(folder / "db.h5", folder / f"{name}.fasta", on_duplicate="keep")
     return folder / "db.h5"
 
 
-@pytest.fixture
-def db(path: Path) -> Iterator[Database]:
-    with Database.open(path) as database:
+@pytest.fixture(params=[["db"], ["a", "b", "c"]])
+def db(path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
+    with Database.open([path.with_name(f"{name}.h5") for name in request.param]) as database:
         yield database
 
 
@@ -73,33 +82,18 @@ def check(db: Database, subjects: Any, mask: Mask = "lower") -> None:
 
 
 @pytest.mark.parametrize("read_before", [False, True])
-@pytest.mark.parametrize("window", [4096, 1 << 14, 1 << 20])
+@pytest.mark.parametrize("window", [CHECKED_BYTES, 1 << 20])
 def test_all_and_some(db: Database, window: int, read_before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """In and out of order, with repeats, whatever is read at once, whether the pieces were met before or not."""
-    monkeypatch.setattr(stored_array, "READ_TOGETHER", window)
-    monkeypatch.setattr(stored_array, "STRIPS_AT_ONCE", 37)
+    monkeypatch.setattr(arrays, "READ_TOGETHER", window)
     assert db.info()["n_segments"] == 3
     if read_before:
         list(db.chunks(1 << 30))
     n = len(db)
     pick = np.random.default_rng(1)
-    for subjects in (range(n), list(range(n))[::-1], pick.permutation(n), pick.integers(0, n, 400), [n - 1] * 3, []):
+    for subjects in (range(n), pick.permutation(n), pick.integers(0, n, 60), [n - 1] * 3, []):
         check(db, subjects)
     check(db, pick.integers(0, n, 9).astype(np.uint32), "none")
-
-
-@pytest.mark.parametrize("mask", MASKS)
-def test_in_memory(path: Path, mask: Mask) -> None:
-    with Database.from_fasta([path.parent / "a.fasta", path.parent / "b.fasta"], mask=mask) as db:
-        for each in {"none", "lower", mask}:
-            check(db, np.random.default_rng(2).integers(0, len(db), 60), each)
-
-
-@random_cases(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(subjects=st.lists(st.integers(0, 241), max_size=30))
-def test_any_subjects(db: Database, subjects: list[int]) -> None:
-    assert len(db) == 242
-    check(db, subjects)
 
 
 @pytest.mark.parametrize(
@@ -110,22 +104,14 @@ def test_any_subjects(db: Database, subjects: list[int]) -> None:
         (np.array([1 << 63], dtype=np.uint64), IndexError, "subject 9223372036854775808, expected"),
         ([0.5], TypeError, r"subjects: got \[0.5\], expected integers in one dimension"),
         ([True], TypeError, "expected integers"),
-        (["a"], TypeError, "expected integers"),
         (3, TypeError, "got 3, expected integers in one dimension"),
         ([[1], [2]], TypeError, "in one dimension"),
-        (None, TypeError, "got None"),
     ],
 )
 def test_what_is_no_subject(db: Database, subjects: Any, error: type[Exception], words: str) -> None:
     for read in (db.lengths_of, db.codes_of, db.headers_of, lambda some: db.masked_of(some, "lower")):
         with pytest.raises(error, match=words):
             read(subjects)
-
-
-def test_a_mask_that_there_is_not(db: Database) -> None:
-    wrong: Any = "upper"
-    with pytest.raises(OptionError, match="mask"):
-        db.masked_of([0], wrong)
 
 
 READS: dict[str, Callable[[Database, Any], object]] = {
@@ -137,96 +123,191 @@ READS: dict[str, Callable[[Database, Any], object]] = {
 }
 
 
-def place_of(path: Path, name: str, at: int) -> int:
-    """Return where in the file a byte of a dataset of the first segment stands."""
-    import h5py
-
-    with h5py.File(path) as file:
-        return int(file[f"segments/0/{name}"].id.get_offset()) + at
-
-
 @pytest.mark.parametrize("name", READS)
-@pytest.mark.parametrize("when", ["before", "while it is open", "while it is in use"])
-def test_damage(path: Path, tmp_path: Path, name: str, when: str) -> None:
-    """One bit of what is read is found, and the place is named."""
-    bad = tmp_path / "bad.h5"
-    bad.write_bytes(path.read_bytes())
-
-    def damage() -> None:
-        at = place_of(path, name, 100)
-        with bad.open("r+b") as file:
-            file.seek(at)
-            byte = file.read(1)[0]
-            file.seek(at)
-            file.write(bytes([byte ^ 4]))
-
-    if when == "before":
-        damage()
-    with Database.open(bad) as db:
-        everything = np.arange(len(db))
-        if when == "while it is in use":
-            assert READS[name](db, everything)
-        if when != "before":
-            damage()
-        words = rf"/segments/0/{name} bytes 0 to \d+: checksum differs"
-        words = words if when == "before" else rf"was changed while it was in use \({words}"
-        kind = DatabaseDamageError if when == "before" else DatabaseError
-        with pytest.raises(kind, match=words):
-            READS[name](db, everything)
-
-
-def test_damage_elsewhere(path: Path, tmp_path: Path) -> None:
-    """What stands in another piece is read; what stands in the broken one is not, and says so."""
-    bad = tmp_path / "bad.h5"
-    bad.write_bytes(path.read_bytes())
-    with bad.open("r+b") as file:
-        file.seek(place_of(path, "residues", 50))
-        file.write(b"\xff")
-    with Database.open(bad) as db, Database.open(path) as sound:
-        lengths = sound.lengths_of(range(len(sound)))
-        short = np.flatnonzero(lengths == 8)  # the first block, of the long one, reaches into the second piece
-        assert LONGEST * LANES > 1 << 20 and len(short) > 3
-        assert parted(*db.codes_of(short)) == parted(*sound.codes_of(short))
-        with pytest.raises(DatabaseDamageError, match="/segments/0/residues bytes 0 to 1048576: checksum differs"):
-            db.codes_of([*short, int(np.argmax(lengths))])
+def test_one_wrong_bit_of_what_is_read_is_found_and_its_place_named(path: Path, tmp_path: Path, name: str) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[entry_of(raw, name).at + 100] ^= 4
+    (tmp_path / "bad.h5").write_bytes(raw)
+    with Database.open(tmp_path / "bad.h5") as db:
+        with pytest.raises(DatabaseDamageError, match=rf"/segments/0/{name} bytes 0 to \d+: checksum differs"):
+            READS[name](db, np.arange(len(db)))
+        if name == "residues":  # what stands in another piece is read
+            some = np.flatnonzero(db.lengths == 8)
+            assert len(some) > 3 and db.codes_of(some)[0].any()
 
 
 def test_each_part_of_the_file_is_read_once(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neighbours together, whatever the order they are asked for in."""
-    everything = np.random.default_rng(3).permutation(len(db))
+    everything, sizes, read = np.random.default_rng(3).permutation(len(db)), list[int](), os.preadv
     db.codes_of(everything)
-    source = db._held.files[0].source
-    read: list[int] = []
-    read_into = source.read_into
-
-    def counted(target: Any, at: int) -> None:
-        read.append(len(target))
-        read_into(target, at)
-
-    monkeypatch.setattr(source, "read_into", counted)
+    monkeypatch.setattr(os, "preadv", lambda fd, views, at: (sizes.append(len(views[0])), read(fd, views, at))[1])
     db.codes_of(everything)
-    assert sum(read) <= db.residue_bytes + 4096 * len(read) + (1 << 16)
-    assert len(read) <= db.residue_bytes / stored_array.READ_TOGETHER + 2 * 3
-
-
-def test_after_close(path: Path) -> None:
-    db = Database.open(path)
-    db.close()
-    for read in READS.values():
-        with pytest.raises(DatabaseError, match="was closed"):
-            read(db, [0])
+    assert sum(sizes) <= db.residue_bytes + 2 * CHECKED_BYTES * len(sizes)
+    assert len(sizes) <= db.residue_bytes / arrays.READ_TOGETHER + 2 * 3
 
 
 def test_subjects_that_several_queries_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Repeats on both sides of where one read ends and the next begins."""
-    (tmp_path / "many.fasta").write_text("".join(f">id{k}\nMKT{LETTERS[k % 20]}\n" for k in range(3_000)))
+    (tmp_path / "many.fasta").write_text("".join(f">id{k:060}\nMKT{LETTERS[k % 20]}\n" for k in range(3_000)))
     build_database(tmp_path / "many.fasta", tmp_path / "many.h5")
-    monkeypatch.setattr(stored_array, "READ_TOGETHER", stored_array.STEP)
+    monkeypatch.setattr(arrays, "READ_TOGETHER", CHECKED_BYTES)
     with Database.open(tmp_path / "many.h5") as database:
         for subjects in (np.repeat(np.arange(3_000), 3), np.tile(np.arange(2_999, -1, -1), 2)):
             for _ in range(2):  # when pieces are first met, and later
                 headers = parted(*database.headers_of(subjects))
-                assert headers == [f"id{k}".encode() for k in subjects.tolist()]
+                assert headers == [f"id{k:060}".encode() for k in subjects.tolist()]
                 assert parted(*database.codes_of(subjects)) == [
                     database.codes(k).tobytes() for k in subjects.tolist()
                 ]
+
+
+def check_subset(database: Database, taken: np.ndarray, max_bytes: int, mask: str = "none") -> None:
+    """Compare a subset with what the database says of each of its subjects."""
+    part, seen, n_bytes = database.subset(taken), [], 0
+    for chunk in part.chunks(max_bytes, mixed=True, mask=mask):
+        assert (np.diff(chunk.lengths) <= 0).all()
+        assert (np.diff(chunk.column_offsets) == block_columns(chunk.lengths)).all()
+        assert chunk.residues.nbytes <= max_bytes or chunk.n_blocks == 1
+        for place, ordinal in enumerate(chunk.subjects.tolist()):
+            codes = database.codes(ordinal).copy()
+            for start, end in database.masked(ordinal, mask):
+                codes[start:end] = MASKED
+            lane = chunk.block(place // LANES)[:, place % LANES]
+            assert lane.tolist() == [*codes.tolist(), *[31] * (len(lane) - len(codes))]
+        assert all((block[:, chunk.n_subjects % LANES or LANES :] == 31).all() for block in [*chunk][-1:])
+        seen += chunk.subjects.tolist()
+        n_bytes += chunk.residues.nbytes
+    assert sorted(seen) == np.flatnonzero(taken).tolist()
+    assert (part.n_residues, part.residue_bytes) == (database.lengths[taken].sum(), n_bytes)
+    assert part.length_runs.array().tolist() == sorted(database.lengths[taken].tolist(), reverse=True)
+
+
+@random_cases(40)
+@given(
+    st.lists(st.text("ARNDCQEGhilkm", max_size=90), min_size=1, max_size=300),
+    st.integers(0, 2**32 - 1),
+    st.floats(0.001, 1),
+    st.sampled_from([1, 5_000, 1 << 20]),
+    st.sampled_from([64, 10_000, 1 << 24]),
+)
+def test_a_subset_of_anything(sequences: list[str], seed: int, share: float, max_bytes: int, read: int) -> None:
+    sequences[0] += "MKV"
+    taken = np.random.default_rng(seed).random(len(sequences)) < share
+    with Database.from_records(sequences) as database, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loaded_blocks, "STRETCH_BYTES", read)
+        check_subset(database, taken, max_bytes, "lower")
+
+
+@pytest.mark.exhaustive
+def test_a_subset_of_several_segments_and_files(tmp_path: Path) -> None:
+    path = tmp_path / "in.fasta"
+    path.write_text("".join(f">r{n}\n{'MKVLAAGIVG' * (n % 37)}\n" for n in range(1, 400)))
+    build_database(path, tmp_path / "a.h5")
+    append_database(tmp_path / "a.h5", path, on_duplicate="keep")
+    build_database(path, tmp_path / "b.json", volume_size=40_000)
+    with Database.open([tmp_path / "a.h5", tmp_path / "b.json"]) as database:
+        places = np.arange(database.n_subjects)
+        check_subset(database, np.isin(places, [5, 6, 399, 500, 1100]), 1 << 20)
+        check_subset(database, places % 3 == 0, 1 << 16)
+        check_subset(database, places < 0, 1)
+
+
+N = 6000
+"""Subjects; what does not grow with them takes 1 byte each or less."""
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, pick = tmp_path_factory.mktemp("stored"), random.Random(3)
+    with (folder / "in.fasta").open("w") as file:
+        for number in range(N):
+            letters = "".join(pick.choices(LETTERS[:20], k=pick.randint(0, 30)))
+            file.write(f">id{number % 5000} number {number}\n{letters[:9]}{letters[9:12].lower()}{letters[12:]}\n")
+    build_database(folder / "in.fasta", folder / "db.h5", mask="lower")
+    return folder / "db.h5"
+
+
+def kept_bytes(thing: object) -> int:
+    """Count the bytes of all arrays that can be reached from an object, each once."""
+    seen: set[int] = set()
+    waiting, n_bytes = [thing], 0
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or isinstance(each, type) or callable(each):
+            continue
+        seen.add(id(each))
+        if isinstance(each, np.ndarray):
+            if each.base is None:
+                n_bytes += each.nbytes
+            waiting.append(each.base)
+        elif isinstance(each, (array, bytes, bytearray)):
+            n_bytes += len(each) * getattr(each, "itemsize", 1)
+        elif isinstance(each, (dict, list, tuple, set)) or hasattr(each, "__dict__"):
+            waiting += gc.get_referents(each)
+            waiting += [vars(each)] if hasattr(each, "__dict__") else []
+    return n_bytes
+
+
+def test_bytes_for_each_subject(large: Path) -> None:
+    """After a search with hits, their alignments, names and masks, and reads of many and of one."""
+    with Database.open(large) as db:
+        assert kept_bytes(db) < 2 * N
+        letters = next(sequence for sequence in map(db.sequence, range(N)) if len(sequence) == 30)
+        results = list(swsearch.search(("q", letters), db, engine="cpu", statistics="none", min_score=10))
+        assert results[0].hits[0].cigar and results[0].hits[0].subject_description
+        db.codes_of(range(N))
+        db.headers_of(range(N))
+        db.masked_of(range(N), "lower")
+        assert (db.codes(7).size, db.info()["n_subjects"]) == (db.lengths[7], N)
+        assert kept_bytes(db) <= 6 * N
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read everything that is read in parts in small ones."""
+    monkeypatch.setattr("swsearch.db.arrays.ARRAY_READ_BYTES", 77 * 8)
+    monkeypatch.setattr(segment, "SUBJECTS_AT_ONCE", 100)
+    monkeypatch.setattr(segment, "HEADER_BYTES_AT_ONCE", 500)
+    monkeypatch.setattr(segment, "MASKED_AT_ONCE", 50)
+    monkeypatch.setattr("swsearch.db.database.INDEXED_SUBJECTS", 640)
+
+
+def said(db: Database) -> list[Any]:
+    """Return what a database says of itself and its subjects."""
+    (chunk,) = db.chunks(1 << 30)
+    runs = db.length_runs.values.tolist(), db.length_runs.ends.tolist()
+    return [db.lengths.tolist(), runs, chunk.subjects.tolist(), chunk.residues.tobytes(), db.info()]
+
+
+def test_in_parts(large: Path, request: pytest.FixtureRequest) -> None:
+    with Database.open(large) as db:
+        whole = [said(db), db.find_all(["id0", "id70", "none"])]
+        assert whole[1] == [[0, 5000], [70, 5070], []]
+    request.getfixturevalue("in_parts")
+    with Database.open(large) as db:
+        assert [said(db), db.find_all(["id0", "id70", "none"])] == whole
+    verify_database(large)
+
+
+ORDERS: list[tuple[Any, str]] = [
+    (put(-1, 0), "order is not a permutation"),
+    (put(500, N), "order is not a permutation"),
+    (lambda v: np.concatenate([v[:-3], v[-1:], v[-2:-1], v[-3:-2]]), "not in input order"),
+    (lambda v: np.concatenate([v[:-72], v[-71:-70], v[-72:-71], v[-70:]]), "not in input order"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), ORDERS)
+@pytest.mark.parametrize("small", [False, True])
+def test_a_wrong_order(
+    large: Path, tmp_path: Path, change: Any, words: str, small: bool, request: pytest.FixtureRequest
+) -> None:
+    """Also where a part ends: the empty subjects stand last, more than two parts of them."""
+    if small:
+        request.getfixturevalue("in_parts")
+    bad = wrong(large, tmp_path / "bad.h5", "order", change)
+    for read in (lambda db: next(db.chunks(1)), lambda db: db.codes(0), lambda db: db.lengths):
+        with Database.open(bad) as db, pytest.raises(DatabaseDamageError, match="/segments/0: .*" + words):
+            read(db)
+    with pytest.raises(DatabaseDamageError, match="/segments/0: .*" + words):
+        verify_database(bad)

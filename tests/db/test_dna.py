@@ -1,27 +1,23 @@
-"""DNA given for protein: the rule against a plain statement of it, and all the places where sequences come in."""
+"""DNA given for protein is refused wherever sequences come in; databases of DNA give back what was given."""
 
 from __future__ import annotations
 
 import random
 import re
-import warnings
-from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 from Bio.Seq import Seq
 from Bio.SeqRecord import SeqRecord
 
 import swsearch
 from support.command_line import fails, run
-from support.db_helpers import HBA, HBB
+from support.databases import written
+from support.db_helpers import HBA, HBB, put, wrong
 from support.samples import sample
-from swsearch.alphabet import PROTEIN
-from swsearch.db import append_database, build_database
-from swsearch.db.dna import DnaWatch, check_no_dna
-from swsearch.db.fasta import RecordBatch
-from swsearch.errors import DatabaseError, InputError, OptionError, SequenceError, SwsearchWarning
+from swsearch.db import Database, build_database
+from swsearch.db.dna_detection import FIRST_RESIDUES
+from swsearch.errors import DatabaseDamageError, DatabaseError, InputError, OptionError, SequenceError
 from swsearch.inputs import read_queries
 
 DNA = "ACGTTGCATTACGATTTACGACGATACGA"
@@ -29,107 +25,59 @@ DNA_FASTA = f">d1 first\n{DNA}\n>d2\n{DNA.lower()}NNNNN\n"
 PROTEIN_FASTA = f">p1\n{HBA}\n>p2\n{HBB}\n"
 MIXED_FASTA = PROTEIN_FASTA + DNA_FASTA
 
-# the rule, one record after the other
+# the rule
 
 
-def counted(letters: str) -> tuple[bool, int]:
-    """Say whether letters are all of DNA and mostly bases, of which each is there; and how many bases."""
-    if re.search("[^ACGTURYSWKMBDHVNX]", letters):
-        return False, 0
+def expected(letters: str) -> bool:
+    """Say whether letters are all of DNA and mostly bases, of which each is there, and enough."""
     bases, codes = len(re.findall("[ACGTU]", letters)), len(re.findall("[RYSWKMBDHV]", letters))
-    return {*letters.replace("U", "T")} >= {*"ACGT"} and bases >= 9 * codes, bases
+    no_others = not re.search("[^ACGTURYSWKMBDHVNX]", letters)
+    return no_others and {*letters.replace("U", "T")} >= {*"ACGT"} and bases >= max(20, 9 * codes)
 
 
-def expected(records: list[str]) -> str:
-    all_dna, bases = counted("".join(records))
-    if all_dna and bases >= 10:
-        return "error" if bases >= 20 else "warning"
-    found = [k for k, record in enumerate(records) if counted(record)[0] and counted(record)[1] >= 20]
-    return f"{len(found)} of {len(records)} records hold only letters of DNA, e.g. 'r{found[0]}'" if found else ""
-
-
-def batches(records: list[str], cuts: list[int]) -> list[RecordBatch]:
-    """Make batches that end at some residues, wherever these stand in their records."""
-    codes = PROTEIN.encode("".join(records))
-    starts = np.cumsum([0, *map(len, records)])[:-1]
-    none = np.empty(0, dtype=np.int64)
-    made, done = [], 0
-    for begin, end in pairwise(sorted({0, *cuts, len(codes)})):
-        after = int(np.searchsorted(starts, end)) if end < len(codes) else len(records)
-        headers = [f"r{k}".encode() for k in range(done, after)]
-        lengths = np.array([len(header) for header in headers], dtype=np.int64)
-        made.append(RecordBatch(codes[begin:end], starts[done:after] - begin, b"".join(headers), lengths, none, none))
-        done = after
-    return made
-
-
-def said(records: list[str], cuts: list[int]) -> str:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            made = batches(records, cuts)
-            assert [*DnaWatch("in.fa").watch(made)] == made
-        except SequenceError as error:
-            assert "holds only letters of DNA" in str(error)
-            return "error"
-    assert len(caught) <= 1
-    return str(caught[0].message) if caught else ""
+def is_refused(records: list[str]) -> bool:
+    try:
+        read_queries([(f"r{k}", letters) for k, letters in enumerate(records)])
+    except SequenceError as error:
+        assert "query: record 'r0': holds only letters of DNA" in str(error)
+        return True
+    return False
 
 
 LETTERS = {"bases": "ACGT", "codes": "ACGTU" * 9 + "RYSWKMBDHVNX", "protein": "ARNDCQEGHILKMFPSTWYV", "few": "GAT"}
 
 
+SIZES = [1, 3, 7, 12, 19, 20, 25, 33, 40, 70]
+
+
 @pytest.mark.parametrize("seed", sample(range(40), lambda seed: seed < 4))
-def test_the_rule_whatever_the_buffers(seed: int) -> None:
+def test_the_rule(seed: int) -> None:
     generator = random.Random(seed)
     met = set()
     for _ in range(200):
-        kinds = generator.choice([("bases", "codes"), tuple(LETTERS)])
-        sizes = [0, 1, 3, 7, 12, 19, 20, 25, 33, 40, 70]
-        records = [
-            "".join(generator.choices(LETTERS[generator.choice(kinds)], k=generator.choice(sizes)))
-            for _ in range(generator.randint(1, 6))
-        ]
-        total = len("".join(records))
-        cuts = [generator.randint(1, total) for _ in range(generator.choice([0, 1, 3, 8]))] if total else []
-        wanted, got = expected(records), said(records, cuts) if total else ""
-        met.add(wanted[:1])
-        words = "in.fa: holds only letters of DNA" if wanted == "warning" else wanted
-        assert words in got if words else not got, f"{records} cut at {cuts}: {got!r}, expected {wanted!r}"
-    assert met > {"", "e", "w", "1"}
+        kinds, n_records = generator.choice([["bases", "codes"], [*LETTERS]]), generator.randint(1, 6)
+        kind_and_size = [(generator.choice(kinds), generator.choice(SIZES)) for _ in range(n_records)]
+        records = ["".join(generator.choices(LETTERS[kind], k=size)) for kind, size in kind_and_size]
+        assert is_refused(records) == expected("".join(records)), records
+        met.add(expected("".join(records)))
+    assert met == {True, False}
 
 
-@pytest.mark.parametrize(
-    "letters",
-    [
-        *["GGG", "AC", "TAT", "GATTACA", "ACGT", "A" * 60, "GAGAGS" * 20, "GGGGS" * 10, "NNNNNNNNNN" * 8],
-        *["GATGATGAT" * 9, "X" * 50, "NNNACGTNNN", "*" * 30, "ACGTACGTACGTACGTACGTF", "SKDVRYHMWB" * 9],
-    ],
-)
-def test_peptides_that_are_no_dna(letters: str) -> None:
-    check_no_dna("query", [("one", PROTEIN.encode(letters))])
+PEPTIDES = ["GATTACA", "A" * 60, "GATGATGAT" * 9, "NNNACGTNNN", "ACGTACGTACGTACGTACGTF", "SKDVRYHMWB" * 9]
+SPELLINGS = [DNA.lower(), DNA.replace("T", "U"), DNA + "N" * 200, "X" * 99 + DNA]
 
 
-def test_a_proteome_with_a_peptide_of_bases_is_silent() -> None:
-    records = [(f"p{k}", PROTEIN.encode(letters)) for k, letters in enumerate([HBA, "GATTACATACAG", HBB, "", "ACGT"])]
-    check_no_dna("query", records)
+@pytest.mark.parametrize("letters", PEPTIDES + SPELLINGS)
+def test_dna_is_dna_however_it_is_written_and_peptides_are_none(letters: str) -> None:
+    assert is_refused([letters]) == (letters in SPELLINGS)
 
 
-@pytest.mark.parametrize(
-    "letters",
-    [
-        DNA,
-        DNA.lower(),
-        DNA.replace("T", "U"),
-        DNA + "N" * 200,
-        DNA * 3 + "RYKM",
-        "X" * 99 + DNA,
-        "GTGCCAGCMGCCGCGGTAATA",
-    ],
-)
-def test_dna_is_dna_however_it_is_written(letters: str) -> None:
-    with pytest.raises(SequenceError, match=r"query: holds only letters of DNA \(record 'one' with"):
-        check_no_dna("query", [("one", PROTEIN.encode(letters))])
+@pytest.mark.parametrize("begins_with_dna", [True, False])
+def test_the_first_residues_of_a_file_decide(tmp_path: Path, begins_with_dna: bool) -> None:
+    records = f">r0\n{DNA * (FIRST_RESIDUES // len(DNA) + 1)}\n", f">r1\n{HBA * (1 << 16)}\n"
+    (tmp_path / "long.fa").write_text("".join(records if begins_with_dna else records[::-1]))
+    done = run("db", "build", "long.fa", "-o", "out.h5", "--quiet", cwd=tmp_path)
+    assert (done.returncode, "long.fa: record 'r0': holds only" in done.stderr) == (begins_with_dna, begins_with_dna)
 
 
 # where sequences come in
@@ -145,8 +93,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-TOLD = "dna.fa: holds only letters of DNA (2 records, e.g. 'd1', with 58 bases), expected protein; "
-WARNED = "swsearch: warning: mixed.fa: 2 of 4 records hold only letters of DNA, e.g. 'd1', expected protein; "
+TOLD = "dna.fa: record 'd1': holds only letters of DNA, expected protein; "
 COMMANDS = {
     "queries": (1, ["search", "{}.fa", "protein.h5"]),
     "subjects": (2, ["search", "protein.fa", "{}.fa"]),
@@ -156,6 +103,9 @@ COMMANDS = {
     "align B": (1, ["align", "protein.fa", "{}.fa", "--score-only"]),
 }
 
+ALIGN = "align it with --alphabet dna"
+REMEDIES = {"queries": "add --translate", "align A": ALIGN, "align B": ALIGN}
+
 
 @pytest.mark.parametrize("place", COMMANDS)
 def test_commands(folder: Path, tmp_path: Path, place: str) -> None:
@@ -164,64 +114,51 @@ def test_commands(folder: Path, tmp_path: Path, place: str) -> None:
         (tmp_path / path.name).write_bytes(path.read_bytes())
     before = sorted(tmp_path.iterdir())
     dna = [word.format("dna") for word in words]
-    remedy = "build a DNA database with: swsearch db build --translate"
-    if "align" in place:
-        remedy = "align it with --alphabet dna"
-    if place == "queries":
-        remedy = "add --translate"
+    remedy = REMEDIES.get(place, "build a DNA database with: swsearch db build --translate")
     fails(run(*dna, cwd=tmp_path), code, TOLD + remedy, "or pass --allow-dna (in Python allow_dna=True)")
     assert sorted(tmp_path.iterdir()) == before
-    done = run(*(word.format("mixed") for word in words), "--quiet", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count(WARNED + remedy) == 1, done.stderr
-    assert done.stderr.count("\n") == 1
-    done = run(*dna, "--allow-dna", "--quiet", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    for allowed in ([word.format("mixed") for word in words], [*dna, "--allow-dna"]):
+        done = run(*allowed, "--quiet", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_database_is_searched_whatever_it_holds(folder: Path) -> None:
-    done = run("search", "protein.fa", "dna.h5", "--quiet", cwd=folder)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_dna_as_dna(folder: Path) -> None:
-    done = run("align", "dna.fa", "dna.fa", "--alphabet", "dna", "--score-only", "--quiet", cwd=folder)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_python_treats_a_warning_as_it_is_told(folder: Path) -> None:
-    with pytest.warns(SwsearchWarning, match=r"mixed.fa: 2 of 4 records"):
-        assert len(read_queries(folder / "mixed.fa")) == 4
-    with pytest.raises(SwsearchWarning):  # of these tests warnings are errors
-        swsearch.Database.from_fasta(folder / "mixed.fa")
-
-
-def test_the_api(folder: Path, tmp_path: Path) -> None:
+def test_the_api(folder: Path) -> None:
     proteins, record = str(folder / "protein.fa"), SeqRecord(Seq(DNA), "d1")
     dna = swsearch.Scoring(swsearch.dna_matrix(), 10, 1)
     for sequences in (DNA, [DNA], ("d1", DNA), record, [record, DNA], folder / "dna.fa"):
-        with pytest.raises(InputError, match="holds only letters of DNA"):
-            swsearch.search(sequences, proteins)
-        with pytest.raises(DatabaseError, match="holds only letters of DNA"):
-            list(swsearch.search(proteins, sequences))
-        with pytest.raises(InputError, match="holds only letters of DNA"):
-            swsearch.score(sequences, proteins)
-        with pytest.raises(DatabaseError, match="holds only letters of DNA"):
-            swsearch.score(proteins, sequences)
+        for ask in (swsearch.search, swsearch.score):
+            with pytest.raises(InputError, match="holds only letters of DNA"):
+                ask(sequences, proteins)
+            with pytest.raises(DatabaseError, match="holds only letters of DNA"):
+                list(ask(proteins, sequences))
         assert list(swsearch.search(sequences, sequences, allow_dna=True))
         assert swsearch.score(sequences, sequences, allow_dna=True).min() > 0
     with pytest.raises(OptionError, match="allow_dna: got 'no', expected True or False"):
         swsearch.search(proteins, proteins, allow_dna="no")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"a: holds only letters of DNA .* scoring=Scoring\(dna_matrix"):
+    with pytest.raises(InputError, match=r"a: record .*: holds only letters of DNA, .* scoring=Scoring\(dna_matrix"):
         swsearch.align(DNA, HBA)
     assert swsearch.align(DNA, DNA, allow_dna=True).score > swsearch.align(DNA, DNA, scoring=dna).score
-    with pytest.raises(SequenceError, match="<memory>: holds only letters of DNA"):
+    with pytest.raises(SequenceError, match="<memory>: record 'd1': holds only letters of DNA"):
         swsearch.Database.from_records([("d1", DNA)])
     swsearch.Database.from_records([("d1", DNA)], allow_dna=True).close()
-    with pytest.raises(SequenceError, match="holds only letters of DNA"):
-        swsearch.Database.build(folder / "dna.fa", tmp_path / "x.h5")
-    swsearch.Database.build(folder / "protein.fa", tmp_path / "x.h5").close()
-    with pytest.raises(SequenceError, match="holds only letters of DNA"):
-        append_database(tmp_path / "x.h5", folder / "dna.fa", on_duplicate="keep")
-    append_database(tmp_path / "x.h5", folder / "dna.fa", allow_dna=True, on_duplicate="keep")
-    assert [path.name for path in tmp_path.iterdir()] == ["x.h5"]
+
+
+def test_what_is_no_dna_is_refused(tmp_path: Path) -> None:
+    protein = tmp_path / "protein.fa"
+    protein.write_text(">p\nMKVLEE\n")
+    with pytest.raises(SequenceError, match=r"'[EL]' is no residue letter, expected one of the dna letters"):
+        build_database(protein, tmp_path / "x.h5", translate=True)
+    for asked in ({"mask": "lower"}, {"genetic_code": 7}):
+        with pytest.raises(OptionError):
+            build_database(protein, tmp_path / "x.h5", translate=True, **asked)
+    with pytest.raises(OptionError, match="genetic_code"):
+        build_database(protein, tmp_path / "x.h5", genetic_code=11)
+    assert sorted(tmp_path.iterdir()) == [protein]
+
+
+@pytest.mark.parametrize(("length", "problem"), [(-1, "record lengths are negative"), (99, "nucleotides do not fit")])
+def test_lengths_that_no_build_writes_are_refused(tmp_path: Path, length: int, problem: str) -> None:
+    fasta = written(tmp_path / "dna.fa", [("one", "acgtNNACGTTGCATTTAGRYK"), ("empty", "")])
+    build_database(fasta, tmp_path / "dna.h5", translate=True)
+    with pytest.raises(DatabaseDamageError, match=problem):
+        Database.open(wrong(tmp_path / "dna.h5", tmp_path / "wrong.h5", "record_lengths", put(1, length)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import struct
-import zlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,14 @@ import h5py
 import numpy as np
 import pytest
 
-from support import command_line
-from support.db_helpers import HBA, HBB
-from support.samples import sample
-from swsearch.db import Database, append_database, build_database, verify_database
-from swsearch.db.format import LIBVER, USER_BLOCK, UserBlock
-from swsearch.db.hdf5_messages import checksum
-from swsearch.db.writing import seal
-from swsearch.errors import DatabaseDamageError, DatabaseError
+from support.db_helpers import HBA, HBB, Bytes, all_of, change_contents, entry_of, piece_of, rewrite, seal
+from swsearch.alphabet import DNA
+from swsearch.db import Database, append_database, build_database, verify, verify_database
+from swsearch.db.contents import MAX_CONTENTS_BYTES, BytesPlace, UserBlock, read_contents
+from swsearch.db.format import LIBVER, USER_BLOCK
+from swsearch.errors import DatabaseDamageError, DatabaseError, MemoryLimitError
 
-SECRET = "the bytes of another file" * 4
+Piece = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -32,266 +30,112 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "in.fasta").write_text(f">a alpha\n{HBA[:40]}\n>b beta\n{HBB.lower()[:20]}{HBA[:9]}\n>empty\n")
     build_database(folder / "in.fasta", folder / "sound.h5", mask="lower")
     append_database(folder / "sound.h5", folder / "in.fasta", on_duplicate="keep")
-    (folder / "secret").write_text(SECRET)
-    os.mkfifo(folder / "pipe")
     return folder
 
 
-def remade(group: h5py.Group, name: str, data: Any, **options: Any) -> None:
-    """Put another dataset in the place of one."""
-    del group[name]
-    group.create_dataset(name, data=data, **options)
-
-
-def headers(file: h5py.File) -> Any:
-    return file["segments/0/headers"][()]
-
-
-def chunked(file: h5py.File) -> None:
-    remade(file["segments/0"], "headers", headers(file), chunks=(8,))
-
-
-def compressed(file: h5py.File) -> None:
-    remade(file["segments/0"], "headers", headers(file), chunks=(8,), compression="gzip")
-
-
-def bomb(file: h5py.File) -> None:
-    """A gigabyte of zeros in some kilobytes."""
-    remade(file["segments/0"], "headers", None, shape=(1 << 30,), dtype="u1", chunks=(1 << 26,), compression="gzip")
-    del file["segments/0/checksums/headers"]
-    file["segments/0/checksums"].create_dataset("headers", shape=(1024,), dtype="<u4")
-
-
-def chunked_sums(file: h5py.File) -> None:
-    sums = file["segments/0/checksums"]
-    remade(sums, "residues", sums["residues"][()], chunks=(1,))
-
-
-def late(file: h5py.File) -> None:
-    """A contiguous dataset of 2^45 bytes that has no place in the file."""
-    remade(file["segments/0"], "headers", None, shape=(1 << 45,), dtype="u1")
-
-
-def virtual(file: h5py.File) -> None:
-    layout = h5py.VirtualLayout(shape=(28,), dtype="u1")
-    layout[:] = h5py.VirtualSource("secret", "x", shape=(28,))
-    del file["segments/0/headers"]
-    file["segments/0"].create_virtual_dataset("headers", layout)
-
-
-def external(file: h5py.File) -> None:
-    """The names of the subjects are the bytes of another file."""
-    n = len(headers(file))
-    other = [(str(Path(file.filename).parent / "secret"), 0, n)]
-    remade(file["segments/0"], "headers", None, shape=(n,), dtype="u1", external=other)
-    sums = np.array([zlib.crc32(SECRET.encode()[:n])], dtype="<u4")
-    remade(file["segments/0/checksums"], "headers", sums)
-
-
-def external_pipe(file: h5py.File) -> None:
-    other = [(str(Path(file.filename).parent / "pipe"), 0, 28)]
-    remade(file["segments/0"], "headers", None, shape=(28,), dtype="u1", external=other)
-
-
-def linked(link: Callable[[h5py.File], Any], place: str) -> Callable[[h5py.File], None]:
-    def change(file: h5py.File) -> None:
-        target = link(file)
-        del file[place]
-        file[place] = target
-
-    return change
-
-
-def hard_twice(file: h5py.File) -> None:
-    del file["segments/1"]
-    file["segments/1"] = file["segments/0"]
-
-
-def hard_loop(file: h5py.File) -> None:
-    del file["segments/1"]
-    file["segments/1"] = file["segments"]
-
-
-def dataset_twice(file: h5py.File) -> None:
-    del file["segments/1/headers"]
-    file["segments/1/headers"] = file["segments/0/headers"]
-
-
-def group_for(place: str) -> Callable[[h5py.File], None]:
-    def change(file: h5py.File) -> None:
-        del file[place]
-        file.create_group(place)
-
-    return change
-
-
-def dataset_for(place: str) -> Callable[[h5py.File], None]:
-    def change(file: h5py.File) -> None:
-        del file[place]
-        file[place] = np.zeros(4, dtype="u1")
-
-    return change
-
-
-def typed(name: str, kind: str) -> Callable[[h5py.File], None]:
-    def change(file: h5py.File) -> None:
-        remade(file["segments/0"], name, file[f"segments/0/{name}"][()].astype(kind))
-
-    return change
-
-
-def shaped(name: str, shape: tuple[int, ...]) -> Callable[[h5py.File], None]:
-    def change(file: h5py.File) -> None:
-        remade(file["segments/0"], name, file[f"segments/0/{name}"][()].reshape(shape))
-
-    return change
-
-
-def named_type(file: h5py.File) -> None:
-    file["type"] = np.dtype("u1")
-    data = headers(file)
-    del file["segments/0/headers"]
-    file["segments/0"].create_dataset("headers", data=data, dtype=file["type"])
-
-
-def without(place: str) -> Callable[[h5py.File], None]:
-    def change(file: h5py.File) -> None:
-        del file[place]
-
-    return change
-
-
-def attribute(place: str, name: str, value: Any) -> Callable[[h5py.File], None]:
-    def change(file: h5py.File) -> None:
-        del file[place].attrs[name]
-        if value is not None:
-            file[place].attrs[name] = value
-
-    return change
-
-
-def many_attributes(file: h5py.File) -> None:
-    for number in range(200):
-        file["segments/0"].attrs[f"a{number}"] = number
-
-
-def many_links(file: h5py.File) -> None:
-    for number in range(200):
-        file["segments/0"][f"a{number}"] = h5py.SoftLink("/nowhere")
-
-
-def sources(text: bytes) -> Callable[[h5py.File], None]:
-    def change(file: h5py.File) -> None:
-        remade(file["segments/0"], "sources", np.frombuffer(text, dtype="u1"))
-        sums = [zlib.crc32(text)] if text else []
-        remade(file["segments/0/checksums"], "sources", np.array(sums, dtype="<u4"))
-
-    return change
-
-
-def pipe_link(file: h5py.File) -> h5py.ExternalLink:
-    return h5py.ExternalLink(str(Path(file.filename).parent / "pipe"), "/segments/0")
-
-
-SOURCE = {"path": "x", "sha256": None, "bytes": 1, "records": 1, "residues": 1}
-
-KINDS: dict[str, tuple[Callable[[h5py.File], None], str]] = {
-    "chunked": (chunked, "segments/0/headers is not contiguous"),
-    "compressed": (compressed, "segments/0/headers is compressed"),
-    "bomb": (bomb, "segments/0/headers is compressed"),
-    "chunked checksums": (chunked_sums, "checksums/residues is not contiguous"),
-    "2^45 bytes that were never written": (late, "segments/0/headers reaches beyond the file"),
-    "virtual": (virtual, "segments/0/headers is not contiguous"),
-    "external": (external, "segments/0/headers keeps its bytes in another file"),
-    "external pipe": (external_pipe, "segments/0/headers keeps its bytes in another file"),
-    "soft link": (linked(lambda _: h5py.SoftLink("/segments/1/headers"), "segments/0/headers"), "headers is a link"),
-    "soft link to itself": (linked(lambda _: h5py.SoftLink("/segments/0"), "segments/0"), "segments/0 is a link"),
-    "external link": (
-        linked(lambda _: h5py.ExternalLink("sound.h5", "/segments"), "segments"),
-        "/segments is a link",
-    ),
-    "external link to a pipe": (linked(pipe_link, "segments/0"), "segments/0 is a link"),
-    "one segment twice": (hard_twice, "is used twice"),
-    "a circle": (hard_loop, "is used twice"),
-    "one dataset twice": (dataset_twice, "is used twice"),
-    "group for a dataset": (group_for("segments/0/lengths"), "segments/0/lengths is no dataset"),
-    "group for checksums": (group_for("segments/0/checksums/order"), "checksums/order is no dataset"),
-    "dataset for a group": (dataset_for("segments/0"), "segments/0 is no group"),
-    "dataset for the checksums": (dataset_for("segments/0/checksums"), "checksums is no group"),
-    "dataset for the segments": (dataset_for("segments"), "segments is no group"),
-    "no segments": (without("segments"), "/segments is missing"),
-    "no first segment": (without("segments/0"), "/segments/0 is missing"),
-    "empty segments": (group_for("segments"), "no segments found"),
-    "no dataset": (without("segments/0/order"), "/segments/0/order is missing"),
-    "no checksums": (without("segments/0/checksums"), "/segments/0/checksums is missing"),
-    "wide numbers": (typed("lengths", "<i8"), "lengths has an unexpected type or shape"),
-    "big-endian numbers": (typed("order", ">i8"), "order has an unexpected type or shape"),
-    "floating point": (typed("header_offsets", "<f8"), "header_offsets has an unexpected type or shape"),
-    "texts": (typed("headers", "S1"), "headers has an unexpected type or shape"),
-    "named type": (named_type, "shared with another object"),
-    "flat residues": (shaped("residues", (-1,)), "residues has an unexpected type or shape"),
-    "square lengths": (shaped("lengths", (3, 1)), "lengths has an unexpected type or shape"),
-    "flat offsets of three dimensions": (shaped("order", (3, 1, 1)), "order has an unexpected type or shape"),
-    "scalar": (linked(lambda _: np.uint8(3), "segments/0/headers"), "headers has an unexpected type or shape"),
-    "other format": (attribute("/", "format", np.bytes_(b"x")), "attribute format is 'x'"),
-    "no version": (attribute("/", "format_version", None), "format_version is None"),
-    "version as text": (attribute("/", "format_version", "two"), "format_version is"),
-    "version 0": (attribute("/", "format_version", 0), "format_version is 0"),
-    "version 1": (attribute("/", "format_version", 1), "format_version is 1"),
-    "no mask": (attribute("/", "mask", None), "mask is None"),
-    "other mask": (attribute("/", "mask", np.bytes_(b"upper")), "mask is 'upper'"),
-    "tantan without its datasets": (attribute("/", "mask", np.bytes_(b"tantan")), "tantan_offsets is missing"),
-    "other letters": (attribute("/", "letters", np.bytes_(b"ACGT")), "letters is 'ACGT'"),
-    "no lanes": (attribute("/", "lanes", None), "lanes is None"),
-    "array of lanes": (attribute("/", "lanes", np.full(100, 64)), "lanes is None"),
-    "other number of subjects": (attribute("/", "n_subjects", 7), "attribute n_subjects is 7"),
-    "other number of residues": (attribute("segments/1", "n_residues", -1), "attribute n_residues is -1"),
-    "no longest": (attribute("segments/1", "longest", None), "attribute longest is None"),
-    "many attributes": (many_attributes, "attributes, expected at most 64"),
-    "many links": (many_links, "expected at most 64"),
-}
-
-SOURCES = {
-    "nothing": b"",
-    "no JSON": b"{",
-    "no text": b"\xff\xfe",
-    "a number": b"7",
-    "an object": json.dumps(SOURCE).encode(),
-    "a list of lists": b"[[]]",
-    "without a path": json.dumps([{**SOURCE, "path": None}]).encode(),
-    "negative": json.dumps([{**SOURCE, "bytes": -1}]).encode(),
-    "infinite": json.dumps([{**SOURCE, "bytes": float("inf")}]).encode(),
-    "truth": json.dumps([{**SOURCE, "records": True}]).encode(),
-    "nested": b"[" * 100_000 + b"]" * 100_000,
-    "a long number": b"[" + b"9" * 10_000 + b"]",
-}
-
-
-def hostile(folder: Path, path: Path, change: Callable[[h5py.File], None]) -> Path:
-    """Change a copy of a sound database with h5py and seal it again."""
+def copied(folder: Path, path: Path) -> Path:
+    """Copy the sound database."""
     path.write_bytes((folder / "sound.h5").read_bytes())
-    for name in ("secret", "pipe", "sound.h5"):
-        (path.parent / name).symlink_to(folder / name)
-    # virtual datasets came with HDF5 1.10
-    with h5py.File(path, "r+", libver=("v108", "v110") if change is virtual else LIBVER) as file:
-        change(file)
-    seal(path, 2)
     return path
+
+
+def root(**values: Any) -> Callable[[Piece], None]:
+    """Change what is said of the database; None removes it."""
+    return lambda piece: [piece.pop(name) if value is None else piece.update({name: value})
+                          for name, value in values.items()] and None  # fmt: skip
+
+
+def segment(**values: Any) -> Callable[[Piece], Any]:
+    return lambda piece: piece["segments"][1]["attributes"].update(values)
+
+
+def array(name: str, place: int, value: Any) -> Callable[[Piece], Any]:
+    """Change the shape, the first byte or the hash of an array of the first segment."""
+    return lambda piece: piece["segments"][0]["arrays"][name].__setitem__(place, value)
+
+
+def renamed(old: str, new: str) -> Callable[[Piece], Any]:
+    return lambda piece: piece["segments"][0]["arrays"].update({new: piece["segments"][0]["arrays"].pop(old)})
+
+
+def at_that_of(name: str, other: str, more: int) -> Callable[[Piece], Any]:
+    """Let an array begin in another one."""
+
+    def change(piece: Piece) -> None:
+        arrays = piece["segments"][0]["arrays"]
+        arrays[name][1] = arrays[other][1] + more
+
+    return change
+
+
+def sums_inside(piece: Piece) -> None:
+    piece["segments"][0]["checksums"] = piece["segments"][0]["arrays"]["residues"][1] + 8
+
+
+FILE = {"file": "x.h5", "identity": "0" * 64, "n_subjects": 3, "n_residues": 69}
+DEEP = b"[" * 100_000
+
+KINDS: dict[str, tuple[Callable[[Piece], Any], str]] = {
+    "nothing": (lambda _: b"", "the contents are not JSON"),
+    "no JSON": (lambda _: b'{"attributes": 5', "the contents are not JSON"),
+    "deep": (lambda _: DEEP, "the contents have too many parts"),
+    "deep, with room": (lambda _: DEEP.replace(b"[", b"[        "), "the contents are not JSON"),
+    "a long number": (lambda _: b"9" * 10_000, "the contents are not JSON"),
+    "no segments": (root(segments=None), "no segments found"),
+    "other files": (lambda piece: piece["segments"].append(FILE), "a database file lists other files"),
+    "no arrays": (lambda piece: piece["segments"][1].pop("arrays"), "/segments/1 has no arrays"),
+    "no checksums": (lambda piece: piece["segments"][0].pop("checksums"), "/segments/0/checksums is None"),
+    "one segment twice": (lambda piece: piece["segments"].append(piece["segments"][0]), "are in two arrays"),
+    "no array": (lambda piece: piece["segments"][0]["arrays"].pop("order"), "/segments/0/order is missing"),
+    "an array of another mask": (renamed("order", "tantan_ends"), "/segments/0/order is missing"),
+    "one array more": (lambda piece: piece["segments"][0]["arrays"].update(taxa=[[0], 0, "0" * 64]),
+                       "/segments/0/taxa is not expected"),
+    "an unknown array": (renamed("residues", "a\n\x1b[31m"), r"/segments/0/a\n\x1b[31m is not expected"),
+    "no hash": (array("order", 2, "0" * 63), "/segments/0/order has no SHA-256"),
+    "a text for a place": (array("order", 1, "2048"), "/segments/0/order is '2048', expected a number"),
+    "truth for a place": (array("order", 1, True), "/segments/0/order is True, expected a number"),
+    "no shape": (array("order", 0, []), "/segments/0/order: wrong shape"),
+    "flat residues": (array("residues", 0, [40 * 64]), "/segments/0/residues: wrong shape"),
+    "beyond the end": (array("headers", 1, 1 << 40), "an array reaches beyond the file"),
+    "checksums beyond the end": (lambda piece: piece["segments"][0].update(checksums=1 << 40), "beyond the file"),
+    "no bytes in a place": (array("headers", 0, [0]), "headers has a place and no bytes"),
+    "one place twice": (at_that_of("order", "lengths", 0), "are in two arrays"),
+    "checksums in an array": (sums_inside, "are in two arrays"),
+    "fewer lengths": (array("lengths", 0, [2]), "/segments/0/lengths does not fit the number of subjects"),
+    "other format": (root(format="x"), "the contents are of something else"),
+    "other mask": (root(mask="upper"), "mask is 'upper'"),
+    "tantan without its arrays": (root(mask="tantan"), "tantan_ends is missing"),
+    "taxids without arrays": (root(taxids=1), "/segments/0/merged_into is missing"),
+    "DNA without arrays": (root(genetic_code=1, dna_letters=DNA.letters, mask="none"), "block_offsets is not exp"),
+    "DNA of no code": (root(genetic_code=7, dna_letters=DNA.letters, mask="none"), "genetic_code is 7"),
+    "other letters": (root(letters="ACGT"), "attribute letters is 'ACGT'"),
+    "a list for a number": (segment(longest=[64]), "attribute 'longest' is not a number or a line of text"),
+    "control characters": (segment(software="\x1b[31m"), "attribute 'software' is not a number or a line of text"),
+    "a long text": (segment(software="x" * 1000), "attribute 'software' is not a number or a line of text"),
+    "other number of subjects": (segment(n_subjects=7), "/segments/1/header_offsets does not fit"),
+    "no subjects": (segment(n_subjects=0), "/segments/1/header_offsets does not fit"),
+    "other number of residues": (segment(n_residues=7), "attribute n_residues is 7, expected 69"),
+}  # fmt: skip
+
+
+def hostile(folder: Path, path: Path, change: Callable[[Piece], Any]) -> Path:
+    change_contents(copied(folder, path), change)
+    return path
+
+
+def calls(folder: Path) -> list[Callable[[Path], object]]:
+    """Return what reads a database."""
+    append = partial(append_database, inputs=folder / "in.fasta", on_duplicate="keep")
+    return [Database.open, verify_database, append]
 
 
 def refused(path: Path, words: str, folder: Path) -> None:
     """Check that a database is refused wherever it is read."""
     before = path.read_bytes()
-    calls = (
-        Database.open,
-        verify_database,
-        lambda given: append_database(given, folder / "in.fasta", on_duplicate="keep"),
-    )
-    for call in calls:
-        with pytest.raises(DatabaseError) as caught:
+    for call in calls(folder):
+        with pytest.raises(DatabaseError, match=re.escape(words)) as caught:
             call(path)
-        assert caught.value.exit_code == 2 and words in str(caught.value), caught.value
-        assert str(caught.value).startswith(f"{path}: ")
+        assert caught.value.exit_code == 2 and str(caught.value).startswith(f"{path}: ")
     assert path.read_bytes() == before
 
 
@@ -301,130 +145,201 @@ def test_refused(folder: Path, tmp_path: Path, kind: str) -> None:
     refused(hostile(folder, tmp_path / "hostile.h5", change), words, folder)
 
 
-@pytest.mark.parametrize("kind", SOURCES)
-def test_sources(folder: Path, tmp_path: Path, kind: str) -> None:
-    path = hostile(folder, tmp_path / "hostile.h5", sources(SOURCES[kind]))
-    with Database.open(path) as database:
-        for call in (database.sources, database.info):
-            with pytest.raises(DatabaseDamageError, match=r"segments/0: sources are no"):
-                call()
-    with pytest.raises(DatabaseDamageError, match=r"segments/0: sources are no"):
-        verify_database(path)
+def test_the_largest_contents_are_read(folder: Path, tmp_path: Path) -> None:
+    raw, path = (folder / "sound.h5").read_bytes(), tmp_path / "large.h5"
+    text = json.dumps(piece_of(raw)).encode()
+    for size, words in ((MAX_CONTENTS_BYTES, ""), (MAX_CONTENTS_BYTES + 1, "not where they can be")):
+        hostile(folder, path, lambda _, size=size: text.ljust(size))  # type: ignore[misc]
+        if words:
+            refused(path, words, folder)
+        else:
+            Database.open(path).close()
 
 
-COMMANDS = {
-    "search": ("search", "{folder}/in.fasta", "{path}"),
-    "info": ("db", "info", "{path}"),
-    "verify": ("db", "verify", "{path}"),
-    "fetch": ("db", "fetch", "{path}", "a"),
-    "append": ("db", "append", "{path}", "{folder}/in.fasta", "--on-duplicate", "keep"),
+def chains(raw: bytearray) -> Iterator[tuple[str, Any, str]]:
+    """Yield what a newest piece may say of the piece before it, and the words of the refusal."""
+    old = read_contents(Bytes(raw)).pieces
+    last = [old[1].at, old[1].n_bytes, old[1].sha256]
+    yield "a list", last[:2], "before is not a place"
+    yield "no hash", [*last[:2], "x"], "before is not a place"
+    yield "negative", [-1, *last[1:]], "before is -1, expected a number"
+    yield "other hash", [*last[:2], "0" * 64], "checksum differs"
+    yield "in the user block", [0, 512, "0" * 64], "not where they can be"
+    yield "forward", [len(raw), *last[1:]], "not where they can be"
+    yield "no bytes", [last[0], 0, BytesPlace.of(0, b"").sha256], "the contents are not JSON"
+    array = entry_of(raw, "residues")
+    yield "an array", [array.at, 64, BytesPlace.of(0, bytes(raw[array.at : array.at + 64])).sha256], "are not JSON"
+    yield "segments again", last, "are in two arrays"
+
+
+def test_a_chain_that_leads_elsewhere(folder: Path, tmp_path: Path) -> None:
+    sound = bytearray((folder / "sound.h5").read_bytes())
+    for kind, before, words in chains(sound):
+        path = hostile(folder, tmp_path / f"{kind}.h5", root(before=before))
+        refused(path, words, folder)
+    raw = bytearray(sound)
+    piece = piece_of(raw)
+    first = seal(raw, piece | {"segments": piece["segments"][:1], "mask": "none"})
+    seal(raw, piece | {"segments": piece["segments"][1:], "before": [first.at, first.n_bytes, first.sha256]})
+    (tmp_path / "kinds.h5").write_bytes(raw)
+    refused(tmp_path / "kinds.h5", "its segments are of different kinds", folder)
+
+
+BLOCKS: dict[str, tuple[str, str]] = {
+    "elsewhere": ("contents {after} {n} {sha256}", "checksum differs"),
+    "endless": ("contents {at} 1000000000 {sha256}", "not where they can be"),
+    "other hash": ("contents {at} {n} " + "0" * 64, "checksum differs"),
+    "no hash": ("contents {at} {n}", "user block (bytes 0 to 512)"),
+    "negative": ("contents -1 {n} {sha256}", "user block (bytes 0 to 512)"),
+    "changes without a hash": ("changes 5 6 x", "user block (bytes 0 to 512)"),
+    "one more line": ("more 5", "user block (bytes 0 to 512)"),
 }
 
 
-QUICK = ("external", "external link to a pipe", "2^45 bytes that were never written")
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_a_user_block_that_leads_elsewhere(folder: Path, tmp_path: Path, kind: str) -> None:
+    raw, (line, words) = (folder / "sound.h5").read_bytes(), BLOCKS[kind]
+    place = read_contents(Bytes(raw)).pieces[-1]
+    said = {"at": place.at, "n": place.n_bytes, "after": place.at + 1, "more": place.n_bytes + 1, "size": len(raw)}
+    line = line.format(**said, sha256=place.sha256)
+    lines = {each.split(" ")[0]: each for each in raw[:USER_BLOCK].rstrip(b"\0").decode().splitlines()}
+    lines[line.split(" ", maxsplit=1)[0]] = line
+    head = "\n".join([*lines.values(), ""]).encode().ljust(USER_BLOCK, b"\0")
+    (tmp_path / "hostile.h5").write_bytes(head + raw[USER_BLOCK:])
+    refused(tmp_path / "hostile.h5", words, folder)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("kind", sample(KINDS, lambda kind: kind in QUICK))
-def test_commands(folder: Path, tmp_path: Path, command: str, kind: str) -> None:
-    change, words = KINDS[kind]
-    path = hostile(folder, tmp_path / "hostile.h5", change)
-    words_of = [word.format(folder=folder, path=path) for word in COMMANDS[command]]
-    done = command_line.run(*words_of)
-    command_line.fails(done, 2, words)
-    assert SECRET[:10] not in done.stderr
+SOURCE = {"path": "x", "sha256": None, "bytes": 1, "records": 1, "residues": 1}
+
+SOURCES = {
+    "no JSON": b"{",
+    "no text": b"\xff\xfe",
+    "without a path": json.dumps([{**SOURCE, "path": None}]).encode(),
+    "negative": json.dumps([{**SOURCE, "bytes": -1}]).encode(),
+    "a long number": b"[" + b"9" * 100 + b"]",
+}
 
 
-def test_a_pipe_is_no_database(folder: Path) -> None:
-    for call in (Database.open, verify_database):
-        with pytest.raises(DatabaseError, match="is a pipe or a device"):
-            call(folder / "pipe")
+@pytest.mark.parametrize("kind", SOURCES)
+def test_sources(folder: Path, tmp_path: Path, kind: str) -> None:
+    raw = bytearray((folder / "sound.h5").read_bytes())
+    rewrite(raw, "sources", lambda values: np.frombuffer(SOURCES[kind].ljust(len(values)), dtype="u1"))
+    (tmp_path / "hostile.h5").write_bytes(raw)
+    for call in (Database.sources, Database.info, lambda database: verify_database(database.name)):
+        refusal = pytest.raises(DatabaseDamageError, match=r"segments/0: sources are no")
+        with refusal, Database.open(tmp_path / "hostile.h5") as database:
+            call(database)
 
 
 def test_a_file_of_holes(folder: Path, tmp_path: Path) -> None:
-    """A dataset of 2^40 bytes inside a file of that length which takes some kilobytes of the disk."""
-    path = tmp_path / "holes.h5"
-    path.write_bytes((folder / "sound.h5").read_bytes())
-    size = 1 << 40
-    with h5py.File(path, "r+", libver=LIBVER) as file:
-        del file["segments/0/headers"]
-        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        plist.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-        plist.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-        space = h5py.h5s.create_simple((size,))
-        h5py.h5d.create(file["segments/0"].id, b"headers", h5py.h5t.STD_U8LE, space, plist)
-    with path.open("r+b") as file_:
-        file_.write(UserBlock(2, path.stat().st_size - USER_BLOCK, "0" * 64).pack())
-    if path.stat().st_size < size or path.stat().st_blocks * 512 > size // 2:
+    """An array of 2^40 bytes inside a file of that length which takes some kilobytes of the disk."""
+    path, size = copied(folder, tmp_path / "holes.h5"), 1 << 40
+    piece = piece_of(path.read_bytes())
+    piece["segments"][0]["arrays"]["headers"][:2] = [[size >> 1], path.stat().st_size]
+    piece["segments"][0]["checksums"] = size - (1 << 30)
+    text = json.dumps(piece).encode()
+    with path.open("r+b") as file:
+        file.truncate(size)
+        file.seek(size)
+        file.write(text)
+        file.seek(0)
+        file.write(UserBlock(size + len(text), BytesPlace.of(size, text)).pack())
+    if path.stat().st_blocks * 512 > size // 2:
         pytest.skip("no holes in files here")
-    for call in (
-        Database.open,
-        verify_database,
-        lambda given: append_database(given, folder / "in.fasta", on_duplicate="keep"),
-    ):
+    for call in calls(folder):
         with pytest.raises(DatabaseDamageError, match="bytes were ever written"):
             call(path)
 
 
-@pytest.mark.parametrize("bound", ["v110", "earliest"])
-def test_written_by_another_hand(folder: Path, tmp_path: Path, bound: str) -> None:
-    """The same content in other structures of HDF5 is read or refused, never misread."""
+def replaced(place: str, made: Callable[[h5py.File], Any]) -> Callable[[h5py.File], None]:
+    """Put something else in the place of a group or a dataset: a link, a dataset by its options, or a group."""
+
+    def change(file: h5py.File) -> None:
+        new = made(file)
+        del file[place]
+        if isinstance(new, dict):
+            file.create_dataset(place, **({"dtype": "u1"} | new))
+        else:
+            file[place] = new
+
+    return change
+
+
+def pipe(file: h5py.File) -> str:
+    return str(Path(file.filename).parent / "pipe")
+
+
+def of_headers(made: Callable[[h5py.File], Any]) -> tuple[Callable[[h5py.File], None], str]:
+    return replaced("segments/0/headers", made), "/segments/0/headers of HDF5 is not as"
+
+
+OTHERWISE: dict[str, tuple[Callable[[h5py.File], Any], str]] = {
+    "a gigabyte of zeros in some kilobytes": of_headers(
+        lambda _: {"shape": (1 << 30,), "chunks": (1 << 26,), "compression": "gzip"}
+    ),
+    "external": of_headers(lambda file: {"shape": (28,), "external": [(pipe(file), 0, 28)]}),
+    "soft link": of_headers(lambda _: h5py.SoftLink("/segments/1/headers")),
+    "external link to a pipe": (
+        replaced("segments/0", lambda file: h5py.ExternalLink(pipe(file), "/segments/0")), "segments of HDF5",
+    ),
+    "one segment twice": (replaced("segments/1", lambda file: file["segments/0"]), "/segments/1/headers of HDF5"),
+    "no checksums": (lambda file: file.pop("segments/0/checksums"), "/segments/0/checksums of HDF5"),
+    "no segments": (lambda file: file.pop("segments"), "HDF5 cannot read it (KeyError"),
+    "no contents": (lambda file: file.pop("contents"), "/contents of HDF5 is not where"),
+    "one more attribute": (lambda file: file.attrs.update(more=7), "attributes of HDF5"),
+    "other attribute": (lambda file: file["segments/1"].attrs.update(longest=7), "/segments/1: attributes of HDF5"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [*OTHERWISE, "damaged"])
+def test_what_hdf5_says_otherwise(folder: Path, tmp_path: Path, kind: str) -> None:
+    """HDF5's metadata decide nothing, and may make libhdf5 crash, in its own process; verify looks at them."""
+    change, words = OTHERWISE.get(kind, (None, "HDF5 cannot read it"))
+    path = copied(folder, tmp_path / "hostile.h5")
+    block = UserBlock.parse(path.read_bytes()[:USER_BLOCK])
+    os.mkfifo(tmp_path / "pipe")
+    with h5py.File(path, "r+", libver=LIBVER) if change else path.open("r+b") as file:
+        if change:
+            change(file)
+        else:
+            os.pwrite(file.fileno(), b"\xff" * 32, USER_BLOCK + 12)
+    with path.open("r+b") as file:  # HDF5 sees no user block, and may have made the file longer
+        file.write(UserBlock(path.stat().st_size, block.contents).pack())
+    assert all_of(path) == all_of(folder / "sound.h5")
+    before = path.read_bytes()
+    for call in calls(folder)[1:]:
+        with pytest.raises(DatabaseDamageError, match=re.escape(words)):
+            call(path)
+    assert path.read_bytes() == before
+
+
+def test_hdf5_that_takes_long_or_much(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that looks has a limit of time; where memory is limited, lack of it is not called damage."""
+    path = copied(folder, tmp_path / "hostile.h5")
+    with monkeypatch.context() as patched:
+        patched.setattr("swsearch.db.hdf5_view.TIMEOUT_SECONDS", 0.001)
+        with pytest.raises(DatabaseDamageError, match=r"HDF5 does not read it within 0\.001 s"):
+            verify_database(path)
+    with path.open("r+b") as file:
+        os.pwrite(file.fileno(), b"\xff" * 32, USER_BLOCK + 12)
+    monkeypatch.setattr("swsearch.db.hdf5_view.resource.getrlimit", lambda _: (1 << 28, 1 << 28))
+    with pytest.raises(MemoryLimitError, match="h5py could not look at it within 256 MiB"):
+        verify_database(path)
+
+
+def test_hdf5_of_a_file_that_is_gone(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another file may take its name while it is verified."""
+    path, check = copied(folder, tmp_path / "hostile.h5"), verify.check_bytes
+    monkeypatch.setattr(verify, "check_bytes", lambda *given: (path.unlink(), check(*given))[1])
+    assert verify_database(path)["segments"] == 2 and not path.exists()
+
+
+def test_written_by_another_hand(folder: Path, tmp_path: Path) -> None:
+    """A copy by another tool has no user block of ours, or one that does not fit."""
     path = tmp_path / "other.h5"
-    with (
-        h5py.File(folder / "sound.h5") as old,
-        h5py.File(path, "w", libver=(bound, "v110"), userblock_size=USER_BLOCK) as new,
-    ):
+    with h5py.File(folder / "sound.h5") as old, h5py.File(path, "w", userblock_size=USER_BLOCK) as new:
         new.attrs.update(old.attrs)
         old.copy("segments", new)
-    seal(path, 2)
-    if bound == "earliest":
-        refused(path, "superblock", folder)
-    else:
-        with Database.open(path) as database, Database.open(folder / "sound.h5") as sound:
-            assert [database.header(place) for place in range(6)] == [sound.header(place) for place in range(6)]
-
-
-def test_checksum() -> None:
-    """The values that the hash's author gives for it."""
-    assert checksum(b"") == 0xDEADBEEF
-    assert checksum(b"Four score and seven years ago") == 0x17770551
-
-
-def heads(raw: bytes) -> list[tuple[int, int]]:
-    """Find all metadata with signatures: where they begin, and how many bytes they may have."""
-    names = (b"OHDR", b"OCHK", b"FRHP", b"FHDB", b"FHIB", b"BTHD", b"BTLF", b"BTIN")
-    return sorted((at, 300) for name in names for at in range(len(raw)) if raw.startswith(name, at))
-
-
-@pytest.mark.parametrize("seed", sample(range(500), lambda seed: seed < 2))
-def test_damaged_metadata(folder: Path, tmp_path: Path, seed: int) -> None:
-    """Metadata damaged with the user block, and where it can be their own checksums, sealed again."""
-    sound = (folder / "sound.h5").read_bytes()
-    places = heads(sound)
-    pick = np.random.default_rng(seed)
-    path = tmp_path / "damaged.h5"
-    for _ in range(10):
-        raw = bytearray(sound)
-        begin, length = places[int(pick.integers(len(places)))]
-        values = (0, 1, 0x7F, 0x80, 0xFF, int(pick.integers(256)))
-        for _ in range(int(pick.integers(1, 4))):
-            raw[min(begin + int(pick.integers(length)), len(raw) - 1)] = values[int(pick.integers(len(values)))]
-        resum(raw, sound)
-        path.write_bytes(raw)
-        seal(path, 2)
-        for call in (Database.open, verify_database):
-            try:
-                call(path)
-            except DatabaseError as error:
-                assert error.exit_code == 2, error
-
-
-def resum(raw: bytearray, sound: bytes) -> None:
-    """Make the checksums of object headers right again where their lengths still are."""
-    for at in range(len(sound)):
-        if sound.startswith(b"OHDR", at):
-            flags = sound[at + 5]
-            start = at + 6 + (16 if flags & 32 else 0) + (4 if flags & 16 else 0)
-            width = 1 << (flags & 3)
-            end = start + width + int.from_bytes(sound[start : start + width], "little")
-            struct.pack_into("<I", raw, end, checksum(bytes(raw[at:end])))
+    refused(path, "is HDF5 but not a swsearch database", folder)
+    path.write_bytes((folder / "sound.h5").read_bytes()[:USER_BLOCK] + path.read_bytes()[USER_BLOCK:])
+    refused(path, "damaged: truncated", folder)

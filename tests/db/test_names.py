@@ -1,16 +1,16 @@
-"""The names of entries: one identifier at a time, many headers at once, and what finds which entry."""
+"""The names of an identifier, and what finds which entry of a database."""
 
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 
-import numpy as np
 import pytest
 
+from support.samples import sample
 from swsearch.db import Database
-from swsearch.db.classes import offsets_of
+from swsearch.db.entry_names import TAGS, names_of
 from swsearch.db.fasta import split_header
-from swsearch.db.names import ACCESSION_TAGS, MAIN_NAME, PAIRED_TAGS, SINGLE_TAGS, WHOLE_NAME, NamedPool, names_of
 from swsearch.errors import OptionError
 
 NAMES = {
@@ -37,7 +37,6 @@ NAMES = {
     "contig.1": ("contig.1", "contig.1", set()),
     "NP_000001.1234": ("NP_000001.1234", "NP_000001.1234", set()),
     "jgi|Aspnid1|8341": ("jgi|Aspnid1|8341", "jgi|Aspnid1|8341", set()),
-    "pat|US|RE33188|1": ("pat|US|RE33188|1", "pat|US|RE33188|1", set()),
     "sp|": ("sp|", "sp|", set()),
     "|": ("|", "|", set()),
 }
@@ -52,7 +51,7 @@ def test_names_of_an_identifier(identifier: str) -> None:
 def headers(seed: int, n: int) -> list[str]:
     """Draw headers that are nearly made as NCBI makes them."""
     draw = random.Random(seed)
-    tags = [*ACCESSION_TAGS, *SINGLE_TAGS, *PAIRED_TAGS, "xx", ""]
+    tags = [*TAGS, "xx", ""]
 
     def word(letters: str, most: int) -> str:
         return "".join(draw.choice(letters) for _ in range(draw.randrange(most)))
@@ -68,39 +67,30 @@ def headers(seed: int, n: int) -> list[str]:
     return [each for each in drawn if split_header(each.encode())[0]]
 
 
-def check_pool(drawn: list[str]) -> None:
-    """Compare the names that are found in many headers at once with those that each of them has."""
-    encoded = [each.encode() for each in drawn]
-    data = b"".join(encoded)
-    bounds = offsets_of(np.array([len(each) for each in encoded]))
-    spans = NamedPool(np.frombuffer(data, dtype=np.uint8)).names(bounds)
-    assert MAIN_NAME != WHOLE_NAME
-    found: list[set[str]] = [set() for _ in drawn]
-    for owner, start, length, kind in zip(*(each.tolist() for each in spans), strict=True):
-        text = data[start : start + length].decode()
-        if kind == WHOLE_NAME:
-            assert text == split_header(encoded[owner])[0].decode()
-        found[owner].add(text)
-    for header, names in zip(drawn, found, strict=True):
+def check_found(drawn: list[str]) -> None:
+    """Compare what words and fields find with the names of each header but joined ones, which `FOUND` has."""
+    exact, others, fields = defaultdict(list), defaultdict(set), set()
+    for ordinal, header in enumerate(drawn):
         words = [split_header(part.encode())[0].decode() for part in header.split("\x01")]
-        expected = set()
+        exact[words[0]].append(ordinal)
         for word in filter(None, words):
-            others = set(names_of(word).others)
-            # what blastp writes for two fields has another letter than the header; it is looked for with the bar
-            joined = {name.replace("|", sign, 1) for name in others if "|" in name for sign in "_:"}
-            expected |= {word, *(others - joined)}
-        assert names == expected, header
+            names = names_of(word).others
+            for name in {word, *names} - {
+                name.replace("|", sign, 1) for name in names for sign in "_:" if "|" in name
+            }:
+                others[name].add(ordinal)
+        fields |= {words[0], *(part for word in words for part in (*word.split("|"), word[:4], word[9:], word[10:]))}
+    asked = sorted(each for each in fields if each[4:5] != "_" and ("|" not in each or each in exact))
+    with Database.from_records([(header, "MKV") for header in drawn]) as database:
+        found = database.find_all(asked)
+        expected = {name: exact.get(name) or sorted(others.get(name, ())) for name in asked}
+        assert dict(zip(asked, found, strict=True)) == expected
+        assert [database.find(name) for name in asked[::7]] == found[::7]
 
 
-def test_many_headers_have_the_names_of_each() -> None:
-    check_pool(list(NAMES))
-    check_pool(headers(1, 400))
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", range(2, 12))
-def test_more_headers_have_the_names_of_each(seed: int) -> None:
-    check_pool(headers(seed, 4000))
+@pytest.mark.parametrize("seed", sample(range(12), lambda seed: seed < 2))
+def test_headers_are_found_by_their_names(seed: int) -> None:
+    check_found(headers(seed, 400) if seed else list(NAMES))
 
 
 FASTA = [
@@ -162,13 +152,17 @@ def test_entries_are_found_by_their_names(database: Database) -> None:
             database.find_all(wrong)  # type: ignore[arg-type]
 
 
-def test_an_identifier_in_another_file_goes_before_other_names(tmp_path) -> None:
-    parts = []
-    for number, header in enumerate(("sp|A1B2C3|N_M x", "A1B2C3 y")):
-        (tmp_path / "in.fasta").write_text(f">{header}\nMKV\n")
-        Database.build(tmp_path / "in.fasta", tmp_path / f"{number}.h5").close()
-        parts.append(tmp_path / f"{number}.h5")
-    with Database.open(parts) as both:
+def test_letters_outside_ascii_are_found_in_either_encoding(tmp_path) -> None:
+    lines = [f">gnl|m|{word} x\nMKV\n" for word in ("caf\u00e9", "caf\u00e9", "\u0100")]
+    (tmp_path / "in.fasta").write_bytes(lines[0].encode() + lines[1].encode("latin-1") + lines[2].encode())
+    with Database.from_fasta(tmp_path / "in.fasta") as database:
+        asked = ["caf\u00e9", "m:caf\u00e9", "gnl|m|caf\u00e9", "\u0100", "caf\u00c3\u00a9", "caf"]
+        assert database.find_all(asked) == [[0, 1], [0, 1], [0, 1], [2], [], []]
+
+
+def test_an_identifier_in_another_file_goes_before_other_names() -> None:
+    parts = [Database.from_records([(header, "MKV")]) for header in ("sp|A1B2C3|N_M x", "A1B2C3 y")]
+    with Database.joined(parts) as both:
         assert both.find_all(["A1B2C3", "N_M"]) == [[1], [0]]
 
 

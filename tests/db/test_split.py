@@ -1,244 +1,191 @@
-"""Volumes hold what the whole holds, whether they are built or a database is split."""
+"""Segments and volumes hold what one segment holds, whether they are built, appended, merged, split or converted."""
 
 from __future__ import annotations
 
-import random
-import tracemalloc
-from collections.abc import Callable
+import lzma
+from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import h5py
-import numpy as np
 import pytest
 
-from support.db_helpers import LETTERS
+import swsearch
+from support.databases import content, cut_small, drawn, names, written
 from support.samples import sample
-from swsearch.db import Database, append_database, build_database, split_database, verify_database
-from swsearch.db.manifest import read_manifest
-from swsearch.errors import DatabaseDamageError, DatabaseError, InputError, OptionError, OutputError
-from swsearch.options.words import Mask
+from support.taxa import write_taxonomy
+from swsearch.db import Database, append_database, build_database, convert_database, merge_databases, split_database
+from swsearch.errors import DatabaseDamageError, OptionError
 
+OLD_FILES = Path(__file__).parent / "old_files"
+QUERY = "MKVLAAGIVGHEAGAWGHEEMKVLAAGIVGHEAGAWGHEE"
 
-def write_random(path: Path, seed: int, n: int, longest: int = 300) -> Path:
-    pick = random.Random(seed)
-
-    def letters() -> str:
-        parts = [
-            "".join(pick.choices(LETTERS, k=pick.randint(0, longest // 3))),
-            "".join(pick.choices(LETTERS, k=pick.randint(0, longest // 3))).lower(),
-            pick.choice("ACDP") * pick.randint(0, longest // 3),
-        ]
-        return "".join(parts) if pick.random() < 0.9 else ""
-
-    path.write_text("".join(f">s{i} {seed} {'x' * pick.randint(0, 90)}\n{letters()}\n" for i in range(n)))
-    return path
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "tantan": {"mask": "tantan"},
+    "taxa": {"mask": "lower", "taxids": "header"},
+    "DNA": {"translate": True, "genetic_code": 4},
+}
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, list[Path]]:
+    """Write FASTA of proteins, and of DNA."""
     folder = tmp_path_factory.mktemp("inputs")
-    return [write_random(folder / f"{n}.fasta", n, n) for n in (150, 3, 90)]
+    return {
+        dna: [written(folder / f"{dna}{n}.fasta", drawn(n, n, dna=dna)) for n in (150, 3, 90)]
+        for dna in (False, True)
+    }
 
 
-def content(path: Path) -> dict[str, Any]:
-    """Return all that a database gives, but for how it is kept."""
-    with Database.open(path) as database:
-        every = np.arange(database.n_subjects)
-        return {
-            "counts": (database.n_subjects, database.n_residues, database.mask),
-            "headers": [each.tobytes() for each in database.headers_of(every)],
-            "codes": [each.tobytes() for each in database.codes_of(every)],
-            "lower": [each.tolist() for each in database.masked_of(every, "lower")],
-            "in force": [each.tolist() for each in database.masked_of(every, database.mask)],
-            "sources": database.sources(),
-            "chunks": sorted(
-                (subject, chunk.subject(place).tobytes())
-                for chunk in database.chunks(1 << 16)
-                for place, subject in enumerate(chunk.subjects.tolist())
-            ),
-        }
+Making = Callable[[list[Path], Path, dict[str, Any]], None]
 
 
-def volumes_of(manifest: Path) -> list[Path]:
-    return [manifest.parent / each.path for each in read_manifest(manifest).volumes]
+def built(inputs: list[Path], output: Path, options: dict[str, Any]) -> None:
+    build_database(inputs, output, **options)
 
 
-def datasets(path: Path) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    with h5py.File(path) as file:
-        file.visititems(
-            lambda name, each: found.update({name: each[()].tobytes()}) if hasattr(each, "dtype") else None
-        )
-    return found
+def appended(inputs: list[Path], output: Path, options: dict[str, Any]) -> None:
+    build_database(inputs[0], output, **options)
+    append_all(inputs[1:], output, options)
 
 
-Making = Callable[[list[Path], Path, Mask], None]
+def append_all(inputs: list[Path], output: Path, options: dict[str, Any]) -> None:
+    for each in inputs:
+        append_database(output, each, **{name: options[name] for name in options.keys() & {"taxids", "taxonomy"}})
 
 
-def built(inputs: list[Path], output: Path, mask: Mask) -> None:
-    build_database(inputs, output, mask=mask, volume_size=60_000)
+def merged(inputs: list[Path], output: Path, options: dict[str, Any]) -> None:
+    parts = [output.with_name(f"part{number}.h5") for number in range(3)]
+    for each, part in zip(inputs, parts, strict=True):
+        build_database(each, part, **options)
+    merge_databases(parts, output)
 
 
-def was_split(inputs: list[Path], output: Path, mask: Mask) -> None:
-    build_database(inputs, output.with_name("whole.h5"), mask=mask)
-    split_database(output.with_name("whole.h5"), output, volume_size=60_000)
+def in_volumes(inputs: list[Path], output: Path, options: dict[str, Any]) -> None:
+    build_database(inputs, output.with_suffix(".json"), volume_size=60_000, **options)
 
 
-def was_appended_and_split(inputs: list[Path], output: Path, mask: Mask) -> None:
-    whole = output.with_name("whole.h5")
-    build_database(inputs[0], whole, mask=mask)
-    append_database(whole, inputs[1], on_duplicate="keep")
-    append_database(whole, inputs[2], on_duplicate="keep")
-    split_database(whole, output, volumes=5)
+def volumes_appended(inputs: list[Path], output: Path, options: dict[str, Any]) -> None:
+    in_volumes(inputs[:1], output, options)
+    append_all(inputs[1:], output.with_suffix(".json"), options)
 
 
-def was_split_twice(inputs: list[Path], output: Path, mask: Mask) -> None:
-    build_database(inputs, output.with_name("first.json"), mask=mask, volume_size=60_000)
-    split_database(output.with_name("first.json"), output, volumes=2)
+def split(inputs: list[Path], output: Path, options: dict[str, Any]) -> None:
+    appended(inputs, output.with_name("whole.h5"), options)
+    split_database(output.with_name("whole.h5"), output.with_suffix(".json"), volume_size=60_000)
 
 
-@pytest.mark.parametrize("mask", sample(["none", "lower", "tantan"], lambda mask: mask == "tantan"))
-@pytest.mark.parametrize("make", [built, was_split, was_appended_and_split, was_split_twice])
-def test_volumes_hold_what_the_whole_holds(tmp_path: Path, inputs: list[Path], make: Making, mask: Mask) -> None:
-    build_database(inputs, tmp_path / "one.h5", mask=mask)
-    make(inputs, tmp_path / "out.json", mask)
-    volumes = volumes_of(tmp_path / "out.json")
-    assert len(volumes) > 1
-    assert [each.name for each in volumes] == [f"out.{number:03d}.h5" for number in range(len(volumes))]
-    for each in volumes:
-        verify_database(each)
-    assert content(tmp_path / "out.json") == content(tmp_path / "one.h5")
+def split_twice(inputs: list[Path], output: Path, options: dict[str, Any]) -> None:
+    in_volumes(inputs, output.with_name("first.json"), options)
+    split_database(output.with_name("first.json"), output.with_suffix(".json"), volume_size=80_000)
 
 
-def test_a_split_makes_the_volumes_of_a_build(
-    tmp_path: Path, inputs: list[Path], monkeypatch: pytest.MonkeyPatch
+WAYS = [built, appended, merged, in_volumes, volumes_appended, split, split_twice]
+
+QUICK = [*zip(WAYS, ["DNA", "taxa", "plain", "tantan", "DNA", "taxa", "plain"], strict=True)]
+
+
+@pytest.mark.parametrize(("make", "kind"), sample(product(WAYS, KINDS), QUICK.__contains__))
+def test_it_is_what_one_segment_is(
+    tmp_path: Path, inputs: dict[bool, list[Path]], make: Making, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of many groups, in several passes over the database, too."""
-    build_database(inputs, tmp_path / "one.h5", mask="tantan")
-    build_database(inputs, tmp_path / "built.json", mask="tantan", volume_size=45_000)
-    for name in ("layout", "gathered"):
-        monkeypatch.setattr(f"swsearch.db.{name}.group_budget", lambda memory: 20_000)
-    monkeypatch.setattr("swsearch.db.split.VOLUMES_AT_ONCE", 2)
-    monkeypatch.setattr("swsearch.db.gathered.SUBJECTS_AT_ONCE", 50)
-    monkeypatch.setattr("swsearch.db.split.MOST_CHUNK_BYTES", 30_000)
+    """It has the same records, masks, taxa, names and bytes of FASTA, and searches find the same."""
+    options = KINDS[kind] | ({"taxonomy": write_taxonomy(tmp_path / "taxonomy")} if kind == "taxa" else {})
+    files = inputs[kind == "DNA"]
+    build_database(files, tmp_path / "one.h5", **options)
+    cut_small(monkeypatch)
+    make(files, tmp_path / "out.h5", options)
+    output = next(path for path in (tmp_path / "out.json", tmp_path / "out.h5") if path.exists())
+    with Database.open(output) as database, Database.open(tmp_path / "one.h5") as one:
+        assert (database.info()["n_segments"] > 5, one.info()["n_segments"]) == (True, 1)
+        assert output.suffix == ".h5" or len(database.volumes) > 1
+        results = [next(swsearch.search(QUERY, each, engine="cpu", evalue=1e9)) for each in (database, one)]
+        hits = [[(hit.subject_id, hit.score, hit.cigar) for hit in result] for result in results]
+        assert hits[0] == hits[1] != []
+    assert content(output) == content(tmp_path / "one.h5")
+
+
+@pytest.mark.parametrize("limit", [1, 3_000, 20_000, 1 << 30])
+def test_a_merge_and_a_conversion_cut_as_the_memory_asks(
+    tmp_path: Path, inputs: dict[bool, list[Path]], limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large segments are read in parts, small ones become large ones."""
+    old = tmp_path / "old.h5"
+    old.write_bytes(lzma.decompress((OLD_FILES / "format2_tantan.h5.xz").read_bytes()))
+    convert_database(old, tmp_path / "one.h5")
+    build_database(inputs[False], tmp_path / "whole.h5", mask="lower")
+    cut_small(monkeypatch, limit)
     calls: list[tuple[int, int | None]] = []
-    split_database(
-        tmp_path / "one.h5", tmp_path / "split.json", volume_size=45_000,
-        progress=lambda done, total: calls.append((done, total)),
-    )  # fmt: skip
-    build_database(inputs, tmp_path / "small.json", mask="tantan", volume_size=45_000)
-    wanted = [datasets(each) for each in volumes_of(tmp_path / "built.json")]
-    assert len(wanted) > 3
-    assert [datasets(each) for each in volumes_of(tmp_path / "split.json")] == wanted
-    assert [datasets(each) for each in volumes_of(tmp_path / "small.json")] == wanted
+    merge_databases(tmp_path / "whole.h5", tmp_path / "cut.h5", progress=lambda *done: calls.append(done))
     assert calls == sorted(calls) and calls[-1][0] == calls[-1][1]
+    with Database.open(tmp_path / "cut.h5") as database:
+        n = database.info()["n_segments"]
+    assert n == 243 if limit == 1 else (n == 1) == (limit == 1 << 30)
+    monkeypatch.setattr("swsearch.db.convert.segment_limit", lambda memory: limit)
+    convert_database(old, tmp_path / "small.h5")
+    for cut, whole in (("cut", "whole"), ("small", "one")):
+        assert content(tmp_path / f"{cut}.h5") == content(tmp_path / f"{whole}.h5")
 
 
-def test_one_volume_is_enough(tmp_path: Path, inputs: list[Path]) -> None:
-    build_database(inputs, tmp_path / "one.h5")
-    with Database.build(inputs, tmp_path / "built", volume_size=1 << 40) as database:
-        assert [Path(volume.path).name for volume in database.volumes] == ["built.000.h5"]
-    split_database(tmp_path / "one.h5", tmp_path / "split.h5", volumes=1)
-    for name in ("built.000.h5", "split.000.h5"):
-        assert datasets(tmp_path / name) == datasets(tmp_path / "one.h5")
+@pytest.mark.parametrize("dna", [False, True])
+def test_sizes_of_volumes(tmp_path: Path, dna: bool) -> None:
+    """No file is larger than was asked for, unless it holds one record; the last ones are not the only full ones."""
+    records = drawn("sizes", 400, 600, dna=dna)
+    records[200] = ("long", ("MKV" if not dna else "ACG") * 80_000)
+    source = written(tmp_path / "in.fasta", records)
+    for size in (60_000, 90_000, 200_000):
+        build_database(source, tmp_path / "out.json", volume_size=size, translate=dna)
+        with Database.open(tmp_path / "out.json") as database:
+            volumes = database.volumes
+        sizes = [Path(each.path).stat().st_size for each in volumes]
+        large = [each for each, n_bytes in zip(volumes, sizes, strict=True) if n_bytes > size]
+        assert [(each.first, each.n_subjects) for each in large] == [(200, 1)] * (len(large) == 1)
+        if not dna:
+            assert len(large) == 1 and sum(sizes) / len(sizes) > size / 3
 
 
-def test_a_block_of_empty_records(tmp_path: Path) -> None:
-    (tmp_path / "in.fasta").write_text(">m\nMKV\n" + ">e\n" * 200)
-    build_database(tmp_path / "in.fasta", tmp_path / "one.h5")
-    split_database(tmp_path / "one.h5", tmp_path / "split.json", volumes=3)
-    assert content(tmp_path / "split.json") == content(tmp_path / "one.h5")
-
-
-@pytest.mark.parametrize(
-    "text", sample([">a\nM\n", ">a\n\n>b\nMKV\n>c\n", ">a\n>b\nMKVLA\n"], lambda text: text.count(">") == 3)
-)
-def test_volumes_of_a_record_each_even_of_empty_ones(tmp_path: Path, text: str) -> None:
-    (tmp_path / "in.fasta").write_text(text)
-    build_database(tmp_path / "in.fasta", tmp_path / "one.h5")
-    build_database(tmp_path / "in.fasta", tmp_path / "built.json", volume_size=1)
-    split_database(tmp_path / "one.h5", tmp_path / "split.json", volumes=text.count(">"))
+@pytest.mark.parametrize("empty", [[0], [0, 2], range(1, 70)])
+def test_volumes_of_a_record_each_even_of_empty_ones(tmp_path: Path, empty: Sequence[int]) -> None:
+    records = [(f"e{place}", "") for place in empty]
+    records.insert(1, ("m", "MKV"))
+    source = written(tmp_path / "in.fasta", records)
+    build_database(source, tmp_path / "one.h5")
+    build_database(source, tmp_path / "built.json", volume_size=1)
+    split_database(tmp_path / "one.h5", tmp_path / "split.json", volume_size=1)
     for name in ("built.json", "split.json"):
-        assert len(volumes_of(tmp_path / name)) == text.count(">")
-        assert content(tmp_path / name) == content(tmp_path / "one.h5")
+        with Database.open(tmp_path / name) as database:
+            assert [volume.n_subjects for volume in database.volumes] == [1] * len(records)
+            assert [(entry.identifier, entry.sequence) for entry in database] == records
+    with Database.build(source, tmp_path / "enough", volume_size=1 << 40) as database:
+        assert [Path(volume.path).name for volume in database.volumes] == ["enough.000.h5"]
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, "expected one of them"),
-        ({"volumes": 2, "volume_size": 2}, "expected one of them"),
-        ({"volumes": 0}, "volumes: got 0, expected an integer >= 1"),
-        ({"volumes": 1000}, "volumes: got 1000"),
-        ({"volumes": True}, "volumes: got True"),
-        ({"volume_size": 0}, "volume_size: got 0, expected a number of bytes"),
-        ({"volume_size": "8G"}, "volume_size: got '8G', expected a number of bytes"),
-        ({"volumes": 2, "memory": 1}, "memory: got 1"),
-    ],
-)
-def test_wrong_options(tmp_path: Path, inputs: list[Path], options: dict[str, Any], words: str) -> None:
-    build_database(inputs[1], tmp_path / "one.h5")
-    with pytest.raises(InputError, match=words):
-        split_database(tmp_path / "one.h5", tmp_path / "out.json", **options)
-    if "volumes" not in options and options:
-        with pytest.raises(OptionError, match=words):
-            build_database(inputs[1], tmp_path / "out.json", **options)
-    assert [path.name for path in tmp_path.iterdir()] == ["one.h5"]
+def test_too_many_volumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = written(tmp_path / "in.fasta", drawn("many", 30))
+    monkeypatch.setattr("swsearch.db.new_files.MAX_VOLUMES", 20)
+    with pytest.raises(
+        OptionError, match=r"volume_size: got 1, .* at most 20 volumes; so many hold the first 20 rec"
+    ):
+        build_database(source, tmp_path / "many.json", volume_size=1)
+    assert names(tmp_path) == ["in.fasta"]
 
 
-def test_what_cannot_be_split(tmp_path: Path, inputs: list[Path]) -> None:
-    with pytest.raises(DatabaseError, match="no such database"):
-        split_database(tmp_path / "none.h5", tmp_path / "out.json", volumes=1)
-    with pytest.raises(DatabaseError, match="is not a swsearch database"):
-        split_database(inputs[0], tmp_path / "out.json", volumes=1)
-    build_database(inputs, tmp_path / "one.h5")
-    with pytest.raises(OutputError, match="is one of the inputs"):
-        split_database(tmp_path / "one.h5", tmp_path / "one.h5", volumes=2)
-    split_database(tmp_path / "one.h5", tmp_path / "all.json", volumes=2)
-    with pytest.raises(OutputError, match=r"all\.json: is one of the inputs"):
-        split_database(tmp_path / "all.json", tmp_path / "all.json", volumes=3)
-    with pytest.raises(OutputError, match=r"all\.000\.h5: is one of the inputs"):
-        split_database(tmp_path / "all.000.h5", tmp_path / "all.json", volumes=3)
+@pytest.mark.parametrize("size", [True, 0, "8G"])
+def test_what_is_no_size_of_volumes_is_refused(tmp_path: Path, size: Any) -> None:
+    source = written(tmp_path / "in.fasta", [("a", "MKV")])
+    build_database(source, tmp_path / "one.h5")
+    for work, read in ((split_database, tmp_path / "one.h5"), (build_database, source)):
+        with pytest.raises(OptionError, match=f"volume_size: got {size!r}, expected a number of bytes"):
+            work(read, tmp_path / "out.json", volume_size=size)
+    assert names(tmp_path) == ["in.fasta", "one.h5"]
 
 
-def test_damage_is_not_copied(tmp_path: Path, inputs: list[Path]) -> None:
-    build_database(inputs, tmp_path / "one.h5")
-    with h5py.File(tmp_path / "one.h5") as file:
-        places = {name: file[f"segments/0/{name}"].id.get_offset() for name in ("residues", "headers", "mask_ends")}
-    sound = (tmp_path / "one.h5").read_bytes()
-    for place in places.values():
-        (tmp_path / "bad.h5").write_bytes(sound[: place + 1] + bytes([sound[place + 1] ^ 1]) + sound[place + 2 :])
-        with pytest.raises(DatabaseDamageError, match="/segments/0/"):
-            split_database(tmp_path / "bad.h5", tmp_path / "out.json", volumes=2)
-    assert {path.name for path in tmp_path.iterdir()} == {"one.h5", "bad.h5"}
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("what", ["build", "split"])
-def test_memory_does_not_grow_with_the_records(tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all pieces small, 40,000 records more take no more but the 4 bytes of each that a database takes."""
-    for name, value in {
-        "build.BUFFER_BYTES": 1 << 15, "numbers.IN_MEMORY": 1 << 12, "layout.MIB": 1 << 14,
-        "layout.WINDOW_COLUMNS": 1 << 10, "gathered.SUBJECTS_AT_ONCE": 1 << 8, "split.MOST_CHUNK_BYTES": 1 << 15,
-        **{f"{module}.NUMBERS_AT_ONCE": 1 << 10 for module in ("numbers", "layout", "parts")},
-        **{f"{module}.group_budget": lambda memory: 100_000 for module in ("layout", "gathered")},
-    }.items():  # fmt: skip
-        monkeypatch.setattr(f"swsearch.db.{name}", value)
-    pick = random.Random(2)
-    some = [f">r and more\n{'M' * pick.randint(1, 60)}{'mv' * pick.randint(0, 3)}\n" for _ in range(1000)]
-    peaks = []
-    for times in (1, 40, 80):
-        (tmp_path / "in.fasta").write_text("".join(some * times))
-        if what == "split":
-            build_database(tmp_path / "in.fasta", tmp_path / "one.h5")
-        tracemalloc.start()
-        try:
-            if what == "build":
-                build_database(tmp_path / "in.fasta", tmp_path / "out.json", volume_size=1 << 20, memory=64 << 20)
-            else:
-                split_database(tmp_path / "one.h5", tmp_path / "out.json", volume_size=1 << 20, memory=64 << 20)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-        finally:
-            tracemalloc.stop()
-    assert peaks[2] < peaks[1] + 50_000 + (5 * 40_000 if what == "split" else 0), peaks
+def test_a_damaged_database_is_not_split(tmp_path: Path) -> None:
+    build_database(written(tmp_path / "in.fasta", drawn(1, 9)), tmp_path / "one.h5")
+    raw = bytearray((tmp_path / "one.h5").read_bytes())
+    raw[raw.index(b"s0_1")] ^= 1
+    (tmp_path / "one.h5").write_bytes(raw)
+    with pytest.raises(DatabaseDamageError, match="/segments/0/"):
+        split_database(tmp_path / "one.h5", tmp_path / "out.json", volume_size=1 << 20)
+    assert names(tmp_path) == ["in.fasta", "one.h5"]

@@ -1,198 +1,204 @@
-"""The files of a database in volumes appear all together or not at all, whatever happens."""
+"""Files of a database appear all together or not at all, and replace only what they should."""
 
 from __future__ import annotations
 
+import errno
 import json
+import lzma
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import h5py
 import pytest
 
+from support.databases import Failing, drawn, entries, files, held, names, written
 from support.db_helpers import HBA, HBB
-from swsearch.db import Database, build_database, disk, split_database
-from swsearch.db.volume_files import VolumeFiles, volume_path
+from swsearch.db import (
+    Database,
+    append_database,
+    build_database,
+    convert_database,
+    merge_databases,
+    remove_records,
+    split_database,
+)
 from swsearch.errors import OutputError, SequenceError
 
-RECORD = f"{HBA}{HBB}\n"
+RECORD = f"{HBA}{HBB}"
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    path = tmp_path / "in.fasta"
-    path.write_text("".join(f">r{i}\n{RECORD}" for i in range(4)))
-    return path
-
-
-def volumes(source: Path, n: int, name: str = "out.json", **options: Any) -> None:
+def volumes(folder: Path, n: int, name: str = "out.json", **options: Any) -> None:
     """Build a database in ``n`` volumes, of one record each."""
-    part = source.with_name("part.fasta")
-    part.write_text("".join(f">r{i}\n{RECORD}" for i in range(n)))
+    part = written(folder / "part.fasta", [(f"r{i}", RECORD) for i in range(n)])
     try:
-        build_database(part, source.parent / name, volume_size=1, **options)
+        build_database(part, folder / name, volume_size=1, **options)
     finally:
         part.unlink()
 
 
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.name != "in.fasta")
-
-
 @pytest.mark.parametrize(
-    ("manifest", "volume"),
-    [
-        ("trembl.json", "trembl.007.h5"),
-        ("trembl.h5", "trembl.007.h5"),
-        ("trembl", "trembl.007.h5"),
-        ("uniprot_2026.03", "uniprot_2026.03.007.h5"),
-        ("a b.v2.json", "a b.v2.007.h5"),
-    ],
+    ("manifest", "stem"),
+    [("t.json", "t"), ("t.h5", "t"), ("t", "t"), ("u_2026.03", "u_2026.03"), ("a b.v2.json", "a b.v2")],
 )
-def test_names(manifest: str, volume: str) -> None:
-    assert volume_path(Path("somewhere") / manifest, 7) == Path("somewhere") / volume
+def test_volumes_are_named_after_the_manifest_and_replace_nothing(tmp_path: Path, manifest: str, stem: str) -> None:
+    (tmp_path / f"{stem}.001.h5").touch()
+    volumes(tmp_path, 2, manifest)
+    assert names(tmp_path) == sorted([manifest, *(f"{stem}.00{k}.h5" for k in range(3))])
+    assert not (tmp_path / f"{stem}.001.h5").stat().st_size
 
 
-def test_a_build_with_fewer_volumes_leaves_none_of_the_earlier_ones(tmp_path: Path, source: Path) -> None:
-    volumes(source, 4)
+def test_a_build_leaves_none_of_the_earlier_volumes(tmp_path: Path) -> None:
+    volumes(tmp_path, 4)
     assert names(tmp_path) == ["out.000.h5", "out.001.h5", "out.002.h5", "out.003.h5", "out.json"]
-    for name in ("out.001.h5", "out.json"):
-        (tmp_path / name).chmod(0o640)
+    (tmp_path / "out.json").chmod(0o640)
     with Database.open(tmp_path / "out.json") as earlier:
-        volumes(source, 2)
+        volumes(tmp_path, 2)
         assert earlier.identifier(3) == "r3"  # whoever has it open keeps it
-    assert names(tmp_path) == ["out.000.h5", "out.001.h5", "out.json"]
-    for name in ("out.001.h5", "out.json"):
-        assert (tmp_path / name).stat().st_mode & 0o777 == 0o640
-    with Database.open(tmp_path / "out.json") as database:
-        assert database.n_subjects == 2
+    assert names(tmp_path) == ["out.004.h5", "out.005.h5", "out.json"]
+    assert [path.stat().st_mode & 0o777 for path in tmp_path.iterdir()] == [0o640] * 3
+    assert held(tmp_path / "out.json") == [(f"r{i}", RECORD) for i in range(2)]
+    source = written(tmp_path / "in", [("r", RECORD)])
     build_database(source, tmp_path / "out.json")  # one file under the manifest's name
-    assert names(tmp_path) == ["out.json"]
-    volumes(source, 2)  # and volumes in its place
-    assert names(tmp_path) == ["out.000.h5", "out.001.h5", "out.json"]
-
-
-def test_what_is_not_replaced(tmp_path: Path, source: Path) -> None:
-    volumes(source, 2)
-    before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
-    with pytest.raises(OutputError, match=r"out\.json: exists; choose another name or allow"):
-        volumes(source, 1, overwrite=False)
-    (tmp_path / "out.002.h5").write_bytes(before["out.001.h5"])
-    with pytest.raises(
-        OutputError, match=r"out\.002\.h5: is named as a volume of out\.json but does not belong to it"
-    ):
-        volumes(source, 1)
-    (tmp_path / "out.002.h5").unlink()
-    (tmp_path / "out.001.h5").write_text("mine")
-    with pytest.raises(OutputError, match=r"out\.001\.h5: exists and is not a swsearch database"):
-        volumes(source, 1)
-    (tmp_path / "out.001.h5").write_bytes(before["out.001.h5"])
-    for text in ("{}", '{"format": "something else"}', ">a\nMKV\n"):
-        (tmp_path / "out.json").write_text(text)
-        with pytest.raises(
-            OutputError, match=r"out\.json: exists and is not a swsearch database; choose another name"
-        ):
-            volumes(source, 1)
-    (tmp_path / "out.json").unlink()
-    with pytest.raises(OutputError, match=r"out\.000\.h5: is named as a volume of out\.json"):
-        volumes(source, 1)
-    (tmp_path / "out.json").write_bytes(before["out.json"])
-    assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
-
-
-def test_a_manifest_that_is_damaged_is_replaced_but_its_volumes_are_not(tmp_path: Path, source: Path) -> None:
-    volumes(source, 2)
-    said = json.loads((tmp_path / "out.json").read_text())
-    (tmp_path / "out.json").write_text(json.dumps(said | {"n_subjects": 5}))
-    with pytest.raises(OutputError, match="but does not belong to it"):
-        volumes(source, 2)
-
-
-ENDS = [KeyboardInterrupt(), OSError(28, "No space left on device")]
-
-
-@pytest.mark.parametrize("error", ENDS, ids=["interrupt", "full"])
-@pytest.mark.parametrize(
-    ("at", "number"),
-    [
-        ("db.layout.DatasetWriter.close", 3),
-        ("db.writing.seal", 2),
-        ("output_files.TemporaryFile.publish", 1),
-        ("output_files.TemporaryFile.publish", 2),
-        ("db.volume_files.write_manifest", 1),
-        ("db.manifest.open_outputs", 1),
-    ],
-)
-def test_what_ends_meanwhile_leaves_what_was_there(
-    tmp_path: Path, source: Path, at: str, number: int, error: BaseException, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[str] = []
-
-    def failing(found: Any) -> Any:
-        def called(*arguments: Any, **options: Any) -> Any:
-            calls.append(at)
-            if len(calls) == number:
-                raise error
-            return found(*arguments, **options)
-
-        return called
-
-    for earlier in (0, 3):
-        if earlier:
-            volumes(source, earlier)
-        before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
-        calls.clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(f"swsearch.{at}", failing(_resolved(f"swsearch.{at}")))
-            with pytest.raises(OutputError if isinstance(error, OSError) else KeyboardInterrupt):
-                volumes(source, 2)
-        assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
-
-
-def _resolved(dotted: str) -> Any:
-    """Return what a dotted name stands for."""
-    import importlib
-
-    module, rest = dotted, []
-    while True:
-        try:
-            found = importlib.import_module(module)
-            break
-        except ImportError:
-            module, _, last = module.rpartition(".")
-            rest.insert(0, last)
-    for each in rest:
-        found = getattr(found, each)
-    return found
-
-
-def test_a_bad_record_late_in_the_input_leaves_nothing(tmp_path: Path, source: Path) -> None:
-    (tmp_path / "in.fasta").write_text(f">a\n{RECORD}>b\nM-\n")
-    with pytest.raises(SequenceError, match="gap character"):
-        build_database(source, tmp_path / "out.json", volume_size=1)
-    assert names(tmp_path) == []
-
-
-def test_a_disk_without_room_is_seen_before(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build_database(source, tmp_path / "one.h5")
-    monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1500, total=1 << 40))
-    with pytest.raises(OutputError, match=r"out\.json: the build will take about .* 1,500 bytes are free"):
-        build_database(source, tmp_path / "out.json", volume_size=1 << 20)
-    with pytest.raises(OutputError, match=r"out\.json: the build takes .* bytes are free"):
-        split_database(tmp_path / "one.h5", tmp_path / "out.json", volumes=2)
-    assert names(tmp_path) == ["one.h5"]
-
-
-def test_an_output_that_is_a_link(tmp_path: Path, source: Path) -> None:
+    assert names(tmp_path) == ["in", "out.json"]
+    volumes(tmp_path, 2)  # and volumes in its place
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link.json").symlink_to(tmp_path / "elsewhere" / "real.json")
-    volumes(source, 2, "link.json")
+    volumes(tmp_path, 2, "link.json")
     assert names(tmp_path / "elsewhere") == ["real.000.h5", "real.001.h5", "real.json"]
-    with Database.open(tmp_path / "link.json") as database:
-        assert database.n_subjects == 2
+    assert names(tmp_path) == ["elsewhere", "in", "link.json", "out.000.h5", "out.001.h5", "out.json"]
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path, source: Path) -> None:
-    with pytest.raises(OutputError, match="none not found; create it"):
-        volumes(source, 2, "none/out.json")
-    with pytest.raises(OutputError, match="is a directory"):
-        VolumeFiles(tmp_path, [], True)
+def test_the_volumes_of_a_damaged_manifest_stay(tmp_path: Path) -> None:
+    volumes(tmp_path, 2)
+    said = json.loads((tmp_path / "out.json").read_text())
+    (tmp_path / "out.json").write_text(json.dumps(said | {"format_version": 5}))
+    volumes(tmp_path, 1)
+    assert len(held(tmp_path / "out.json")) == 1 and len(names(tmp_path)) == 4
+
+
+WORKS: dict[str, Callable[[Path], object]] = {
+    "build": lambda folder: volumes(folder, 2, "new.json"),
+    "build again": lambda folder: volumes(folder, 2),
+    "append": lambda folder: append_database(folder / "out.json", folder / "in"),
+    "remove": lambda folder: remove_records(folder / "out.json", ["s0_1", "s50_1", "s89_1"]),
+}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
+@pytest.mark.parametrize("what", WORKS)
+def test_whichever_call_fails_the_files_are_as_before_or_as_after(
+    tmp_path: Path, what: str, error: BaseException
+) -> None:
+    build_database(written(tmp_path / "old", drawn(1, 90)), tmp_path / "out.json", volume_size=60_000)
+    written(tmp_path / "in", drawn(2, 9))
+    before, found = files(tmp_path), list[bool]()
+    for number in count(1):
+        with pytest.MonkeyPatch.context() as patch:
+            failing = Failing(patch, ["fsync", "replace"], number, error)
+            with suppress(KeyboardInterrupt, OutputError):
+                WORKS[what](tmp_path)
+        found.append(files(tmp_path) != before)
+        if failing.left > 0:
+            break
+        if found[-1]:
+            assert not [name for name in names(tmp_path) if name.startswith(".")]
+            entries(tmp_path / ("new.json" if what == "build" else "out.json"))
+            for name in names(tmp_path):
+                (tmp_path / name).unlink()
+            for name, data in before.items():
+                (tmp_path / name).write_bytes(data)
+    assert found[-1] and found.count(False) > 5
+
+
+@pytest.mark.parametrize("earlier", [0, 3])
+def test_volumes_of_a_killed_command_go_with_the_next(tmp_path: Path, earlier: int) -> None:
+    """Killed when some have names and no manifest lists them, or when the earlier ones are no longer listed."""
+    for number in count(1):
+        for name in names(tmp_path):
+            (tmp_path / name).unlink()
+        if earlier:
+            volumes(tmp_path, earlier)
+        child = os.fork()
+        if child == 0:
+            Failing(pytest.MonkeyPatch(), ["replace", "unlink"], number, None)
+            volumes(tmp_path, 2)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        assert status in (0, signal.SIGKILL)
+        if earlier or (tmp_path / "out.json").exists():
+            assert len(entries(tmp_path / "out.json")) in (earlier, 2)
+        volumes(tmp_path, 1)
+        assert len(entries(tmp_path / "out.json")) == 1 and len(names(tmp_path)) == 2
+        if not status:
+            assert number > 4
+            break
+
+
+def test_a_bad_record_late_in_the_input_leaves_nothing(tmp_path: Path) -> None:
+    source = written(tmp_path / "in.fasta", [("a", RECORD), ("b", "M-")])
+    with pytest.raises(SequenceError, match="gap character"):
+        build_database(source, tmp_path / "out.json", volume_size=1)
+    assert names(tmp_path) == ["in.fasta"]
+
+
+# what may be replaced
+
+OLD_FILE = Path(__file__).parent / "old_files" / "format1.h5.xz"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("outputs")
+    source = written(folder / "in.fasta", [("a", "MKV"), ("b", "MKV")])
+    build_database(source, folder / "one.h5")
+    build_database(source, folder / "masked.h5", mask="lower")
+    build_database(source, folder / "v.json", volume_size=1 << 20)
+    (folder / "old.h5").write_bytes(lzma.decompress(OLD_FILE.read_bytes()))
+    (folder / "other.json").write_text('{"format": "something else"}')
+    with h5py.File(folder / "foreign.h5", "w") as file:
+        file["x"] = 1
+    return folder
+
+
+def merge(read: str, **size: int) -> Callable[..., object]:
+    return lambda output, **options: merge_databases(read, output, on_duplicate="keep", **size, **options)
+
+
+WRITERS: dict[str, tuple[Callable[..., object], list[str]]] = {
+    "build": (lambda output, **options: build_database("in.fasta", output, **options), ["in.fasta"]),
+    "merge": (merge("one.h5"), ["one.h5"]),
+    "merge volumes": (merge("v.json", volume_size=1 << 20), ["v.json", "v.000.h5"]),
+    "split a volume": (
+        lambda output, **options: split_database("v.000.h5", output, volume_size=9, **options),
+        ["v.json"],
+    ),
+    "convert": (lambda output, **options: convert_database("old.h5", output, **options), ["old.h5"]),
+}
+"""What writes databases, and what it reads, or a manifest of it."""
+
+OTHERS = {
+    ".": "is a directory",
+    "none/out.h5": "none not found; create it",
+    "foreign.h5": "foreign.h5: exists and is not a swsearch database; choose another name",
+    "other.json": "exists and is not a swsearch database",
+    "/dev/null": "exists and is not a swsearch database",
+}
+
+
+@pytest.mark.parametrize("what", WRITERS)
+def test_inputs_and_foreign_files_are_never_replaced(
+    folder: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    before, (work, read) = files(folder), WRITERS[what]
+    for output, words in (OTHERS | dict.fromkeys(read, "is one of the inputs")).items():
+        with pytest.raises(OutputError, match=words):
+            work(output)
+    with pytest.raises(OutputError, match=r"masked\.h5: exists; choose another name or allow to overwrite it"):
+        work("masked.h5", overwrite=False)
+    assert files(folder) == before

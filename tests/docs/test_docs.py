@@ -1,6 +1,7 @@
 """The documentation says what is: its blocks run and print what it shows, and its tables are those of the code."""
 
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -20,7 +21,7 @@ from support.samples import sample
 from swsearch import errors
 from swsearch.cli import console  # noqa: F401  # console has errors of its own
 from swsearch.db import append_database
-from swsearch.report.pair_formats import PAIR_FORMATS
+from swsearch.report.pairs import PAIR_FORMATS
 
 sys.path.insert(0, str(DOCS / "extensions"))
 from generated import PARTS, PLACE, UndocumentedError, check_commands, commands, first_line
@@ -132,26 +133,67 @@ def test_the_page_of_the_database_file_says_what_is_in_one(tmp_path):
             value = file.attrs[name]
             if number := re.match(r"[\d,]+\b", what):
                 assert int(number[0].replace(",", "")) == value, name
-        datasets = table_after(text, "## Segments")
+        arrays = table_after(text, "## Segments")
         for segment in file["segments"].values():
             sizes = {name: int(value) for name, value in segment.attrs.items() if not isinstance(value, bytes)}
+            sizes |= {"n_columns": segment["block_offsets"][-1], "n_blocks": len(segment["block_offsets"]) - 1}
             assert {f"`{name}`" for name in segment.attrs} <= set(
                 re.findall(r"`\w+`", text.split("attributes are")[1])
             )
-            assert {name for name, *_ in datasets} | {"checksums"} == set(segment)
-            for name, kind, shape, _ in datasets:
+            assert {name for name, *_ in arrays} | {"checksums"} == set(segment)
+            sums = []
+            for name, kind, shape, _ in sorted(arrays):
                 data = segment[name]
                 assert data.dtype == np.dtype(kind).newbyteorder("<"), name
                 known = {"bytes": len(data), "n_intervals": len(data)} | sizes
                 assert data.shape == tuple(eval(part, known) for part in shape[1:-1].split(",")), name
-                whole = data[()].tobytes()
-                step = int(file.attrs["checksum_bytes"])
-                sums = [zlib.crc32(whole[at : at + step]) for at in range(0, len(whole), step)]
-                assert segment[f"checksums/{name}"][()].tolist() == sums, name
+                whole, step = data[()].tobytes(), int(file.attrs["piece_bytes"])
+                sums += [zlib.crc32(whole[at : at + step]) for at in range(0, len(whole), step)]
+            assert segment["checksums"][()].tolist() == sums
     head = path.read_bytes()[:512].rstrip(b"\0").decode().splitlines()
-    assert [line.split()[0] for line in head] == [row[0].split()[0] for row in table_after(text, "## User block")]
-    rest = path.read_bytes()[512:]
-    assert head[2:] == [f"bytes {len(rest)}", f"sha256 {hashlib.sha256(rest).hexdigest()}"]
+    lines = [row[0].split()[0] for row in table_after(text, "## User block")]
+    assert [line.split()[0] for line in head] == lines[:-1] and lines[-1] == "changes"
+    assert head[2] == f"bytes {path.stat().st_size}"
+    names = set()
+    place, number = head[3].split()[1:], 2
+    while place is not None:
+        number -= 1
+        piece, place = check_piece(path, place, number)
+        names |= {*piece, *piece["segments"][0]}
+    assert number == 0
+    assert names == {name for name, _ in table_after(text, "## Contents")} | {name for name, _ in attributes}
+
+
+def check_piece(path, place, number):
+    """Compare a piece of the contents with what HDF5 says; return it, and the place of the one before."""
+    at, length, sha256 = place
+    raw = path.read_bytes()[int(at) : int(at) + int(length)]
+    assert hashlib.sha256(raw).hexdigest() == sha256
+    piece = json.loads(raw)
+
+    def attributes(group):
+        values = {name: value.decode() if isinstance(value, bytes) else value for name, value in group.attrs.items()}
+        return {name: value if isinstance(value, str) else int(value) for name, value in values.items()}
+
+    def place_of(dataset):
+        return dataset.id.get_offset() if dataset.size else 0
+
+    with h5py.File(path) as file:
+        dataset, group = file[f"contents/{number}"], file[f"segments/{number}"]
+        assert (place_of(dataset), dataset[()].tobytes()) == (int(at), raw)
+        assert {name: value for name, value in piece.items() if name not in ("before", "segments")} == attributes(
+            file
+        )
+        (segment,) = piece["segments"]
+        assert segment["attributes"] == attributes(group)
+        assert segment["checksums"] == place_of(group["checksums"])
+        sums, first = group["checksums"][()], 0
+        for name, (shape, begin, digest) in sorted(segment["arrays"].items()):
+            assert (shape, begin) == (list(group[name].shape), place_of(group[name]))
+            last = first + -(-group[name].nbytes // 65536)
+            assert hashlib.sha256(sums[first:last].tobytes()).hexdigest() == digest
+            first = last
+    return piece, piece.get("before")
 
 
 def test_every_format_of_align_is_described():

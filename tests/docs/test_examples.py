@@ -6,7 +6,11 @@ import sys
 
 import pytest
 
+from swsearch.db import append_database, build_database
+
 EXAMPLES = ("search_to_pandas", "screen_peptides", "align_two_proteins")
+READERS = ("read_with_h5py",)
+"""Examples that take a file."""
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -20,7 +24,29 @@ def test_it_runs_as_a_script(examples, name, tmp_path):
 
 
 def test_no_example_is_left_out(examples):
-    assert {path.stem for path in examples.glob("*.py")} == set(EXAMPLES)
+    assert {path.stem for path in examples.glob("*.py")} == {*EXAMPLES, *READERS}
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "options"),
+    [
+        (">a first\nMKVLaagIVGWWxx\n>b\n\n>c third\nMUOXBZJ*\n", f">d\n{'MKV' * 40}\n", {}),
+        (">a\nACGTNacgtRYK\n>b\n\n>c\nT\n", ">d\nACGTA\n", {"translate": True}),
+    ],
+)
+def test_the_reader_with_h5py_alone(examples, tmp_path, text, more, options):
+    (tmp_path / "in.fasta").write_text(text)
+    (tmp_path / "more.fasta").write_text(more)
+    build_database(tmp_path / "in.fasta", tmp_path / "db.h5", **options)
+    script = examples / "read_with_h5py.py"
+    for expected in (text, text + more):
+        done = subprocess.run(
+            [sys.executable, script, tmp_path / "db.h5"], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == expected
+        append_database(tmp_path / "db.h5", tmp_path / "more.fasta", on_duplicate="keep")
+    lines = script.read_text().splitlines()
+    assert len(lines) <= 45 and not any("swsearch" in line for line in lines if "import" in line)
 
 
 def run(examples, name):

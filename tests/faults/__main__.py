@@ -1,6 +1,6 @@
 """The long run of all faults, or one case again.
 
-python -m tests.faults --out benchmarks/results/faults.txt    # all, some twenty minutes on two cores
+python -m tests.faults --out benchmarks/results/faults.txt    # all, some thirty minutes on two cores
 python -m tests.faults --only fasta --seed 1234               # one case
 python -m tests.faults --only hdf5 --seeds 200 --from 1000    # other cases
 """

@@ -83,7 +83,7 @@ class Changed(Kind):
 
     name = "changed"
     what = "a database replaced, overwritten, truncated, deleted or touched between and within uses of it"
-    counts = (2, 40, 600)
+    counts = (2, 15, 600)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -68,7 +68,7 @@ class Checkpoints(Kind):
 
     name = "checkpoint"
     what = "SIGKILL at up to four moments of a search with --checkpoint, which is started again until it ends"
-    counts = (1, 20, 100)
+    counts = (1, 8, 100)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -150,7 +150,7 @@ class Fasta(Kind):
 
     name = "fasta"
     what = "sequence files, legal, damaged and compressed, to db build, db append and search"
-    counts = (40, 500, 10_000)
+    counts = (40, 200, 10_000)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -173,9 +173,9 @@ class Fasta(Kind):
         buffer = generator.choice([1 << 23, 1 << 23, 16, 17, 64, 1000])
 
         def small_buffers() -> None:
-            from swsearch.db import build, fasta
+            from swsearch.db import building, fasta
 
-            build.BUFFER_BYTES = buffer
+            building.BUFFER_BYTES = buffer
             fasta.FastaReader.__init__.__defaults__ = (PROTEIN, buffer)
 
         done = as_what(folder, expected, small_buffers)

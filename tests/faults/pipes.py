@@ -51,7 +51,7 @@ class Pipes(Kind):
 
     name = "pipes"
     what = "FIFOs and pipes that are slow, do not block or are closed early, as input and as output"
-    counts = (5, 60, 1_000)
+    counts = (5, 25, 1_000)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

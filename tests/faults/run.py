@@ -41,6 +41,7 @@ def kinds() -> dict[str, type[Kind]]:
     """Return all kinds of fault by name; they import what is tested."""
     from faults.changed import Changed
     from faults.checkpoint import Checkpoints
+    from faults.contents import DatabaseContents
     from faults.fasta import Fasta
     from faults.hdf5 import Hdf5
     from faults.kills import Kills
@@ -50,7 +51,9 @@ def kinds() -> dict[str, type[Kind]]:
     from faults.streams import Streams
     from faults.users import Users
 
-    found: list[type[Kind]] = [Fasta, Hdf5, Kills, Limits, Streams, Pipes, Users, Shared, Changed, Checkpoints]
+    found: list[type[Kind]] = [
+        Fasta, Hdf5, DatabaseContents, Kills, Limits, Streams, Pipes, Users, Shared, Changed, Checkpoints,
+    ]  # fmt: skip
     return {kind.name: kind for kind in found}
 
 

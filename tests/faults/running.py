@@ -87,13 +87,17 @@ class Copy:
         self._files[0].write(stdin)
         self._files[0].seek(0)
         self._begun = time.monotonic()
+        # a signal may reach the copy inside fork(), where it would run what this process does at its end
+        unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
         self.child = os.fork()
         if self.child == 0:
             try:
+                signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
                 _become(self._files, cwd)
                 _end(work, before)
             finally:
                 os._exit(130)  # a signal came before there was a program that could end by it
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
 
     def end(self, limit: float = TIME_LIMIT) -> Done:
         """Wait for its end, for so many seconds."""

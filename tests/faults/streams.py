@@ -71,7 +71,7 @@ class Streams(Kind):
 
     name = "streams"
     what = "stdin, stdout and stderr closed, full, broken or the wrong way round, for 17 commands"
-    counts = (4, 60, 500)
+    counts = (4, 25, 500)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

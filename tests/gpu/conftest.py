@@ -8,12 +8,17 @@ from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.errors import GpuUnavailableError
 
 
-@pytest.fixture
-def real_gpu() -> Iterator[GpuEngine]:
-    """A GPU engine, or a skip that says why."""
+@pytest.fixture(scope="session")
+def has_gpu() -> None:
+    """Skip, and say why, without a GPU; what is only made for one asks for this first."""
     try:
-        engine = GpuEngine()
+        GpuEngine().close()
     except GpuUnavailableError as error:
         pytest.skip(str(error))
-    with engine:
+
+
+@pytest.fixture
+def real_gpu(has_gpu: None) -> Iterator[GpuEngine]:
+    """A GPU engine, or a skip that says why."""
+    with GpuEngine() as engine:
         yield engine

@@ -94,7 +94,7 @@ def test_any_number_of_subjects_and_queries(gpu, cpu, mode, count):
 @pytest.mark.parametrize("mode", MODES)
 def test_real_lengths_take_both_kernels(gpu, cpu, mode):
     generator = np.random.default_rng(5)
-    lengths = np.minimum(generator.lognormal(5.65, 0.8, 30_000).astype(int), 9_000)
+    lengths = np.minimum(generator.lognormal(5.65, 0.8, 200_000).astype(int), 9_000)
     lengths[:3] = (20_000, 9_500, 9_000)
     subjects = [random_codes(generator, int(n), 20) for n in lengths]
     check(gpu, cpu, [random_codes(generator, n, 20) for n in (60, 375, 1_000)], subjects, Scoring(), mode)

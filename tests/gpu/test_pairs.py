@@ -84,7 +84,7 @@ def test_pairs_equal_the_reference(make_aligner, mode, ends, scoring):
     with make_aligner(seed=3) as aligner:
         for length in (300, 530):
             query, subject = related(generator, length, letters)
-            expected = reference.align(query, subject, scoring, mode, ends)
+            expected = traceback.trace(query, subject, scoring, mode, ends=ends)
             assert summary(aligner.align(query, subject, Recurrence(scoring, mode, ends))) == expected
             assert aligner.score(query, subject, Recurrence(scoring, mode, ends)) == expected[0]
 
@@ -178,7 +178,7 @@ def test_many_short_pairs_in_one_launch(make_aligner, mode, ends, variant):
     with make_aligner(seed=2) as aligner:
         found = list(aligner.align_many(pairs, Recurrence(scoring, mode, ends)))
     for (query, subject), one in zip(pairs, found, strict=True):
-        assert summary(one) == reference.align(query, subject, scoring, mode, ends)
+        assert summary(one) == traceback.trace(query, subject, scoring, mode, ends=ends)
 
 
 @pytest.mark.parametrize("rows", [(10, 266), (266, 10)])
@@ -190,7 +190,7 @@ def test_of_equal_ends_the_first_column_counts_whatever_strip_it_is_in(make_alig
     with make_aligner() as aligner:
         several = list(aligner.align_many([(query, subject)] * 2, Recurrence(DNA, "local")))
         alone = aligner.align(query, subject, Recurrence(DNA, "local"))
-    expected = reference.align(query, subject, DNA, "local")
+    expected = traceback.trace(query, subject, DNA, "local")
     assert [summary(one) for one in (*several, alone)] == [expected] * 3
 
 
@@ -201,7 +201,7 @@ def test_runs_that_do_not_fit_are_asked_for_again(make_aligner, monkeypatch):
     with make_aligner() as aligner:
         found = list(aligner.align_many(pairs, Recurrence(DNA, "global")))
         assert aligner.usage.launches > 1
-    assert [summary(one) for one in found] == [reference.align(*pair, DNA, "global") for pair in pairs]
+    assert [summary(one) for one in found] == [traceback.trace(*pair, DNA, "global") for pair in pairs]
 
 
 @pytest.mark.parametrize("mode", ["local", pytest.param("global", marks=pytest.mark.exhaustive)])
@@ -261,7 +261,7 @@ def test_rows_of_a_profile_follow_the_rectangles(make_aligner, monkeypatch, mode
     monkeypatch.setattr(long_pair, "DIRECT_BYTES", 80_000)
     monkeypatch.setattr(plan, "LEAST_SPACING", 256)
     generator = np.random.default_rng(12)
-    query, subject = random_profile(generator, 900, -6, 5), random_codes(generator, 700)
+    query, subject = random_profile(generator, 560, -6, 5), random_codes(generator, 600)
     with make_aligner(1_500_000, 2) as aligner:
         if aligner.info.multiprocessors > 2:
             pytest.skip("rings of that many warps would not fit")

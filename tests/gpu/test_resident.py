@@ -37,7 +37,7 @@ ROUNDS = 2
 
 
 @pytest.fixture(scope="module")
-def database(examples):
+def database(has_gpu, examples):
     with swsearch.Database.from_fasta([examples / "data" / "swissprot_sample.fasta.gz"]) as made:
         yield made
 

@@ -22,7 +22,7 @@ from support import command_line
 from support.fake_gpu import fake_engine
 from support.serving import Served, serving
 from support.taxa import write_taxonomy
-from swsearch.db.volumes import write_manifest
+from swsearch.db import split_database
 from swsearch.errors import InputError, SwsearchError
 from swsearch.options.row import Interface, rows_of
 from swsearch.pipeline.table.search import SearchTable
@@ -73,6 +73,7 @@ FEATURES = {
     "distribution": Feature({"distribution": True}),
     "saved profiles": Feature({"iterations": 2, "keep_next": True}, "one.fasta"),
     "volumes": Feature(subjects="volumes.json"),
+    "volumes of DNA": Feature(subjects="genomes.json"),
     "several databases": Feature(subjects="first.h5 rest.h5"),
     "several DNA databases": Feature(subjects="genome.h5 genome2.h5"),
 }
@@ -247,7 +248,12 @@ def by_gpu(rooms: Rooms, feature: Feature) -> Found:
 def by_client(rooms: Rooms, feature: Feature) -> Found:
     queries, subjects, options = rooms.python(feature)
     with swsearch.Client(f"{rooms.served.url}/{name_of(subjects)}") as client:
-        return found(client.search(queries, **options))
+        profiles = ["profile json"] if options.pop("keep_next", False) else []
+        with client.search(queries, outputs=[OUTFMT, *profiles], **options) as job:
+            profile = rooms.scratch / "profile.json"
+            profile.write_bytes(b"".join(piece for name in profiles for piece in job.download(name)))
+            text = b"".join(job.download(OUTFMT)).decode()
+            return text, [facts(swsearch.Profile.read(profile))] if profiles else []
 
 
 def by_command(rooms: Rooms, feature: Feature, *subjects: str) -> Found:
@@ -350,10 +356,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     given = {"taxids": "header", "taxonomy": folder / "taxonomy", "mask": "tantan"}
     for name, some in (("db", records), ("first", records[:25]), ("rest", records[25:])):
         swsearch.Database.build(fasta(folder / f"{name}.fasta", some), folder / f"{name}.h5", **given).close()
-    with swsearch.Database.open(folder / "db.h5") as database:
-        write_manifest(folder / "volumes.json", [folder / "first.h5", folder / "rest.h5"], database.sources())
+    split_database(folder / "db.h5", folder / "volumes.json", volume_size=25_000)
     for name, some in (("genome", genes[:10]), ("genome2", genes[10:])):
         swsearch.Database.build(fasta(folder / f"{name}.fasta", some), folder / f"{name}.h5", translate=True).close()
+    split_database(folder / "genome.h5", folder / "genomes.json", volume_size=20_000)
     rows = [[7 if a == b else -1 - (i + k) % 4 for k, b in enumerate(AMINO_ACIDS)] for i, a in enumerate(AMINO_ACIDS)]
     lines = [f"{letter} {' '.join(map(str, row))}" for letter, row in zip(AMINO_ACIDS, rows, strict=True)]
     (folder / "own.txt").write_text("\n".join([f"  {' '.join(AMINO_ACIDS)}", *lines, ""]))
@@ -364,7 +370,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def served(folder: Path) -> Iterator[Served]:
-    names = ("db.h5", "genome.h5", "volumes.json")
+    names = ("db.h5", "genome.h5", "genomes.json", "volumes.json")
     settings = ServerSettings(
         tuple(folder / name for name in names), folder / "state", ServerLimits(), "cpu", 1, workers=1
     )

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 import swsearch
-from swsearch.cli.search import SEARCH_ROWS
+from swsearch.cli.parameters import command_rows
+from swsearch.cli.search import SEARCH_TABLES
+from swsearch.client.search_request import SERVER_ROWS
 from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Choice
 from swsearch.options.row import Heading, Interface, OptionTable, option, rows_of
@@ -18,9 +20,9 @@ from swsearch.pipeline.arguments import KEYWORD_ROWS, SearchKeywords, options_of
 from swsearch.pipeline.inclusion import Inclusion
 from swsearch.pipeline.table.scoring import QueryTable
 from swsearch.pipeline.table.search import SearchTable
-from swsearch.remote.wire import SERVER_ROWS
-from swsearch.server.given import searches_of_text
+from swsearch.server.models import TextSearch
 
+SEARCH_ROWS = command_rows(*SEARCH_TABLES)
 ROWS = {**rows_of(QueryTable), **rows_of(SearchTable), **SEARCH_ROWS}
 
 
@@ -65,10 +67,12 @@ def test_an_empty_list_in_a_request_is_refused() -> None:
     for name in ("include_ids", "exclude_ids", "taxids", "exclude_taxids"):
         for text in ("", " , "):
             with pytest.raises(InputError, match=f"^{name}: "):
-                searches_of_text(b">q\nMKV\n", [("database", "d"), (name, text)])
-    (search,) = searches_of_text(b">q\nMKV\n", [("database", "d"), ("include_ids", ""), ("include_ids", "a, b")])
+                TextSearch.of([("database", "d"), (name, text)]).requests(b">q\nMKV\n")
+    (search,) = TextSearch.of([("database", "d"), ("include_ids", ""), ("include_ids", "a, b")]).requests(
+        b">q\nMKV\n"
+    )
     assert search.search_options.include_ids == ("a", "b")
-    (search,) = searches_of_text(b">q\nMKV\n", [("database", "d"), ("max_hits", "5k"), ("translate", "off")])
+    (search,) = TextSearch.of([("database", "d"), ("max_hits", "5k"), ("translate", "off")]).requests(b">q\nMKV\n")
     assert (search.search_options.max_hits, search.search_options.translate) == (5000, False)
 
 
@@ -106,9 +110,6 @@ def test_interfaces_that_are_left_out_are_left_out() -> None:
 
 
 def test_a_table_checks_its_values() -> None:
-    from dataclasses import dataclass
-
-    @dataclass(frozen=True, kw_only=True)
     class Made(OptionTable):
         HEADING = Heading.HITS
 

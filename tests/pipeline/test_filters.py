@@ -12,7 +12,7 @@ import swsearch
 from support.cases import any_codes
 from support.samples import random_cases
 from swsearch.alphabet import PROTEIN
-from swsearch.cli.whole import app
+from swsearch.cli.commands import app
 from swsearch.errors import InputError, OptionError
 from swsearch.options.words import MODES
 from swsearch.pipeline import hits

@@ -10,18 +10,14 @@ import pytest
 
 import swsearch
 from support.samples import sample
-from support.small_searches import ORIGIN, fasta, read_transfer, searched, transferred, written
 from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import PROTEIN
-from swsearch.db import Database
 from swsearch.engines import create_engine
-from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import InputError, OptionError
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.query_frames import query_frames
 from swsearch.pipeline.search_queries import search_queries
-from swsearch.remote.wire import SearchRequest
 from swsearch.report import OUTPUT_FORMATS
 from swsearch.results import HitList
 from swsearch.scoring import Scoring
@@ -206,22 +202,6 @@ def test_lower_case_may_be_masked(proteins) -> None:
     assert found[0].query_range[0] >= 60
     (whole,) = swsearch.search([("q", masked)], proteins[:1], **asked)
     assert whole[0].query_range == (0, len(letters))
-
-
-def test_what_a_server_sends_is_the_same(reads, proteins, tmp_path) -> None:
-    (tmp_path / "proteins.fasta").write_bytes(fasta(proteins))
-    options = {"translate": True, "frame_shift": 15}
-    request = SearchRequest("db", fasta(reads), options=options, origin=ORIGIN)
-    kinds = [
-        kind.key for kind in OUTPUT_FORMATS if "blastx" in kind.writer.programs and not kind.writer.is_single_query
-    ]
-    with Database.build([str(tmp_path / "proteins.fasta")], tmp_path / "db.h5") as database, CpuEngine(1) as engine:
-        expected = written(searched(request, database, engine, request.origin_with([])), kinds)
-        results = searched(request, database, engine, request.origin_with([]))
-        results.keep_distribution()  # as HTML does
-        sent = transferred(results, request)
-        with read_transfer(io.BytesIO(sent), request, threads=1) as there:
-            assert written(there, kinds) == expected
 
 
 REFUSED = [

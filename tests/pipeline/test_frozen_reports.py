@@ -31,7 +31,7 @@ from support.taxa import write_taxonomy
 from swsearch.errors import SwsearchWarning
 from swsearch.report import OUTPUT_FORMATS, OutputFormat, find_format
 from swsearch.report.arrow import ARROW_COLUMNS
-from swsearch.report.columns import COLUMNS
+from swsearch.report.tabular import COLUMNS
 from swsearch.results import SearchResult
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "reports.json"

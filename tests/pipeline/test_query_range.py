@@ -14,11 +14,10 @@ import pytest
 
 import swsearch
 from swsearch.alphabet import PROTEIN
+from swsearch.client.search_request import options_from_json, options_to_json
 from swsearch.errors import InputError, OptionError
 from swsearch.pipeline.options import SearchOptions
 from swsearch.profiles.alignment import QueryAlignment
-from swsearch.remote.asking import options_told
-from swsearch.remote.wire import options_stated
 
 FIRST, LAST = 31, 90
 
@@ -106,9 +105,9 @@ def test_a_query_that_ends_before_the_part_and_what_has_no_parts_is_told(case: t
 
 def test_a_request_and_a_searcher_have_it(case: tuple[str, dict[str, str]]) -> None:
     options = SearchOptions(query_loc=(3, 9))
-    told = json.loads(json.dumps(options_told(options)))
-    assert options_stated(told) == options
-    assert options_stated({"query_loc": "3-9"}) == options
+    told = json.loads(json.dumps(options_to_json(options)))
+    assert options_from_json(told) == options
+    assert options_from_json({"query_loc": "3-9"}) == options
     query, subjects = case
     with swsearch.Searcher(subjects, engine="cpu", query_loc=(FIRST, LAST)) as searcher:
         (result,) = searcher.search({"q": query})

@@ -34,21 +34,19 @@ def text_of(name: str) -> str:
 
 
 def read(data: str | bytes, format_: str = "auto") -> list[Profile]:
-    source = formats.Peeked(reading_handle(data))
+    source = reading_handle(data)
     return reading.profiles_of(source, formats.format_of(source, format_), SCORING)  # type: ignore[arg-type]
 
 
 def reading_handle(data: str | bytes):  # type: ignore[no-untyped-def]
-    from swsearch.db.records import Handle
+    from swsearch.db.python_records import Handle
 
-    handle = Handle(io.BytesIO(data.encode() if isinstance(data, str) else data))
-    handle.name = "f"
-    return handle
+    return Handle(io.BytesIO(data.encode() if isinstance(data, str) else data), "f")
 
 
 @pytest.mark.parametrize(("name", "expected"), FILES.items())
 def test_formats_are_recognized_by_content_and_read(name: str, expected: str) -> None:
-    source = formats.Peeked(reading_handle(text_of(name)))
+    source = reading_handle(text_of(name))
     assert formats.format_of(source) == expected
     profile = Profile.read(DATA / name)
     assert len(profile) == (58 if name != "sh3.hmm.gz" else len(profile))

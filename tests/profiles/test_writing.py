@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from swsearch.alphabet import PROTEIN
-from swsearch.db.records import Handle
+from swsearch.db.python_records import Handle
 from swsearch.errors import InputError
 from swsearch.matrices import GAP_COSTS
 from swsearch.options.words import QueryFormat
@@ -328,7 +328,5 @@ def test_every_format_that_is_written_is_read_by_its_name() -> None:
 
 
 def read_profiles_of(text: str) -> list[Profile]:
-    handle = Handle(io.BytesIO(text.encode()))
-    handle.name = "f"
-    source = formats.Peeked(handle)
+    source = Handle(io.BytesIO(text.encode()), "f")
     return reading.profiles_of(source, formats.format_of(source), SCORING)

@@ -34,14 +34,14 @@ def complete(scripts):
 
 def test_a_wheel_has_all_that_setup_cfg_names(scripts, tmp_path):
     names = complete(scripts)
-    assert {"swsearch/db/build.py", "swsearch/cuda/batch.cu", "swsearch/matrices/BLOSUM62.txt"} <= names
+    assert {"swsearch/db/building.py", "swsearch/cuda/batch.cu", "swsearch/matrices/BLOSUM62.txt"} <= names
     scripts.check_contents(wheel_with(tmp_path / WHEEL, names | {"swsearch-0.1.0.dist-info/RECORD"}))
 
 
 @pytest.mark.parametrize(
     ("besides", "lacking", "said"),
     [
-        (set(), {"swsearch/db/build.py"}, r"lacks \['swsearch/db/build.py'\]"),
+        (set(), {"swsearch/db/building.py"}, r"lacks \['swsearch/db/building.py'\]"),
         ({"tests/test_api.py"}, set(), r"has \['tests/test_api.py'\] besides"),
         (set(), {"swsearch-0.1.0.data/data/share/man/man1/swsearch.1"}, "expected the manual pages"),
         ({"swsearch/engines/cpu/_simd.cpython-311-x86_64-linux-gnu.so"}, set(), "besides"),

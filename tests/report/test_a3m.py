@@ -14,7 +14,7 @@ from Bio import AlignIO, SeqIO
 import swsearch
 from support.command_line import fails, run
 from swsearch.errors import InputError
-from swsearch.report import a3m
+from swsearch.report import alignments
 from tests.support.query_alignments import a3m_rows, alignment_from
 from tests.support.report_cases import QUERY, SUBJECT, hostile_result, make_result, report, with_two_alignments
 
@@ -52,9 +52,9 @@ def test_stops_are_x() -> None:
 
 @pytest.mark.parametrize("together", [1, 2, 3, 2048])
 def test_rows_are_written_some_at_a_time(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(a3m, "TEXT_ROWS", together)
+    monkeypatch.setattr(alignments, "TEXT_ROWS", together)
     whole = alignment_from("MKTAY", "MkkKT--", "-----", "cM-TAYww", "aa-K---", "ppMKTAY")
-    text = "".join(a3m.a3m_texts(whole))
+    text = "".join(alignments.a3m_texts(whole))
     assert [row for _, row in rows(text)] == a3m_rows(whole)
 
 

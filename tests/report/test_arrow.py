@@ -24,6 +24,7 @@ from support.report_cases import (
 from swsearch.errors import InputError, OptionError
 from swsearch.report import arrow, create_writer
 from swsearch.results import SearchResult
+from swsearch.results.fields import fields_in
 from swsearch.scoring import Scoring
 
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -49,7 +50,7 @@ def read(outfmt: str, *results: SearchResult) -> Any:
 def test_a_row_an_alignment_with_types(outfmt: str) -> None:
     results = [with_two_alignments(make_result(subjects=TWO)), NOTHING, make_result(("q3", "", QUERY), TWO)]
     table = read(outfmt, *results)
-    assert table.schema.names == [name for name in arrow.ARROW_COLUMNS if name not in arrow.ASKED_FOR]
+    assert table.schema.names == [field.name for field in fields_in("typed", "blastp")]
     assert {str(field.type) for field in table.schema} == {"int64", "double", "string"}
     rows = table.to_pylist()
     assert [(row["query_index"], row["hit_index"], row["alignment_index"]) for row in rows] == [
@@ -124,7 +125,7 @@ def test_chosen_columns(outfmt: str) -> None:
 
 @FORMATS
 def test_many_rows_are_written_in_groups(outfmt: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "ROWS_TOGETHER", 7)
+    monkeypatch.setattr(arrow, "ROWS_PER_GROUP", 7)
     generator = random.Random(3)
     subjects = [(f"s{n}", "", mutated(QUERY, 0.2, generator)) for n in range(10)]
     results = [make_result((f"q{n}", "", QUERY), subjects) for n in range(3)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from Bio import Entrez
 
@@ -163,4 +164,4 @@ def test_numbers_are_written_as_python_writes_them() -> None:
     edges = [0.0, 1.0, -3.0, 999_998.4, 999_999.6, 1e6, 9.9999995e-5, 1e-300, 1.23456e-310, 5e-324, 1e15, 1e16, 1e22]
     values = [generator.uniform(-9, 9) * 10 ** generator.uniform(-320, 20) for _ in range(3000)]
     for value in [*edges, *values, *map(round, values), math.nan, math.inf]:
-        assert blast_json._number_text(value) == json.dumps(blast_json._number(value)), value
+        assert blast_json._number_texts(np.array([value]))[0] == json.dumps(blast_json._number(value)), value

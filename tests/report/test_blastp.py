@@ -12,7 +12,7 @@ import pytest
 
 from support.report_cases import make_result, mutated, report, table
 from swsearch.alphabet import PROTEIN
-from swsearch.report.columns import choose_columns
+from swsearch.report.tabular import choose_columns
 from swsearch.results import SearchResult
 
 COLUMNS = [

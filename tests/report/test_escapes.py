@@ -20,11 +20,10 @@ from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
 from swsearch.report import OUTPUT_FORMATS, create_writer
-from swsearch.report.columns import COLUMNS
-from swsearch.report.msa import ALIGNMENT_FORMATS, file_names
-from swsearch.report.pair_formats import PAIR_FORMATS, create_pair_writer
-from swsearch.report.pair_writers import PairRun
+from swsearch.report.pairs import PAIR_FORMATS, PairRun, ScoredPair, create_pair_writer
+from swsearch.report.saved import ALIGNMENT_FORMATS, file_names
 from swsearch.report.settings_text import settings_in
+from swsearch.report.tabular import COLUMNS
 from swsearch.results import SearchResult, alignment_of
 from swsearch.run_info import Checksum, Execution, RunInfo
 from swsearch.scoring import Matrix, Scoring
@@ -132,15 +131,17 @@ def test_no_format_of_pairs_lets_a_header_act_on_a_terminal(name: str) -> None:
     for text in (TEXT, TAME):
         codes = PROTEIN.encode(report_cases.QUERY)
         query, subject = Query(text, text, codes), Query(f"{text}2", text, codes)
-        writer = create_pair_writer(name, PairRun([query], [subject], True, recurrence, "1.2.3"))
+        stream = io.StringIO()
+        writer = create_pair_writer(name, stream)
         try:
-            begun = writer.begin()
+            writer.begin(PairRun([query], [subject], True, recurrence, "1.2.3"))
         except InputError as error:  # the format has rules of its own for names
             clean(str(error), 0)
             continue
         pair = align_codes(codes, codes, recurrence)
-        texts.append(begun + writer.write(pair if writer.needs_alignment else pair.score, query, subject))
-        texts[-1] += writer.end()
+        writer.write(ScoredPair(query, subject, pair if writer.needs_alignments else pair.score))
+        writer.end()
+        texts.append(stream.getvalue())
         clean(texts[-1])
     assert texts or name == "sam"
     for mark in "\n\t":
@@ -151,6 +152,7 @@ def test_sam_of_pairs_says_which_matrix_was_used() -> None:
     codes = PROTEIN.encode(report_cases.QUERY)
     recurrence = Recurrence(Scoring(matrix_named(TEXT)), "local")
     run = PairRun([Query("q", TEXT, codes)], [Query("s", TEXT, codes)], True, recurrence, "1.2.3")
-    begun = create_pair_writer("sam", run).begin()
-    clean(begun, 3)
-    assert begun.count("\t") == 9
+    stream = io.StringIO()
+    create_pair_writer("sam", stream).begin(run)
+    clean(stream.getvalue(), 3)
+    assert stream.getvalue().count("\t") == 9

@@ -102,16 +102,16 @@ def test_a_page_that_is_well_formed_and_allows_nothing_but_itself() -> None:
     assert not re.search(r"@import|url\(", page.style)
 
 
-def page_of(result: SearchResult, *, queries: str = "", database: str | None = None, **options: Any) -> Page:
-    """Return a page made by the writer itself, as a server makes it."""
-    stream = io.StringIO()
-    name = result.database_name if database is None else database
-    size = name, result.database_subjects, result.database_residues
+def written(run: dict[str, Any], **options: Any) -> str:
+    """Return a page made by the writer itself, as a server makes it, of a run with some values."""
+    stream, result = io.StringIO(), make_result()
+    size = result.database_name, result.database_subjects, result.database_residues
+    plain = RunInfo("0", *size, result.scoring, result.mode, result.statistics, 10.0, 500)
     writer = HtmlWriter(stream, **options)
-    writer.begin(RunInfo("0", *size, result.scoring, result.mode, result.statistics, 10.0, 500, queries=queries))
+    writer.begin(dataclasses.replace(plain, **run))
     writer.write(result)
     writer.end()
-    return Page(stream.getvalue())
+    return stream.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def page_of(result: SearchResult, *, queries: str = "", database: str | None = N
     ],
 )
 def test_the_title_is_the_files_names_and_the_paths_are_parameters(queries: str, database: str, title: str) -> None:
-    page = page_of(make_result(), queries=queries, database=database)
+    page = Page(written({"queries": queries, "database_name": database}))
     words = [line.strip() for line in page.words.splitlines()]
     assert {title, f"{title} - swsearch"} <= set(words)
     assert database in page.words
@@ -135,13 +135,13 @@ def test_the_title_is_the_files_names_and_the_paths_are_parameters(queries: str,
 
 def test_a_server_adds_its_links_and_where_subjects_are_and_sends_the_policy() -> None:
     links = [Link("Jobs & all", "/jobs?a=1&b=<2>"), Link('"New"', '/"search"')]
-    page = page_of(make_result(), bar=links, subjects_url="/jobs/ABC</script>/subjects")
+    page = Page(written({}, bar=links, subjects_url="/jobs/ABC</script>/subjects"))
     assert [a["href"] for tag, a in page.elements if tag == "a"][1:3] == [link.href for link in links]
     assert 'Jobs & all\n"New"' in page.words
     assert page.data("index")["subjects"] == "/jobs/ABC</script>/subjects"
     (policy,) = [a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
     assert policy == content_policy()
-    plain = page_of(make_result())
+    plain = Page(written({}))
     assert plain.data("index")["subjects"] is None
     assert not [a for tag, a in plain.elements if a.get("class") == "bar"]
 
@@ -213,23 +213,11 @@ def test_without_statistics_there_are_no_numbers(mode: Any) -> None:
     assert "Statistics" in page.words
 
 
-def run_of(result: SearchResult, execution: Execution) -> str:
-    stream = io.StringIO()
-    writer = create_writer("html", stream)
-    size = result.database_name, result.database_subjects, result.database_residues
-    sums = (Checksum("queries", "q & a.fa", "ab" * 32),)
-    writer.begin(RunInfo("0", *size, result.scoring, result.mode, result.statistics, 10.0, 500, sums, execution))
-    writer.write(result)
-    writer.end()
-    return stream.getvalue()
-
-
 def test_only_the_run_differs() -> None:
     begun = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    pages = [
-        run_of(make_result(), Execution(engine, f"swsearch search '<b>' --engine {engine}", begun))
-        for engine in ("cpu", "gpu")
-    ]
+    sums = (Checksum("queries", "q & a.fa", "ab" * 32),)
+    runs = [Execution(engine, f"swsearch search '<b>' --engine {engine}", begun) for engine in ("cpu", "gpu")]
+    pages = [written({"checksums": sums, "execution": run}) for run in runs]
     assert "ab" * 32 + " q &amp; a.fa" in pages[0]
     assert "2026-01-02 03:04:05" in pages[0]
     assert "&lt;b&gt;" in pages[0]
@@ -247,7 +235,10 @@ def test_checksums_are_those_of_the_files(tmp_path: Any) -> None:
         found = checksums(str(queries), database.name, database.sources())
     assert [each.what for each in found] == ["queries", "database", "built from"]
     assert found[0].sha256 == hashlib.sha256(queries.read_bytes()).hexdigest()
-    assert found[1].sha256 == hashlib.sha256(path.read_bytes()[512:]).hexdigest()
+    at, n_bytes, sha256 = path.read_bytes()[:512].split(b"\n")[3].split()[1:]
+    assert (
+        found[1].sha256 == sha256.decode() == hashlib.sha256(path.read_bytes()[int(at) :][: int(n_bytes)]).hexdigest()
+    )
     assert found[2].sha256 == hashlib.sha256(subjects.read_bytes()).hexdigest()
     with swsearch.Database.from_records([("s", "MKVL")]) as database:
         assert checksums("-", database.name, database.sources()) == ()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from swsearch.report import numbers
@@ -80,6 +81,4 @@ def test_what_rounds_to_zero_has_no_sign() -> None:
 
 
 def test_percentage_in_tables() -> None:
-    assert numbers.percentage(118, 127, 3) == "92.913"
-    assert numbers.percentage(4, 4, 2) == "100.00"
-    assert numbers.percentage(0, 0, 3) == "0.000"
+    assert numbers.percentages(np.array([118, 4, 0]), np.array([127, 4, 0]), 3) == ["92.913", "100.000", "0.000"]

@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+import swsearch
 from support.command_line import SWSEARCH, run
 from swsearch import report
 from swsearch.errors import SwsearchError
@@ -106,26 +107,29 @@ def test_one_file_that_cannot_be_written_takes_all_along(examples, tmp_path):
     # the portable stand-in for a full disk: no file may grow beyond 3 kB, which the table does not need
     limited = ["bash", "-c", "trap '' XFSZ; ulimit -f 3; exec \"$@\"", "limited"]
     data = examples / "data"
-    line = [*limited, *SWSEARCH, "search", data / "queries.fasta", data / "swissprot_sample.fasta.gz"]
+    database = tmp_path / "sample.h5"
+    swsearch.Database.build(data / "swissprot_sample.fasta.gz", database).close()
+    line = [*limited, *SWSEARCH, "search", data / "queries.fasta", database]
     line += ["--max-hits", "3", "--engine", "cpu", "-o", "a.tsv", "-o", "b.xml"]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     words = [str(part) for part in line]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, check=False, text=True, env=environment)
     assert done.returncode == 6, done.stderr
     assert "a.tsv, b.xml: cannot be written: File too large; nothing was left there" in done.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [database]
 
 
 def test_writers_let_go_of_what_they_hold(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     said = []
     monkeypatch.setattr(report.base.Writer, "discard", lambda self: said.append(type(self).__name__))
-    with (
-        pytest.raises(KeyboardInterrupt),
-        outputs.open_reports([Output("a.xml", "5"), Output("b.tsv", "6 qseqid")]) as reports,
-    ):
-        assert reports.needs_alignments
+
+    def interrupted():
         raise KeyboardInterrupt
+        yield
+
+    with pytest.raises(KeyboardInterrupt):
+        outputs.write_reports(interrupted(), [Output("a.xml", "5"), Output("b.tsv", "6 qseqid")])
     assert said == ["BlastXmlWriter", "TabularWriter"]
     assert list(tmp_path.iterdir()) == []
 
@@ -152,7 +156,7 @@ def test_bytes_go_through_a_pipe(examples, tmp_path):
 
 
 def test_a_name_and_the_extension_of_that_name_mean_the_same():
-    from swsearch.report.pair_formats import PAIR_FORMATS, format_of_file
+    from swsearch.report.pairs import PAIR_FORMATS, format_of_file
 
     for name in (*report.FORMATS, *PAIR_FORMATS):
         kind = report.format_for_path(f"hits.{name}")

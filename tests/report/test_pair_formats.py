@@ -22,8 +22,7 @@ from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
 from swsearch.options.words import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.report.pair_formats import PAIR_FORMATS, create_pair_writer
-from swsearch.report.pair_writers import PairRun
+from swsearch.report.pairs import PAIR_FORMATS, PairRun, ScoredPair, create_pair_writer
 from swsearch.scoring import Ends, Scoring, dna_matrix
 
 DNA_SCORING = Scoring(dna_matrix(), 10, 1)
@@ -42,13 +41,24 @@ def make_run(queries, subjects, scoring, mode="global", ends=None, in_order=Fals
 
 def written(name, run):
     """Return a run's text and its alignments."""
-    writer = create_pair_writer(name, run)
-    text, found = writer.begin(), []
+    stream, found = io.StringIO(), []
+    writer = create_pair_writer(name, stream)
+    writer.begin(run)
     for query, subject in run.pairs():
         pair = align_codes(query.codes, subject.codes, run.recurrence)
-        text += writer.write(pair if writer.needs_alignment else pair.score, query, subject)
+        writer.write(ScoredPair(query, subject, pair if writer.needs_alignments else pair.score))
         found.append(pair)
-    return text + writer.end(), found
+    writer.end()
+    return stream.getvalue(), found
+
+
+def block_text(run, query, subject, pair):
+    """Return the head and the block of one pair."""
+    stream = io.StringIO()
+    writer = create_pair_writer("pairwise", stream)
+    writer.begin(run)
+    writer.write(ScoredPair(query, subject, pair))
+    return stream.getvalue()
 
 
 @pytest.fixture(scope="module", params=[(mode, kind) for mode in MODES for kind in ("dna", "protein")], ids="-".join)
@@ -76,12 +86,12 @@ def columns(pair):
 
 def test_biopython_reads_the_blocks(run):
     text, pairs = written("pairwise", run)
-    writer, compared = create_pair_writer("pairwise", run), 0
+    compared = 0
     for pair, (query, subject) in zip(pairs, run.pairs(), strict=True):
         firsts = [row[:50].replace("-", "") for row in (pair.query_row(), pair.subject_row())]
         if min(map(len, firsts)) == 1:
             continue  # Biopython 1.88 takes a first line of one residue, from 1 to 1, for a reverse strand
-        (alignment,) = Align.parse(io.StringIO(writer.begin() + writer.write(pair, query, subject)), "emboss")
+        (alignment,) = Align.parse(io.StringIO(block_text(run, query, subject, pair)), "emboss")
         notes = alignment.annotations
         assert (notes["Score"], alignment.length) == (pair.score, pair.length)
         assert (notes["Identity"], notes["Similarity"], notes["Gaps"]) == (pair.identities, pair.positives, pair.gaps)
@@ -264,7 +274,7 @@ def test_nothing_aligned():
 def test_what_sam_cannot_hold_is_told_before_anything_is_written():
     def refusal(queries, subjects):
         with pytest.raises(InputError) as caught:
-            create_pair_writer("sam", make_run(queries, subjects, Scoring())).begin()
+            create_pair_writer("sam", io.StringIO()).begin(make_run(queries, subjects, Scoring()))
         return str(caught.value)
 
     assert "query 'x' has '*' at position 3" in refusal({"x": "MK*V"}, {"s": "MKV"})
@@ -273,9 +283,9 @@ def test_what_sam_cannot_hold_is_told_before_anything_is_written():
     run = make_run(["MK"], ["MK", "MK"], Scoring())
     twins = PairRun(run.queries, [run.subjects[0]] * 2, False, run.recurrence, run.version)
     with pytest.raises(InputError, match="2 subjects are named 's1', expected unique names"):
-        create_pair_writer("sam", twins).begin()
+        create_pair_writer("sam", io.StringIO()).begin(twins)
     with pytest.raises(OptionError, match="outfmt: got 'bam', expected one of pairwise, cigar, sam, paf"):
-        create_pair_writer("bam", run)
+        create_pair_writer("bam", io.StringIO())
 
 
 def test_sam_of_a_known_pair():
@@ -302,11 +312,14 @@ def test_a_megabase_with_many_gaps_is_written_in_seconds():
     assert len(query) > 1_690_000
     for name in PAIR_FORMATS:
         pair = PairAlignment(query, subject, DNA_SCORING, 0, 0, 0, tuple(runs))
-        writer = create_pair_writer(name, run)
+        stream = io.StringIO()
+        writer = create_pair_writer(name, stream)
         begun = time.perf_counter()
-        text = writer.begin() + writer.write(pair, run.queries[0], run.subjects[0]) + writer.end()
+        writer.begin(run)
+        writer.write(ScoredPair(run.queries[0], run.subjects[0], pair))
+        writer.end()
         assert time.perf_counter() - begun < 10, name  # a tenth of it on an idle machine
-        assert text
+        assert stream.getvalue()
 
 
 NAMES = [

@@ -6,7 +6,7 @@ import numpy as np
 
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.profiles.alignment import GAP, QueryAlignment
-from swsearch.report.row_names import descriptions_of, evalues_of, fasta_headers, letters_of, row_names
+from swsearch.report.alignments import descriptions_of, evalues_of, fasta_headers, letters_of, row_names
 
 
 def named(*identifiers: str, descriptions: list[str] | None = None) -> QueryAlignment:

@@ -11,7 +11,7 @@ import pytest
 from Bio import AlignIO
 
 from swsearch.alphabet import PROTEIN
-from swsearch.report import stockholm
+from swsearch.report import alignments
 from tests.support.query_alignments import a3m_rows, alignment_from
 from tests.support.report_cases import QUERY, SUBJECT, hostile_result, make_result, report, with_two_alignments
 
@@ -20,12 +20,12 @@ SUBJECTS = [("s1", "a subject", SUBJECT), ("s2", "", "GG" + QUERY[10:50] + "GG")
 
 def text_of(*rows: str) -> str:
     """The Stockholm text of A3M rows."""
-    return "".join(stockholm.stockholm_texts(alignment_from(*rows), PROTEIN, "a program"))
+    return "".join(alignments.stockholm_texts(alignment_from(*rows), PROTEIN, "1.0"))
 
 
 @pytest.mark.parametrize("together", [1, 1 << 22])
 def test_inserted_residues_have_columns(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stockholm, "LETTERS_TOGETHER", together)
+    monkeypatch.setattr(alignments, "LETTERS_TOGETHER", together)
     texts = "MKTAY", "MkkKT--", "-----", "cM-TAYww", "aaaM-K---"[:4] + "K---", "MpKTAYw"
     read = AlignIO.read(io.StringIO(text_of(*texts)), "stockholm")
     rows = [str(record.seq) for record in read]

@@ -19,7 +19,7 @@ from support.report_cases import QUERY, SUBJECT, make_result, mutated, report, t
 from swsearch.errors import InputError, OptionError
 from swsearch.options.words import MODES, Mode
 from swsearch.report import FORMATS, create_writer, find_format
-from swsearch.report.columns import COLUMNS, REFUSED, STANDARD
+from swsearch.report.tabular import COLUMNS, REFUSED, STANDARD
 from swsearch.scoring import Scoring
 
 TWO = (("s1", "a subject", SUBJECT), ("s2", "", QUERY[:40]))

@@ -1,4 +1,4 @@
-"""BLAST's URL API of a real server, asked by Biopython and as other clients ask NCBI's; and of a house that fails."""
+"""BLAST's URL API of a real server, asked by Biopython and as other clients ask NCBI's."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -24,12 +23,12 @@ from support.samples import sample
 from support.serving import SEQUENCES, Reply, Served, serving
 from swsearch.api import search
 from swsearch.db import Database
+from swsearch.server.blast import likely_seconds
 from swsearch.server.blast_formats import BLAST_FORMATS
-from swsearch.server.blast_url import LONGEST_LIKELY, seconds_likely
 from swsearch.server.blast_words import WORDS
-from swsearch.server.jobs import Job, JobState, new_identifier
-from swsearch.server.problems import ServerProblem
+from swsearch.server.errors import ServerProblem
 from swsearch.server.settings import ServerSettings
+from swsearch.server.store import Job, new_identifier
 
 TWO = "".join(f">{name} protein {name} Status=1\n{SEQUENCES[name]}\n" for name in ("alpha", "delta"))
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -60,7 +59,7 @@ def _no_pause() -> Iterator[None]:
 
 def expected(served: Served, **options: Any) -> list[list[tuple[Any, ...]]]:
     """What `swsearch.search` finds, as `seen` has it."""
-    results = search(TWO, str(served.house.settings.databases[0]), **{"evalue": 10, "max_hits": 50} | options)
+    results = search(TWO, str(served.jobs.settings.databases[0]), **{"evalue": 10, "max_hits": 50} | options)
     return [
         [
             (
@@ -220,6 +219,7 @@ def test_no_rid_reaches_a_path_or_comes_back_as_markup(served: Served, rid: str)
     ("words", "status"),
     [
         ({"CMD": "Get", "RID": new_identifier(), "FORMAT_TYPE": "XML2"}, 422),
+        ({"CMD": "Get", "RID": new_identifier(), "FORMAT_TYPE": "Text", "ALIGNMENT_VIEW": "QueryAnchored"}, 422),
         ({"CMD": "Get", "RID": new_identifier(), "FORMAT_OBJECT": "PSSM"}, 422),
         ({"CMD": "Info"}, 422),
         ({"CMD": "Put", "EXPCT": "1"}, 200),
@@ -296,50 +296,20 @@ def test_a_dna_database_is_searched_by_names_of_programs_for_dna(tmp_path: Path)
     assert 1.9 < stated["n_residues"] / stated["nucleotides"] < 2
 
 
-class FailingHouse:
-    """A house whose jobs are what a test says."""
+def raising(error: Exception) -> Callable[..., None]:
+    def submit(*_: object) -> None:
+        raise error
 
-    def __init__(self, settings: ServerSettings) -> None:
-        self.settings, self.places = settings, {"tiny": SimpleNamespace(is_dna=False)}
-        self.state: JobState = "queued"
-        self.problem: dict[str, Any] | None = None
-        self.refusal: Exception | None = None
-        self.looks_until_done = -1
-
-    def __enter__(self) -> FailingHouse:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def submit(self, _requests: Any, client: str) -> list[Job]:
-        assert client
-        raise self.refusal or AssertionError
-
-    def job(self, identifier: str) -> Job:
-        if self.refusal is not None:
-            raise self.refusal
-        if self.looks_until_done > 0:
-            self.looks_until_done -= 1
-        if self.looks_until_done == 0:
-            self.state = "done"
-        return Job(identifier, identifier, "c", "tiny", "", self.state, {}, 1, 9, 0.0, problem=self.problem)
-
-    def counts(self) -> SimpleNamespace:
-        return SimpleNamespace(cells=0, seconds=0.0)
+    return submit
 
 
-@pytest.fixture(scope="module")
-def failing(server_settings: ServerSettings) -> Iterator[Served]:
-    """A server with a `FailingHouse`."""
-    with serving(server_settings, house=FailingHouse(server_settings)) as found:
-        yield found
-
-
-def house_of(failing: Served, **changed: Any) -> None:
-    """Say what becomes of all jobs."""
-    usual = {"state": "queued", "problem": None, "refusal": None, "looks_until_done": -1}
-    vars(failing.house).update(usual | changed)
+def job_of(**changed: Any) -> Job:
+    rid = new_identifier()
+    known = {
+        "identifier": rid, "group": rid, "client": "c", "payer": "c", "database": "tiny", "title": "", "options": {},
+        "n_queries": 1, "n_residues": 9, "cells": 500, "submitted": 0.0,
+    }  # fmt: skip
+    return Job(**{**known, **changed})
 
 
 @pytest.mark.parametrize(
@@ -353,49 +323,46 @@ def house_of(failing: Served, **changed: Any) -> None:
     ],
 )
 def test_states_of_a_search(
-    failing: Served, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], state: str, status: int
+    served: Served, monkeypatch: pytest.MonkeyPatch, changed: dict[str, Any], state: str, status: int
 ) -> None:
-    for name in ("LONGEST_HELD", "STATE_HELD"):
-        monkeypatch.setattr(f"swsearch.server.blast_url.{name}", 0.0)
-    house_of(failing, **changed)
+    async def wait(identifier: str, seconds: float) -> Job:
+        return job_of(identifier=identifier, **changed)
+
+    monkeypatch.setattr(served.jobs, "wait", wait)
     rid = new_identifier()
-    info = ask(failing, {"CMD": "Get", "FORMAT_OBJECT": "SearchInfo", "RID": rid}).body.decode()
+    info = ask(served, {"CMD": "Get", "FORMAT_OBJECT": "SearchInfo", "RID": rid}).body.decode()
     assert re.findall(r"(?:Status|ThereAreHits)=(.+?)[\n\s]", info) == [state]
-    report = ask(failing, {"CMD": "Get", "FORMAT_TYPE": "XML", "RID": rid})
+    report = ask(served, {"CMD": "Get", "FORMAT_TYPE": "XML", "RID": rid})
     assert report.status == status
     assert re.findall(r"(?:Status|ThereAreHits)=(.+?)[\n\s]", report.body.decode()) == [state]
     assert report.body.startswith(b"<!DOCTYPE html") == (state == "WAITING")
     assert b"<b>" not in report.body
 
 
-def test_a_question_is_held_until_the_search_is_done(failing: Served) -> None:
-    house_of(failing, state="running", looks_until_done=5)
-    info = ask(failing, {"CMD": "Get", "FORMAT_OBJECT": "SearchInfo", "RID": new_identifier()}).body.decode()
-    assert re.findall(r"(?:Status|ThereAreHits)=(.+?)[\n\s]", info) == ["READY", "no"]
-
-
 @pytest.mark.parametrize(
     ("code", "status"), [("too_many", 429), ("unavailable", 503), ("too_large", 200), ("disk_full", 507)]
 )
-def test_a_put_that_may_be_tried_again_says_when(failing: Served, code: str, status: int) -> None:
-    house_of(failing, refusal=ServerProblem(code, "max_hits: too much", option="max_hits", retry_after=7))
-    reply = ask(failing, {"CMD": "Put", "PROGRAM": "blastp", "DATABASE": "tiny", "QUERY": "MKV"})
+def test_a_put_that_may_be_tried_again_says_when(
+    served: Served, monkeypatch: pytest.MonkeyPatch, code: str, status: int
+) -> None:
+    problem = ServerProblem(code, "max_hits: too much", option="max_hits", retry_after=7)
+    monkeypatch.setattr(served.jobs, "submit", raising(problem))
+    reply = ask(served, {"CMD": "Put", "PROGRAM": "blastp", "DATABASE": "tiny", "QUERY": "MKV"})
     assert reply.status == status
     assert '<p class="error">HITLIST_SIZE: too much</p>' in reply.body.decode()
     assert reply.headers.get("retry-after") == ("7" if status in (429, 503) else None)
 
 
-def test_a_bug_is_no_page_of_ours(failing: Served) -> None:
-    house_of(failing, refusal=RuntimeError("secret"))
-    reply = ask(failing, {"CMD": "Put", "PROGRAM": "blastp", "DATABASE": "tiny", "QUERY": "MKV"})
+def test_a_bug_is_no_page_of_ours(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served.jobs, "submit", raising(RuntimeError("secret")))
+    reply = ask(served, {"CMD": "Put", "PROGRAM": "blastp", "DATABASE": "tiny", "QUERY": "MKV"})
     assert reply.status == 500
     assert b"secret" not in reply.body
 
 
 @pytest.mark.parametrize(
     ("cells", "seconds", "place", "likely"),
-    [(0, 0, None, 1), (1000, 0.0, None, 1), (1000, 1.0, None, 1), (100, 100.0, 1, 1000), (1, 1e9, 0, LONGEST_LIKELY)],
+    [(0, 0, None, 1), (1000, 0.0, None, 1), (1000, 1.0, None, 1), (100, 100.0, 1, 1000), (1, 1e9, 0, 3600)],
 )
 def test_how_long_it_is_likely_to_take(cells: int, seconds: float, place: int | None, likely: int) -> None:
-    job = Job("a", "a", "c", "tiny", "", "queued", {}, 1, 9, 0.0, cells=500, place=place)
-    assert seconds_likely(job, cells, seconds) == likely
+    assert likely_seconds(job_of(place=place), cells, seconds) == likely

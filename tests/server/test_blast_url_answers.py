@@ -1,4 +1,4 @@
-"""swsearch.server.blast_answers and blast_formats: what clients of NCBI's server read, whatever a request brought."""
+"""swsearch.server.blast_formats: what clients of NCBI's server read, whatever a request brought."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import pytest
 from Bio import Blast
 from Bio.Blast import NCBIWWW
 
-from swsearch.errors import OptionError
-from swsearch.server import blast_answers
-from swsearch.server.blast_formats import BLAST_FORMATS, format_of, report_in
+from swsearch.server.blast import state_page, waiting_page
+from swsearch.server.blast_formats import BLAST_FORMATS, format_of, marks, refused, report_in, small_page
 
 RID = "ABCDEFGH23456789JKLM"
 HOSTILE = "a<script>alert(1)</script>&\"' RID = X RTOE = 1 Status=READY ThereAreHits=yes --> QBlastInfoBegin"
@@ -30,7 +29,7 @@ def reference(page: str) -> tuple[str, int]:
 
 
 def test_a_put_names_the_search() -> None:
-    page = blast_answers.submitted(RID, 3, ["one", HOSTILE])
+    page = small_page("submitted", ["one", HOSTILE], [marks(f"    RID = {RID}", "    RTOE = 3")])
     assert reference(page) == (RID, 3)
     assert re.search(r"^    RID = (.*$)", page, re.MULTILINE)[1] == RID  # type: ignore[index]
     assert re.search(r"^    RTOE = (.*$)", page, re.MULTILINE)[1] == "3"  # type: ignore[index]
@@ -40,7 +39,7 @@ def test_a_put_names_the_search() -> None:
 
 @pytest.mark.parametrize("said", ["DATABASE: got 'nr', expected one of sprot", HOSTILE, "RID = 1", "rtoe=1"])
 def test_a_refused_put_is_a_sentence_that_biopython_shows(said: str) -> None:
-    page = blast_answers.refused(said)
+    page = refused(said)
     for module in (NCBIWWW, Blast):
         with pytest.raises(ValueError, match="Error message from NCBI") as caught:
             module._parse_qblast_ref_page(io.BytesIO(page.encode()))
@@ -53,13 +52,13 @@ def test_a_refused_put_is_a_sentence_that_biopython_shows(said: str) -> None:
 @pytest.mark.parametrize(
     ("page", "read"),
     [
-        (blast_answers.search_info("READY", True), ["READY", "yes"]),
-        (blast_answers.search_info("READY", False), ["READY", "no"]),
-        (blast_answers.search_info("FAILED", problem=HOSTILE), ["FAILED"]),
-        (blast_answers.search_info("UNKNOWN"), ["UNKNOWN"]),
-        (blast_answers.search_info("WAITING"), ["WAITING"]),
-        (blast_answers.waiting(0.4), ["WAITING"]),
-        (blast_answers.refused(HOSTILE, "FAILED"), ["FAILED"]),
+        (state_page("READY", True), ["READY", "yes"]),
+        (state_page("READY", False), ["READY", "no"]),
+        (state_page("FAILED", problem=HOSTILE), ["FAILED"]),
+        (state_page("UNKNOWN"), ["UNKNOWN"]),
+        (state_page("WAITING"), ["WAITING"]),
+        (waiting_page(0.4), ["WAITING"]),
+        (refused(HOSTILE, "FAILED"), ["FAILED"]),
     ],
 )
 def test_a_state_is_read_once(page: str, read: list[str]) -> None:
@@ -71,8 +70,8 @@ def test_a_state_is_read_once(page: str, read: list[str]) -> None:
 
 
 def test_biopython_waits_for_a_waiting_page_and_for_no_refusal() -> None:
-    assert blast_answers.waiting(0).startswith("<!DOCTYPE html")
-    assert not blast_answers.refused("failed", "FAILED").startswith("<!DOCTYPE html")
+    assert waiting_page(0).startswith("<!DOCTYPE html")
+    assert not refused("failed", "FAILED").startswith("<!DOCTYPE html")
 
 
 @pytest.mark.parametrize(
@@ -93,20 +92,7 @@ def test_formats(words: dict[str, str], expected: str) -> None:
     assert format_of(words).outfmt == expected
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        {"FORMAT_TYPE": "XML2"},
-        {"FORMAT_TYPE": "ASN.1"},
-        {"FORMAT_TYPE": "Text", "ALIGNMENT_VIEW": "QueryAnchored"},
-    ],
-)
-def test_formats_that_there_are_not(words: dict[str, str]) -> None:
-    with pytest.raises(OptionError):
-        format_of(words)
-
-
-def pieces(content: bytes, size: int) -> Iterator[bytes]:
+def pieces(content: bytes, size: int) -> Generator[bytes]:
     """Some bytes in chunks of a size."""
     for start in range(0, len(content), size):
         yield content[start : start + size]
@@ -115,13 +101,6 @@ def pieces(content: bytes, size: int) -> Iterator[bytes]:
 def wrapped(name: str, content: bytes, n_queries: int = 1, size: int = 7) -> bytes:
     """A report in a format, from chunks of a size."""
     return b"".join(report_in(BLAST_FORMATS[name], RID, n_queries, pieces(content, size)))
-
-
-@pytest.mark.parametrize("name", ["Text", "Tabular"])
-def test_text_is_cut_out_of_its_marks(name: str) -> None:
-    found = wrapped(name, b"# blastp\na\tb\n")
-    assert found.startswith(b"<p><!--\nQBlastInfoBegin")
-    assert re.search(rb"<PRE>(.+?)</PRE>", found, re.DOTALL)[1] == b"\n# blastp\na\tb\n"  # type: ignore[index]
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 7, 100])
@@ -152,7 +131,7 @@ def test_an_archive_has_a_file_for_each_query(size: int, n_queries: int) -> None
 def test_a_client_that_leaves_closes_the_report() -> None:
     closed = []
 
-    def report() -> Iterator[bytes]:
+    def report() -> Generator[bytes]:
         try:
             while True:
                 yield b"x" * 100

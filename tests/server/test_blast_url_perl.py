@@ -49,7 +49,7 @@ def test_bioperl_finds_what_a_search_finds(served: Served, tmp_path: Path) -> No
     words = [f"{served.url}/Blast.cgi", "tiny", str(tmp_path / "queries.fasta")]
     made = subprocess.run([*perl, PERL, *words], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
-    results = search(QUERIES, str(served.house.settings.databases[0]), statistics="published")
+    results = search(QUERIES, str(served.jobs.settings.databases[0]), statistics="published")
     known = [
         f"{result.query_id} {hit.subject_id} {hit.score} "
         f"{hit.alignment.coordinates[0][0] + 1} {hit.alignment.coordinates[0][-1]}"

@@ -6,7 +6,7 @@ import pytest
 
 from swsearch.errors import InputError
 from swsearch.server.blast_words import WORDS, BlastWord, command_of, notes_on, request_of, sentence_of, words_of
-from swsearch.server.problems import ServerProblem, problem_of
+from swsearch.server.errors import ServerProblem, problem_of
 
 DATABASES = ("sprot", "trembl")
 PROTEIN = "MKVLAAGIVGLCAKAWE"

@@ -66,7 +66,7 @@ PROGRAMS = {
 
 
 def jobs_of(served: Served) -> int:
-    return len(served.house.jobs_of("127.0.0.1"))
+    return len(served.jobs.jobs_of("127.0.0.1"))
 
 
 def filled(served: Served, headers: dict[str, str]) -> dict[str, str]:
@@ -129,6 +129,7 @@ def test_no_foreign_page_posts(served: Served, headers: dict[str, str]) -> None:
         given = BROWSER | kind | filled(served, headers)
         reply = served.ask(method, path.format(job=job), body and body.replace("{job}", job), given)
         assert reply.status == 403, (method, path, reply.body)
+        assert path != "/search" or b"<h1>Not allowed</h1>" in reply.body
     assert jobs_of(served) == before
     assert served.get(f"/jobs/{job}").status == 200
 

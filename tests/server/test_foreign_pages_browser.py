@@ -51,7 +51,7 @@ def attacked(server_settings: ServerSettings, tmp_path: Path, log: list[str]) ->
     settings = replace(
         server_settings, databases=server_settings.databases[1:], folder=tmp_path, hosts=("127.0.0.1", NAMES[0])
     )
-    with serving(settings, access_log=log.append) as found:
+    with serving(settings, is_verbose=True, lines=log) as found:
         yield found
 
 

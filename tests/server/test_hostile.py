@@ -53,12 +53,12 @@ def attack(attacked: Served, seeds: range) -> Tally:
     mine = {"Content-Type": "text/plain", "Cookie": f"swsearch={'k' * 32}"}
     known = attacked.post("/jobs?database=tiny&wait=60", QUERY, **mine).json["id"]
     tally = Tally()
-    sender = Sender(attacked.port, tally, [str(attacked.house.settings.folder).encode(), str(ROOT).encode()])
+    sender = Sender(attacked.port, tally, [str(attacked.jobs.settings.folder).encode(), str(ROOT).encode()])
     for seed in seeds:
         for endpoint in ENDPOINTS:
             sender.send(request_of(endpoint, seed, Known([known], attacked.port)), seed)
     sender.close()
-    until(lambda: not len(attacked.connections))
+    until(lambda: not attacked.opened)
     assert attacked.get("/health").json["ok"]
     return tally
 

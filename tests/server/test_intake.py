@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from support.houses import CLIENT, OTHER, ObedientEngine, asked, built, done, engines, settings
-from swsearch.remote.wire import SearchRequest
-from swsearch.server.house import House
-from swsearch.server.intake import MOST_IDENTIFIERS, MOST_IN_PROFILES
-from swsearch.server.problems import ServerProblem
+from support.houses import CLIENT, OTHER, House, ObedientEngine, asked, built, done, engines, settings
+from swsearch.client.search_request import SearchRequest
+from swsearch.server.errors import ServerProblem
+from swsearch.server.intake import MAX_IDENTIFIERS, MAX_IN_PROFILES
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +44,10 @@ REFUSED: dict[str, tuple[SearchRequest, int, str, str]] = {
     "hits": (of(ONE, options={"max_hits": 51}), 422, "max_hits", "at most 50, this server's limit"),
     "alignments": (of(ONE, options={"max_alignments": 51}), 422, "max_alignments", "at most 50"),
     "included": (
-        of(ONE, options={"iterations": 2, "max_included": MOST_IN_PROFILES + 1}), 422, "max_included", "at most"
+        of(ONE, options={"iterations": 2, "max_included": MAX_IN_PROFILES + 1}), 422, "max_included", "at most"
     ),
     "identifiers": (
-        of(ONE, options={"include_ids": list(map(str, range(MOST_IDENTIFIERS + 1)))}), 413, "include_ids",
+        of(ONE, options={"include_ids": list(map(str, range(MAX_IDENTIFIERS + 1)))}), 413, "include_ids",
         "at most 100,000",
     ),
     "unknown identifiers": (of(ONE, options={"include_ids": ["nobody"]}), 422, "", "nobody"),
@@ -105,18 +104,18 @@ def test_a_usual_number_of_hits_above_the_limit_becomes_the_limit(house: House) 
     job = done(house, asked(1))
     assert job.options == {"max_hits": 50}
     assert "at most 50 hits of a query are reported, which is this server's limit" in job.notes
-    house.forget(job.identifier, CLIENT)
+    house.delete(job.identifier, CLIENT)
 
 
 def test_queries_without_residues_have_no_hits(house: House) -> None:
     job = done(house, of(b">a\n>b\nMKVLAAGIVGLCAKAYRS\n>c\n"))
     assert (job.n_queries, job.n_residues) == (3, 18)
     with pytest.raises(ServerProblem, match="the query has no hits"):
-        list(house.subjects(job.identifier, 1, [1]))
-    house.forget(job.identifier, CLIENT)
+        house.subjects(job.identifier, 1, [1])
+    house.delete(job.identifier, CLIENT)
     none = done(house, of(b">a\n"))
     assert (none.cells, none.n_hits, none.progress) == (0, 0, 1.0)
-    house.forget(none.identifier, CLIENT)
+    house.delete(none.identifier, CLIENT)
 
 
 def test_too_many_jobs(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,11 +130,10 @@ def test_too_many_jobs(database: Path, tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(ServerProblem, match="3 of your jobs wait or run"):  # another browser, at the same address
             house.submit([asked(1)], f"{CLIENT}/{'c' * 32}")
         house.submit([asked(1)], OTHER)
-        for ask in (lambda: house.submit([asked(1)], OTHER), lambda: house.search_now(asked(1), "6", "third")):
-            with pytest.raises(ServerProblem, match="4 jobs wait or run, of at most 4") as caught:
-                ask()
-            assert caught.value.status == 429
-        assert len(list((house.settings.folder / "jobs").iterdir())) == 4
+        with pytest.raises(ServerProblem, match="4 jobs wait or run, of at most 4") as caught:
+            house.submit([asked(1)], OTHER)
+        assert caught.value.status == 429
+        assert sum(house.store.counts().values()) == 4
         engine.may_go.set()
         for job in jobs:
             assert house.wait(job.identifier, 60).state == "done"
@@ -150,4 +148,4 @@ def test_origin_and_title_are_kept(house: House) -> None:
     page = house.rendered(job.identifier, "html").whole().decode()
     assert "passwd" in page
     assert "root:" not in page
-    house.forget(job.identifier, CLIENT)
+    house.delete(job.identifier, CLIENT)

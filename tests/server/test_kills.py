@@ -16,9 +16,9 @@ from conftest import ROOT
 
 from support.houses import built, built_dna, fasta, proteins
 from support.serving import PATIENCE, Served, until
-from swsearch.server.store import MOST_DEATHS
+from swsearch.server.store import MAX_DEATHS
 
-N_KILLS, N_SUBJECTS, N_QUERIES = 20, 1_000, 300
+N_KILLS, N_SUBJECTS, N_QUERIES = 6, 1_000, 150
 
 ASKED = [
     ("small", N_QUERIES * 2 // 3, {"iterations": 3, "evalue": 10.0}),
@@ -52,19 +52,21 @@ def submitted(served: Served) -> list[str]:
     found = []
     for database, n_queries, options in ASKED:
         queries = fasta(proteins(n_queries)).decode()
-        reply = served.post("/jobs", {"database": database, "queries": queries, "options": options})
+        reply = served.post(
+            "/jobs", {"database": database, "queries": queries, "options": options, "outputs": ["15"]}
+        )
         assert reply.status == 202, reply.body
         found.append(reply.json["id"])
     return found
 
 
 def results(served: Served, jobs: list[str]) -> list[bytes]:
-    """Wait for jobs, and return what they found as a table and as JSON."""
+    """Wait for jobs, and return what they found as a table, and the JSON that they wrote."""
     for job in jobs:
         while (stated := served.get(f"/jobs/{job}?wait=10").json)["state"] in ("queued", "running"):
             pass
         assert stated["state"] == "done", stated
-    return [served.get(f"/jobs/{job}/results?format={name}").body for job in jobs for name in ("6", "15")]
+    return [served.get(f"/jobs/{job}/{what}").body for job in jobs for what in ("results?format=6", "outputs/0")]
 
 
 @pytest.mark.exhaustive
@@ -79,7 +81,7 @@ def test_jobs_of_a_server_that_is_killed_at_any_moment_find_the_same(tmp_path: P
     assert all(right)
     while n_kills < N_KILLS:
         folder, jobs = tmp_path / f"served{n_kills}", list[str]()
-        for _ in range(MOST_DEATHS - 1):  # a job that runs at one more has failed
+        for _ in range(MAX_DEATHS - 1):  # a job that runs at one more has failed
             with killed(databases, folder) as served:
                 jobs = jobs or submitted(served)
                 time.sleep(draw.random() * takes)

@@ -11,6 +11,7 @@ import pytest
 
 from support.fake_house import FakeHouse
 from support.web_pages import Page, Visitor, pages_alone
+from swsearch.client.search_request import OPTION_NAMES, SERVER_ROWS
 from swsearch.errors import OptionError, SequenceError
 from swsearch.options.words import (
     MASKS,
@@ -23,13 +24,17 @@ from swsearch.options.words import (
     SubjectMask,
 )
 from swsearch.pipeline.options import DEFAULT_EVALUE, SearchOptions
-from swsearch.remote.wire import OPTION_NAMES, SERVER_ROWS
-from swsearch.server.page_examples import EXAMPLES
-from swsearch.server.page_fields import FORM_FIELDS, NOT_ON_THE_PAGE, choices_of
-from swsearch.server.page_forms import MOST_SHOWN_AGAIN, called, group_of
+from swsearch.server.errors import ServerProblem
 from swsearch.server.page_views import lasting, named
 from swsearch.server.pages import safe_path
-from swsearch.server.problems import ServerProblem
+from swsearch.server.search_form import (
+    EXAMPLES,
+    FORM_FIELDS,
+    MAX_FILE_TEXT,
+    NOT_ON_THE_PAGE,
+    choices_of,
+    default_title,
+)
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -116,7 +121,7 @@ def test_what_an_empty_field_says_is_what_it_means() -> None:
     ],
 )  # fmt: skip
 def test_every_word_of_a_choice_can_be_chosen(name: str, words: tuple[str, ...]) -> None:
-    assert {word for word, _ in choices_of(FORM_FIELDS[name])} == set(words)
+    assert set(choices_of(FORM_FIELDS[name])) == set(words)
 
 
 def test_what_is_typed_is_asked_for(visitor: Visitor, house: FakeHouse) -> None:
@@ -154,12 +159,6 @@ def test_a_matrix_of_ones_own_can_be_pasted(visitor: Visitor, house: FakeHouse) 
     assert found.options["matrix"] == {"name": "custom", "text": text.strip("\n") + "\n"}
     again = visitor.page(f"/?from={next(reversed(house.jobs))}")
     assert again.one("textarea", name="matrix_text").text.strip("\n") == text.strip("\n")
-
-
-def test_several_databases_are_a_job_each(visitor: Visitor, house: FakeHouse) -> None:
-    visitor.sent({"database": ["sprot", "trembl"]})
-    assert [job.database for job in house.jobs.values()] == ["sprot", "trembl"]
-    assert len({job.group for job in house.jobs.values()}) == 1
 
 
 def test_a_file_is_searched_with_under_its_name(visitor: Visitor, house: FakeHouse) -> None:
@@ -228,7 +227,7 @@ def test_a_wrong_value_comes_back_at_its_field(visitor: Visitor, house: FakeHous
     assert "checked" in page.one("input", name="database", value="trembl").attributes
     assert "checked" not in page.one("input", name="database", value="sprot").attributes
     folded = [each for each in page.all("details") if field in each.inside]
-    assert all("open" in each.attributes for each in folded) and bool(folded) == bool(group_of(name))
+    assert all("open" in each.attributes for each in folded) and bool(folded) == (FORM_FIELDS[name].group != "main")
 
 
 @pytest.mark.parametrize(
@@ -275,7 +274,7 @@ def test_a_file_comes_back_as_text_and_a_large_one_is_asked_for_again(visitor: V
     typed = {"database": "sprot", "evalue": "x"}
     answer = visitor.post("/search", typed, files={"file": ("a.fa", b">q\nMKV\n")})
     assert Page(answer.text).one("textarea", name="queries").text == "\n>q\nMKV\n"
-    large = b">q\n" + b"M" * MOST_SHOWN_AGAIN
+    large = b">q\n" + b"M" * MAX_FILE_TEXT
     answer = visitor.post("/search", typed, files={"file": ("a.fa", large)})
     assert "Choose a.fa again" in answer.text
     assert len(answer.text) < 50_000
@@ -301,7 +300,7 @@ def test_fields_that_the_form_does_not_have_are_refused(visitor: Visitor) -> Non
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_of_others_is_markup(house: FakeHouse, visitor: Visitor, text: str) -> None:
-    house.places["odd"] = FakeHouse(names=("odd",), title=text, problem=text, state="failed").places["odd"]
+    house.databases["odd"] = FakeHouse(names=("odd",), title=text, problem=text, state="failed").databases["odd"]
     answer = visitor.post("/search", {"queries": text, "title": text[:5000], "matrix": text, "evalue": text})
     pages = [answer.text, visitor.get("/").text, visitor.get("/about").text]
     address = visitor.sent({"title": text[:200], "queries": f">{text.split(maxsplit=1)[0]}\nMKV"})
@@ -331,12 +330,12 @@ def test_examples_are_real_queries_that_fill_the_form(visitor: Visitor, house: F
     page = visitor.page("/")
     links = [each.attributes["href"] for each in page.all("a") if "data-fasta" in each.attributes]
     assert len(links) == len(EXAMPLES) >= 4
-    for example in EXAMPLES:
+    for example in EXAMPLES.values():
         filled = visitor.page(f"/?example={example.key}")
         text = filled.one("textarea", name="queries").text.lstrip("\n")
         assert text == example.fasta == visitor.get(f"/examples/{example.key}").text
-        house_request = request_of(house, visitor.sent({"queries": text, **example.options}))
-        assert len(house_request.read()[0]) == len(example.identifiers)
+        house_request = request_of(house, visitor.sent({"queries": text, **example.values}))
+        assert len(house_request.read_queries()[0]) == len(example.identifiers)
     assert "selected" in visitor.page("/?example=glucagon").one("option", value="short").attributes
     assert visitor.get("/examples/..%2fpage.css").status_code == 404
     assert visitor.get("/?example=none").status_code == 200
@@ -404,7 +403,7 @@ def test_queries_of_a_job_that_are_too_many_to_show_are_taken_from_it(visitor: V
     ],
 )
 def test_a_search_without_a_name_has_that_of_its_queries(queries: bytes, file: str, name: str) -> None:
-    assert called(queries, file) == name
+    assert default_title(queries, file) == name
 
 
 def test_words_of_durations_and_names() -> None:

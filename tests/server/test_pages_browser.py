@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from support.browsers import BROWSER, DRIVER, Browser, chromium
 from support.fake_house import FakeHouse
 from support.serving import QUERY, Served, serving
-from swsearch.server.settings import ServerSettings
 
 WIDTHS = (360, 768, 1280, 1920)
 
@@ -49,7 +47,7 @@ def browser(started: Browser) -> Iterator[Browser]:
 def in_memory() -> Iterator[tuple[FakeHouse, Served]]:
     """A server whose jobs a test moves on."""
     house = FakeHouse()
-    with serving(house.settings, house=house) as found:
+    with serving(house.settings, jobs=house) as found:
         yield house, found
 
 
@@ -166,38 +164,20 @@ def test_my_jobs_are_told_of_while_they_run(browser: Browser, house: FakeHouse, 
 @pytest.mark.exhaustive
 def test_a_page_survives_the_server_being_started_again(started: Browser) -> None:
     house = FakeHouse()
-    with serving(house.settings, house=house) as first:
+    with serving(house.settings, jobs=house) as first:
         started.begin_again()
         started.get(f"{first.url}/?example=insulin")
         started.one("#go").click()
         identifier = identifier_of(started)
     started.until(lambda: "does not respond" in started.text("[data-trouble]"))
     house.put(identifier, state="running", begun=1_795_000_001.0, progress=0.25)
-    with serving(house.settings, house=house, port=first.port):
+    with serving(house.settings, jobs=house, port=first.port):
         started.until(lambda: started.text("#state-title") == "Searching: 25%")
         assert started.text("[data-trouble]") == ""
         house.put(identifier, state="done", ended=1_795_000_002.0, n_hits=1)
         started.until(lambda: is_report(started))
     refused = started.said()
     assert refused and all("ERR_CONNECTION_REFUSED" in each or "ERR_" in each for each in refused)
-
-
-@pytest.mark.exhaustive
-def test_results_are_there_after_a_restart(browser: Browser, server_settings: ServerSettings, tmp_path: Path) -> None:
-    import dataclasses
-
-    settings = dataclasses.replace(server_settings, folder=tmp_path / "state")
-    with serving(settings) as first:
-        browser.get(f"{first.url}/")
-        browser.one("#queries").send_keys(QUERY)
-        browser.one("#go").click()
-        browser.until(lambda: is_report(browser))
-        address = browser.driver.current_url
-    with serving(settings, port=first.port):
-        browser.get(address)
-        browser.until(lambda: is_report(browser))
-        browser.get(f"{first.url}/jobs")
-        assert len(browser.all("tbody tr")) == 1
 
 
 @pytest.mark.exhaustive
@@ -456,7 +436,7 @@ TOKEN = "a-token-of-24-characters"
 @pytest.mark.exhaustive
 def test_one_logs_in_with_a_token_and_comes_to_where_one_was_going(started: Browser) -> None:
     house = FakeHouse(tokens=[TOKEN])
-    with serving(house.settings, house=house) as found:
+    with serving(house.settings, jobs=house) as found:
         started.begin_again()
         started.get(f"{found.url}/jobs?page=1")
         assert started.text("h1") == "Log in"

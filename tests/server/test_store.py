@@ -1,26 +1,28 @@
-"""Jobs on the disk: all or nothing, whatever there is room for."""
+"""Jobs on the disk: all or nothing, whatever there is room for, and whose turn it is."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.houses import CLIENT, OTHER, asked
+from support.samples import random_cases
 from swsearch.errors import InputError, OutputError
-from swsearch.server import store as store_module
-from swsearch.server.jobs import Job, new_identifier
-from swsearch.server.problems import ServerProblem
-from swsearch.server.store import MOST_DEATHS, Store
+from swsearch.server.errors import ServerProblem
+from swsearch.server.store import MAX_DEATHS, Job, JobStore, new_identifier, payer_of
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "folder")
+def store(tmp_path: Path) -> Iterator[JobStore]:
+    made = JobStore(tmp_path / "folder")
     yield made
     made.close()
 
@@ -29,191 +31,225 @@ def job(**changes: Any) -> Job:
     identifier = new_identifier()
     known = {
         "identifier": identifier, "group": identifier, "client": CLIENT, "database": "small", "title": "",
-        "notes": (), "state": "queued", "options": {"max_hits": 3}, "n_queries": 1, "n_residues": 10,
-        "submitted": time.time(),
+        "options": {"max_hits": 3}, "n_queries": 1, "n_residues": 10, "cells": 100, "submitted": time.time(),
+        **changes,
     }  # fmt: skip
-    return Job(**{**known, **changes})
+    return Job(**{"payer": payer_of(str(known["client"])), **known})
 
 
-def added(store: Store, **changes: Any) -> Job:
+def added(store: JobStore, **changes: Any) -> Job:
     made = job(**changes)
-    store.add([made], [asked(1)])
-    return made
+    store.add([made], [asked(1)], 1000, 1000)
+    return store.job(made.identifier)
 
 
 def test_what_was_added_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    request, made = asked(2, max_hits=7), job(title="\u00fc \"'", notes=("a", "b"))
-    store.add([made], [request])
+    store = JobStore(tmp_path)
+    request, made = asked(2, max_hits=7), job(title="\u00fc \"'", notes=("a", "b"), place=0)
+    store.add([made], [request], 9, 9)
     store.close()
-    again = Store(tmp_path)
+    again = JobStore(tmp_path)
     assert again.job(made.identifier) == made
     assert again.request(made.identifier) == request
-    assert again.queries(made.identifier) == request.queries
     again.close()
 
 
-def test_a_second_server_is_told_of_the_first(store: Store) -> None:
+def test_a_second_server_is_told_of_the_first(store: JobStore) -> None:
     with pytest.raises(InputError, match="in use by another server; end that one, or give another --folder"):
-        Store(store.folder)
+        JobStore(store.folder)
     store.close()
-    Store(store.folder).close()
+    JobStore(store.folder).close()
 
 
 def test_a_folder_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(OutputError, match="cannot be used"):
-        Store(tmp_path / "file" / "folder")
+        JobStore(tmp_path / "file" / "folder")
     (tmp_path / "jobs.sqlite").write_bytes(b"no database at all" * 1000)
     for _ in range(2):
         with pytest.raises(InputError, match="cannot be read"):
-            Store(tmp_path)
+            JobStore(tmp_path)
     (tmp_path / "jobs.sqlite").unlink()
     table = sqlite3.connect(tmp_path / "jobs.sqlite")
-    table.execute("PRAGMA user_version = 99")
+    table.execute("PRAGMA user_version = 1")
     table.close()
-    with pytest.raises(InputError, match="is of version 99"):
-        Store(tmp_path)
+    with pytest.raises(InputError, match="is of version 1, expected 3; let the version of swsearch that wrote it"):
+        JobStore(tmp_path)
 
 
 def test_what_was_left_without_a_row_is_removed(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = JobStore(tmp_path)
     made = added(store)
+    store.checkpoint_of(made.identifier).mkdir(parents=True)
+    store.checkpoint_of(new_identifier()).mkdir(parents=True)
     store.close()
-    (tmp_path / "jobs" / new_identifier()).mkdir()
-    (tmp_path / "jobs" / new_identifier() / "checkpoint").mkdir(parents=True)
-    again = Store(tmp_path)
+    again = JobStore(tmp_path)
     assert [each.name for each in (tmp_path / "jobs").iterdir()] == [made.identifier]
     again.close()
 
 
+def died(store: JobStore) -> JobStore:
+    """Begin again as after the death of a server."""
+    store.close()
+    return JobStore(store.folder)
+
+
 def test_jobs_that_were_running_begin_again_but_not_for_ever(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    made = [added(store), added(store, state="done"), added(store)]
-    store.close()
-    for death in range(1, MOST_DEATHS + 1):
-        store = Store(tmp_path)
-        queued = [each.identifier for each in store.restarted()]
-        store.update(made[0].identifier, state="running", begun=1.0)
-        if death < MOST_DEATHS:
-            assert queued == [made[0].identifier, made[2].identifier]
-        store.close()
-    store = Store(tmp_path)
-    assert [each.identifier for each in store.restarted()] == [made[2].identifier]
-    failed = store.job(made[0].identifier)
-    assert (failed.state, failed.ended is not None) == ("failed", True)
+    store = JobStore(tmp_path)
+    made, waiting = added(store), added(store, client=OTHER)
+    for death in range(1, MAX_DEATHS + 1):
+        assert store.claim(2) is not None
+        store = died(store)
+        assert store.job(made.identifier).state == ("queued" if death < MAX_DEATHS else "failed")
+        assert store.job(waiting.identifier).state == "queued"
+        if death < MAX_DEATHS:  # the other one had a turn meanwhile, which leaves this one first again
+            store._table.execute("UPDATE jobs SET begun = NULL")
+    failed = store.job(made.identifier)
+    assert failed.ended is not None
     assert failed.problem is not None
-    assert "the server died 3 times while this job ran" in failed.problem["message"]
+    assert "the server died 3 times while this job ran, without progress" in failed.problem["message"]
     store.close()
 
 
-def test_lists_are_in_order(store: Store) -> None:
+def test_deaths_of_a_job_that_advances_are_not_counted(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    made = added(store)
+    checkpoint = store.checkpoint_of(made.identifier)
+    checkpoint.mkdir(parents=True)
+    for death in range(2 * MAX_DEATHS):
+        assert store.claim(1) is not None
+        (checkpoint / f"queries-{death + 1:09d}").touch()
+        (checkpoint / f"queries-{death:09d}").unlink(missing_ok=True)  # nothing of it counts any more
+        store = died(store)
+    for _ in range(MAX_DEATHS):
+        assert store.job(made.identifier).state == "queued"
+        assert store.claim(1) is not None
+        store = died(store)
+    assert store.job(made.identifier).state == "failed"
+    store.close()
+
+
+def test_lists_are_in_order(store: JobStore) -> None:
     first, second = added(store), added(store)
     third = added(store, client=OTHER, group=first.identifier)
-    assert store.jobs_of(CLIENT, 10) == [second, first]
-    assert store.jobs_of(CLIENT, 1) == [second]
-    assert store.group(first.identifier) == [first, third]
-    assert store.in_state("queued", "running") == [first, second, third]
-    store.update(second.identifier, state="done", expires=5.0, n_hits=3, notes=("x",))
+
+    def names(jobs: list[Job]) -> list[str]:
+        return [each.identifier for each in jobs]
+
+    assert names(store.jobs_of(CLIENT, 10)) == [second.identifier, first.identifier]
+    assert names(store.jobs_of(CLIENT, 1)) == [second.identifier]
+    assert store.jobs_of(CLIENT, 10, ["done"]) == []
+    assert names(store.group(third.identifier)) == [first.identifier, third.identifier]
+    assert store.end(second.identifier, "queued", "done", -1.0, n_hits=3, notes=("x",))
+    assert not store.end(second.identifier, "queued", "cancelled", 1.0)
     assert store.counts() == {"queued": 2, "done": 1}
-    assert (store.expired(4.9), store.expired(5.0)) == ([], [second.identifier])
+    assert store.expired() == [second.identifier]
     found = store.job(second.identifier)
     assert (found.state, found.n_hits, found.notes, found.progress) == ("done", 3, ("x",), 1.0)
 
 
-def test_a_job_that_is_gone_is_remembered_for_a_while(store: Store) -> None:
+def test_a_job_that_is_gone_is_remembered_for_a_while(store: JobStore) -> None:
     first, second = added(store), added(store)
-    store.forget(first.identifier, time.time() + 1000)
-    store.clear(first.identifier)
-    store.forget(second.identifier)
+    store.delete(first.identifier, time.time() + 1000)
+    store.delete(second.identifier)
     with pytest.raises(ServerProblem, match="its time is over") as caught:
         store.job(first.identifier)
     assert caught.value.status == 410
     with pytest.raises(ServerProblem) as caught:
-        store.job(second.identifier)
+        store.request(second.identifier)
     assert caught.value.status == 404
-    store.forget(first.identifier, time.time() - 1)
-    store.forget(second.identifier)
+    store.delete(first.identifier, time.time() - 1)
+    store.delete(second.identifier)
     with pytest.raises(ServerProblem) as caught:
         store.job(first.identifier)
     assert caught.value.status == 404
 
 
-def full(*_: object, **__: object) -> None:
-    raise OSError(28, "No space left on device")
+def test_the_queue_takes_so_many_jobs(store: JobStore) -> None:
+    for client, most, own, said in (
+        (CLIENT, 2, 9, "the queue is full: 1 jobs wait or run, of at most 2"),
+        (f"{CLIENT}/browser", 9, 2, "1 of your jobs wait or run, of at most 2"),
+    ):
+        added(store, client=client)
+        with pytest.raises(ServerProblem, match=said) as caught:
+            store.add([job(client=client), job(client=client)], [asked(1)] * 2, most, own)
+        assert (caught.value.status, caught.value.retry_after) == (429, 10)
+        store.delete(store.jobs_of(client, 1)[0].identifier)
 
 
-@pytest.mark.parametrize("what", ["_write", "sync_folder", "table"])
-def test_without_room_nothing_is_added(store: Store, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+def test_without_room_nothing_is_added(store: JobStore) -> None:
     before = added(store)
-    if what == "table":
-        assert store._table is not None
-        store._table.execute("PRAGMA max_page_count = 1")
-    else:
-        monkeypatch.setattr(store_module, what, full)
+    store._table.execute("PRAGMA max_page_count = 1")
     with pytest.raises(ServerProblem, match="no room") as caught:
         for _ in range(200):  # until the pages that there are do not do
-            store.add([job(), job(title="x" * 4000)], [asked(1), asked(1)])
+            store.add([job(), job(title="x" * 4000)], [asked(1), asked(1)], 9999, 9999)
     assert caught.value.status == 507
-    rows = {each.identifier for each in store.in_state("queued")}
-    assert before.identifier in rows
-    assert {each.name for each in (store.folder / "jobs").iterdir()} == rows
-    assert len(rows) % 2 == 1
+    found = [each.identifier for each in store.jobs_of(CLIENT, 9999)]
+    assert found[-1] == before.identifier
+    assert len(found) % 2 == 1
+    store.delete(before.identifier)
+    assert len(store.jobs_of(CLIENT, 9999)) == len(found) - 1
 
 
-def test_a_change_without_room_counts_and_is_kept_as_soon_as_there_is_some(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, other = added(store), added(store)
-    real = store._save
-    monkeypatch.setattr(store, "_save", full)
-    store.update(made.identifier, state="failed", problem={"code": "disk_full", "message": "no room"})
-    assert store.job(made.identifier).state == "failed"
-    monkeypatch.setattr(store, "_save", real)
-    store.update(other.identifier, state="running")
-    store.close()
-    again = Store(store.folder)
-    found = again.job(made.identifier)
-    assert (found.state, found.problem) == ("failed", {"code": "disk_full", "message": "no room"})
-    again.close()
-
-
-def test_a_job_is_gone_from_a_full_disk_whether_or_not_there_is_room_before_the_end(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full_table(*_: object) -> None:
-        error = sqlite3.OperationalError("database or disk is full")
-        error.sqlite_errorcode = sqlite3.SQLITE_FULL
-        raise error
-
-    made, expired, other = added(store), added(store, expires=1.0), added(store)
-    real = store._save
-    monkeypatch.setattr(store, "_save", full_table)
-    for each, until in ((made, None), (expired, time.time() + 60)):
-        store.forget(each.identifier, until)
-        store.clear(each.identifier)
-        with pytest.raises(ServerProblem) as caught:
-            store.job(each.identifier)
-        assert caught.value.code == ("not_found" if until is None else "expired")
-    assert [each.identifier for each in store.jobs_of(CLIENT, 9)] == [other.identifier]
-    assert store.expired(time.time()) == []
-    store.close()  # without room to the end
-    again = Store(store.folder)
-    assert again.counts() == {"queued": 1}
-    monkeypatch.setattr(again, "_save", full_table)
-    again.forget(other.identifier, time.time() + 60)
-    monkeypatch.setattr(again, "_save", real.__func__.__get__(again))
-    again.update(made.identifier, state="done")
-    again.close()
-    with sqlite3.connect(store.folder / "jobs.sqlite") as table:
-        assert table.execute("SELECT (SELECT COUNT(*) FROM jobs), (SELECT COUNT(*) FROM gone)").fetchone() == (0, 1)
-    table.close()
-
-
-def test_only_its_owner_may_read_the_folder(store: Store) -> None:
-    made = added(store)
-    for path in (store.folder, store.folder_of(made.identifier), store.folder / "jobs.sqlite"):
-        assert path.stat().st_mode & 0o077 == 0 or path.parent.stat().st_mode & 0o077 == 0
+def test_only_its_owner_may_read_the_folder(store: JobStore) -> None:
     assert store.folder.stat().st_mode & 0o777 == 0o700
+    assert (store.folder / "jobs").stat().st_mode & 0o777 == 0o700
     with pytest.raises(AssertionError):
-        store.folder_of("../..")
+        store.checkpoint_of("../..")
+
+
+# whose turn it is
+
+
+def claimed(store: JobStore, n_workers: int = 1000) -> Job:
+    found = store.claim(n_workers)
+    assert found is not None
+    return found
+
+
+def test_clients_take_turns_and_the_jobs_of_each_stay_in_order(store: JobStore) -> None:
+    for name in ("a1", "a2", "a3", "b1", "c1", "c2"):
+        added(store, title=name, client=name[0])
+    titles = [store.claim(1000) for _ in range(6)]
+    assert [each.title for each in titles if each] == ["a1", "b1", "c1", "a2", "c2", "a3"]
+    assert store.claim(1000) is None
+
+
+def test_whoever_had_a_turn_comes_after_those_who_had_none(store: JobStore) -> None:
+    for name in ("a1", "a2", "b1"):
+        added(store, title=name, client=name[0])
+    assert claimed(store).title == "a1"
+    added(store, title="c1", client="c")
+    assert [claimed(store).title for _ in range(3)] == ["b1", "c1", "a2"]
+
+
+@random_cases(30)
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 3)), max_size=25))
+def test_a_place_in_the_queue_is_the_number_of_jobs_that_are_claimed_before(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
+) -> None:
+    """Jobs are added, claimed and cancelled in any order; then all are claimed as their places said."""
+    store = JobStore(tmp_path_factory.mktemp("turns"))
+    waiting: list[str] = []
+    for client, what in steps:
+        if what == 0 and waiting:
+            assert store.end(waiting.pop(len(waiting) // 2), "queued", "cancelled", 1.0)
+        elif what == 1 and waiting:
+            waiting.remove(claimed(store).identifier)
+        else:
+            waiting.append(added(store, client=client).identifier)
+    places = {name: store.job(name).place for name in waiting}
+    assert places == {claimed(store).identifier: place for place in range(len(waiting))}
+    store.close()
+
+
+def test_whoever_comes_later_finds_a_worker(store: JobStore) -> None:
+    def claim_all() -> Counter[str]:
+        return Counter(found.client for found in iter(lambda: store.claim(8), None))
+
+    for client, expected in (("a", {"a": 4}), ("b", {"b": 2}), ("c", {"c": 1}), ("d", {"d": 1}), ("e", {})):
+        for _ in range(1 if client in "cde" else 20):
+            added(store, client=client)
+        assert claim_all() == expected
+    assert store.end(store.jobs_of("d", 1)[0].identifier, "running", "done", 1.0)
+    assert claim_all() == {"e": 1}

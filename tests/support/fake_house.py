@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from support.report_cases import make_result
-from swsearch.remote.wire import SearchRequest
-from swsearch.report import create_writer
-from swsearch.report.html import HtmlWriter
+from swsearch.client.search_request import SearchRequest
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
-from swsearch.server.jobs import Job, new_identifier
-from swsearch.server.problems import ServerProblem
+from swsearch.server.errors import ServerProblem, problem_of
+from swsearch.server.results import Format
 from swsearch.server.settings import ServerSettings
+from swsearch.server.store import Job, new_identifier
 
 
 def fake_place(name: str, **changed: Any) -> Any:
@@ -27,11 +27,11 @@ def fake_place(name: str, **changed: Any) -> Any:
         "built": "2026-11-23T14:00:00+00:00", "sources": [{"path": f"{name}.fasta"}], "sha256": "ab" * 32,
         "identity": "cd" * 16, "engine": "cpu: AVX2, 2 threads", "state": "ready", "problem": "", **changed,
     }  # fmt: skip
-    return SimpleNamespace(name=name, title=stated["title"], stated=lambda: stated, is_dna="nucleotides" in stated)
+    return SimpleNamespace(name=name, title=stated["title"], to_json=lambda: stated, is_dna="nucleotides" in stated)
 
 
 class FakeHouse:
-    """What the pages use of `swsearch.server.house.House`."""
+    """What the pages use of `swsearch.server.jobs.Jobs`."""
 
     def __init__(
         self, tokens: Sequence[str] = (), names: Sequence[str] = ("sprot", "trembl"), **changed: Any
@@ -40,15 +40,21 @@ class FakeHouse:
         self._made = {name: fake_place(name, **changed) for name in names}
         self.begin_again()
 
-    def __enter__(self) -> FakeHouse:
-        return self
+    async def run(self) -> None:
+        await asyncio.Event().wait()
 
-    def __exit__(self, *_: object) -> None:
+    def begin_end(self) -> None:
         pass
+
+    stop_all = begin_end
+
+    async def wait(self, identifier: str, seconds: float) -> Job:
+        return self.job(identifier)
 
     def begin_again(self) -> None:
         """Forget everything."""
-        self.places = dict(self._made)
+        self.databases = dict(self._made)
+        self.store = self
         self.jobs: dict[str, Job] = {}
         self.requests: dict[str, SearchRequest] = {}
         self.expired: set[str] = set()
@@ -61,12 +67,13 @@ class FakeHouse:
             raise self.refuses
         found: list[Job] = []
         for request in requests:
-            queries, _ = request.read()
+            queries, _ = request.read_queries()
             identifier = new_identifier()
             group = found[0].group if found else identifier
             job = Job(
-                identifier, group, client, request.database, request.title, "queued", dict(request.options),
-                len(queries), sum(len(each.codes) for each in queries), 1_795_000_000.0 + len(self.jobs), place=3,
+                identifier=identifier, group=group, client=client, payer=client, database=request.database,
+                title=request.title, options=dict(request.options), n_queries=len(queries), cells=0, place=3,
+                n_residues=sum(len(each.codes) for each in queries), submitted=1_795_000_000.0 + len(self.jobs),
             )  # fmt: skip
             self.jobs[identifier], self.requests[identifier] = job, request
             found.append(job)
@@ -84,19 +91,18 @@ class FakeHouse:
         return self.jobs[identifier]
 
     def group(self, identifier: str) -> list[Job]:
-        return [each for each in self.jobs.values() if each.group == identifier]
+        return [each for each in self.jobs.values() if each.group == self.job(identifier).group]
 
     def jobs_of(self, client: str) -> list[Job]:
         return [each for each in reversed(self.jobs.values()) if each.client == client]
 
-    def cancel(self, identifier: str, client: str) -> Job:
+    async def cancel(self, identifier: str, client: str) -> Job:
         self._check(identifier, client)
-        if self.job(identifier).is_ended:
-            raise ServerProblem("conflict", "it has ended")
-        self.put(identifier, state="cancelled", ended=1_795_000_100.0)
+        if not self.job(identifier).is_ended:
+            self.put(identifier, state="cancelled", ended=1_795_000_100.0)
         return self.jobs[identifier]
 
-    def forget(self, identifier: str, client: str) -> None:
+    async def delete(self, identifier: str, client: str) -> None:
         self._check(identifier, client)
         del self.jobs[identifier]
 
@@ -104,34 +110,30 @@ class FakeHouse:
         if self.job(identifier).client != client:
             raise ServerProblem("not_allowed", "the job is another client's")
 
-    def queries(self, identifier: str) -> bytes:
-        return self.request(identifier).queries
-
     def request(self, identifier: str) -> SearchRequest:
         self.job(identifier)
         return self.requests[identifier]
 
-    def rendered(
-        self, identifier: str, outfmt: str, queries: tuple[int, int] | None = None, bar: Any = (),
-        subjects_url: str | None = None,
-    ) -> Any:  # fmt: skip
+    def rendered(self, identifier: str, wanted: Format, queries: tuple[int, int] | None = None) -> Generator[bytes]:
         job = self.job(identifier)
         if job.state != "done":
             raise ServerProblem("conflict", f"job {identifier} is {job.state}")
         first, last = queries or (1, job.n_queries)
-        self.rendered_with = {"bar": bar, "subjects_url": subjects_url, "queries": queries}
+        self.rendered_with = {"bar": wanted.bar, "subjects_url": wanted.subjects_url, "queries": queries}
         text = io.StringIO()
-        html = outfmt == "html"
-        writer = HtmlWriter(text, bar=bar, subjects_url=subjects_url) if html else create_writer(outfmt, text)
+        writer = wanted.writer(text)
         writer.begin(RunInfo("0", "sprot.h5", 1, 10, Scoring(), "local", None, 10.0, 500, queries="q.fa"))
         for number in range(first, last + 1):
             writer.write(dataclasses.replace(make_result(), query_id=f"query_{number}"))
         writer.end()
-        return SimpleNamespace(chunks=iter([text.getvalue().encode("utf-8", "replace")]))
+        return (piece for piece in [text.getvalue().encode("utf-8", "replace")])
 
-    def subjects(self, identifier: str, query: int, hits: Sequence[int]) -> Iterator[bytes]:
+    def subjects(self, identifier: str, query: int, hits: Sequence[int]) -> Generator[bytes]:
         self.asked_subjects.append((identifier, query, list(hits)))
-        return iter([b">found\nMKV\n"])
+        return (piece for piece in [b">found\nMKV\n"])
 
     def health(self) -> Any:
-        return SimpleNamespace(ok=True, why="")
+        return {"ok": True, "why": ""}
+
+    def problem_for(self, error: BaseException) -> ServerProblem:
+        return problem_of(error)

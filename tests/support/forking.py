@@ -28,6 +28,8 @@ from typing import Any
 OPTIONS = {"cwd", "input"}
 """Options of `subprocess.run` that are understood here."""
 
+_looks: list[list[str]] = []
+
 
 def can(options: dict[str, Any]) -> bool:
     """Tell whether a run with these options can be forked."""
@@ -39,21 +41,27 @@ def run(
     text: bool,
     cwd: str | os.PathLike[str] | None = None,
     input: str | bytes | None = None,
+    stdin: int | None = None,
     closed: Sequence[int] = (),
     full: Sequence[int] = (),
 ) -> subprocess.CompletedProcess[Any]:
-    """Run the command line with these arguments to its end, with some of the standard descriptors closed or full."""
+    """Run the command line with these arguments to its end, with some of the standard descriptors closed or full.
+
+    A descriptor to read from stands in place of an input.
+    """
     given = input.encode() if isinstance(input, str) else input
-    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        stdin.write(given or b"")
-        stdin.seek(0)
+    with tempfile.TemporaryFile() as file, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        file.write(given or b"")
+        file.seek(0)
         asked = {"words": words, "cwd": os.fspath(cwd or Path.cwd()), "environment": dict(os.environ)}
         asked |= {"closed": list(closed), "full": list(full)}
         with _server() as connection:
             # the length first: the files go with the first bytes, the rest may come in pieces
             body = json.dumps(asked).encode()
             head = len(body).to_bytes(8, "little")
-            socket.send_fds(connection, [head], [stdin.fileno(), out.fileno(), err.fileno()])
+            socket.send_fds(
+                connection, [head], [file.fileno() if stdin is None else stdin, out.fileno(), err.fileno()]
+            )
             connection.sendall(body)
             told = connection.recv(64)
         out.seek(0)
@@ -61,6 +69,17 @@ def run(
         got = [out.read(), err.read()]
     shown = [each.decode() for each in got] if text else got
     return subprocess.CompletedProcess(["swsearch", *words], int(told), *shown)
+
+
+def look(
+    words: list[str], stdin: int, timeout: float, check: bool, **options: Any
+) -> subprocess.CompletedProcess[Any]:
+    """Stand for `subprocess.run` in `swsearch.db.hdf5_view`: only the first look is one of a fresh interpreter."""
+    if not _looks or timeout < 1:
+        _looks.append(words)
+        return subprocess.run(words, stdin=stdin, timeout=timeout, check=check, **options)
+    program = importlib.import_module("swsearch.db.hdf5_view").__file__
+    return run([str(program), words[-1]], text=False, stdin=stdin)
 
 
 def _server() -> socket.socket:
@@ -157,7 +176,8 @@ def import_everything() -> None:
             if not module.name.endswith("__main__"):
                 with contextlib.suppress(ImportError):  # of what is not installed
                     importlib.import_module(module.name)
-    app = importlib.import_module("swsearch.cli.whole").app
+    importlib.import_module("h5py")
+    app = importlib.import_module("swsearch.cli.commands").app
     with contextlib.suppress(Exception):
         app(["db", "info", os.devnull], standalone_mode=False)
 

@@ -34,7 +34,7 @@ import pytest
 from support import compiled
 
 SHIM = Path(__file__).resolve().parent / "host_cuda"
-OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-w")
+OPTIONS = ("-std=c++17", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-fvisibility=hidden", "-w")
 TYPES: dict[str, type[Any]] = {
     "P": ctypes.c_void_p,
     "i": ctypes.c_int32,
@@ -53,9 +53,8 @@ _EMPTY_LOOP = re.compile(r"(while\s*\([^;{}]*\)\s*)\{(\s*)\}")
 
 
 _MAIN = """#include "{source}"
-extern "C" const char* host_cuda_launch(unsigned blocks, unsigned threads, void** values, const int* sizes,
-                                        int n_values, size_t shared_bytes, unsigned long long seed, double seconds) {{
-  return host_cuda::launch({name}, blocks, threads, values, sizes, n_values, shared_bytes, seed, seconds);
+extern "C" __attribute__((visibility("default"))) const char* host_cuda_launch(const host_cuda::Launch& launch) {{
+  return host_cuda::run({name}, launch);
 }}
 """
 
@@ -141,12 +140,26 @@ class HostKernel:
         values = [kind(_plain(value)) for kind, value in zip(self._types, arguments, strict=True)]
         addresses = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         sizes = (ctypes.c_int * len(values))(*(ctypes.sizeof(kind) for kind in self._types))
+        launch = _Launch(blocks, threads, addresses, sizes, len(values), shared_bytes, seed, seconds)
         with self._library.lock:
-            error = self._library.launch(
-                blocks, threads, addresses, sizes, len(values), shared_bytes, seed, ctypes.c_double(seconds)
-            ).decode()
+            error = self._library.launch(ctypes.byref(launch)).decode()
         if error:
             raise HostLaunchError(f"{self.name}, seed {seed}: {error}")
+
+
+class _Launch(ctypes.Structure):
+    """What ``scheduler.h`` says of a launch."""
+
+    _fields_ = (
+        ("blocks", ctypes.c_uint),
+        ("threads", ctypes.c_uint),
+        ("values", ctypes.POINTER(ctypes.c_void_p)),
+        ("sizes", ctypes.POINTER(ctypes.c_int)),
+        ("n_values", ctypes.c_int),
+        ("shared_bytes", ctypes.c_size_t),
+        ("seed", ctypes.c_uint64),
+        ("seconds", ctypes.c_double),
+    )
 
 
 class _Library:
@@ -157,10 +170,6 @@ class _Library:
         self._dll = ctypes.CDLL(str(path))
         self.launch = self._dll.host_cuda_launch
         self.launch.restype = ctypes.c_char_p
-        self.launch.argtypes = [
-            ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t,
-            ctypes.c_uint64, ctypes.c_double,
-        ]  # fmt: skip
 
 
 def _plain(value: Argument) -> int | None:
@@ -179,38 +188,47 @@ def _sources(source: Path, include: Path) -> tuple[tuple[str, str], ...]:
 # by what the files hold: a test that writes its kernel anew compiles it once
 @functools.cache
 def _compile(sources: tuple[tuple[str, str], ...], name: str, defines: tuple[tuple[str, int], ...]) -> _Library:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("g++ was not found, which compiles kernels for the CPU")
-    key = hashlib.sha256(repr((_emulation(compiler), sources, name, defines)).encode()).hexdigest()[:32]
-    library = compiled.folder("host_cuda") / f"{key}.so"
-    if not library.exists():
-        with tempfile.TemporaryDirectory(prefix="host_cuda_") as folder:
-            made = _build(compiler, sources, name, defines, Path(folder))
-            # renamed when it is whole, so that another process sees all of it or nothing
-            arriving = library.with_suffix(f".{os.getpid()}.tmp")
-            shutil.copyfile(made, arriving)
-            arriving.replace(library)
-    return _Library(library)
+    main = ("main.cpp", _MAIN.format(source=sources[-1][0], name=name))
+    macros = [f"-D{macro}={value}" for macro, value in defines]
+    options = ("-O1", *macros, "-include", "shim.h", "-shared", str(_scheduler()))
+    return _Library(_made((*_headers(), *sources, main), options, ".so"))
 
 
 @functools.cache
-def _emulation(compiler: str) -> tuple[str, ...]:
-    """Return what else a library is made of: the compiler, its options and the headers of the emulation."""
-    said = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
-    return (said, *OPTIONS, _MAIN, *(path.read_text() for path in sorted(SHIM.glob("*.h"))))
+def _scheduler() -> Path:
+    """Return the object file of what is the same for all kernels."""
+    text = (SHIM / "scheduler.cpp").read_text()
+    return _made((*_headers(), ("scheduler.cpp", text)), ("-O2", "-c"), ".o")
 
 
-def _build(
-    compiler: str, sources: tuple[tuple[str, str], ...], name: str, defines: tuple[tuple[str, int], ...], folder: Path
-) -> Path:
-    for file, text in sources:
-        (folder / file).write_text(text)
-    source, main, library = sources[-1][0], folder / "main.cpp", folder / "kernel.so"
-    main.write_text(_MAIN.format(source=source, name=name))
-    macros = [f"-D{macro}={value}" for macro, value in defines]
-    command = [compiler, *OPTIONS, *macros, "-include", str(SHIM / "shim.h"), str(main), "-o", str(library)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+@functools.cache
+def _headers() -> tuple[tuple[str, str], ...]:
+    return tuple((path.name, path.read_text()) for path in sorted(SHIM.glob("*.h")))
+
+
+def _made(files: tuple[tuple[str, str], ...], options: tuple[str, ...], ending: str) -> Path:
+    """Return what the compiler makes of the last of some files, or made of them before."""
+    compiler, said = _compiler()
+    key = hashlib.sha256(repr((said, OPTIONS, options, files)).encode()).hexdigest()[:32]
+    made = compiled.folder("host_cuda") / f"{key}{ending}"
+    if made.exists():
+        return made
+    with tempfile.TemporaryDirectory(prefix="host_cuda_") as folder:
+        for file, text in files:
+            Path(folder, file).write_text(text)
+        # renamed when it is whole, so that another process sees all of it or nothing
+        arriving = made.with_suffix(f".{os.getpid()}.tmp")
+        command = [compiler, *OPTIONS, files[-1][0], *options, "-o", str(arriving)]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise HostCompileError(f"{source} {dict(defines)} does not compile for the CPU:\n{done.stderr[:4000]}")
-    return library
+        raise HostCompileError(f"{options} does not compile for the CPU:\n{done.stderr[:4000]}")
+    return arriving.replace(made)
+
+
+@functools.cache
+def _compiler() -> tuple[str, str]:
+    """Return the compiler, and what it says of itself; without one the test is skipped."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("g++ was not found, which compiles kernels for the CPU")
+    return compiler, subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout

@@ -1,30 +1,34 @@
-"""Small servers for tests: a database of some proteins, queries that are related to them, and a house of it."""
+"""Small servers for tests: a database of some proteins, queries that are related to them, and jobs of it that run."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
 from Bio.Data import CodonTable
 from Bio.Seq import Seq
 
+from swsearch.client.search_request import SearchRequest
 from swsearch.db import Database
 from swsearch.engines.base import ChunkPlan, Engine, Workload
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.errors import GpuUnavailableError, MemoryLimitError
+from swsearch.errors import GpuUnavailableError, MemoryLimitError, SwsearchError
 from swsearch.pipeline.prefetch import check_wanted
-from swsearch.remote.wire import SearchRequest
-from swsearch.server import places
-from swsearch.server.house import House
-from swsearch.server.jobs import Job
+from swsearch.server import databases
+from swsearch.server.jobs import open_jobs
+from swsearch.server.results import Format
 from swsearch.server.settings import ServerLimits, ServerSettings
+from swsearch.server.store import Job
+
+T = TypeVar("T")
 
 LETTERS = np.array(list("ARNDCQEGHILKMFPSTWYV"))
 N_SUBJECTS = 150
@@ -87,6 +91,129 @@ def settings(database: Path, folder: Path, **changes: Any) -> ServerSettings:
     return ServerSettings(**{
         "databases": (database,), "folder": folder, "limits": limits, "engine": "cpu", "workers": 2, **changes
     })  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A report: its bytes, and what HTTP calls it."""
+
+    chunks: Generator[bytes]
+    content_type: str
+    file_name: str
+    is_binary: bool
+
+    def whole(self) -> bytes:
+        return b"".join(self.chunks)
+
+    def close(self) -> None:
+        self.chunks.close()
+
+
+class House:
+    """Jobs that run in an event loop of their own, as a server's do, for tests in other threads."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.settings = settings
+        self._closing = ExitStack()
+
+    def __enter__(self) -> House:
+        with ExitStack() as opened:
+            self.jobs = opened.enter_context(open_jobs(self.settings))
+            self._loop = asyncio.new_event_loop()
+            opened.callback(self._loop.close)
+            self._task = self._loop.create_task(self.jobs.run())
+            thread = threading.Thread(target=self._run, name="test-jobs")
+            thread.start()
+            opened.callback(thread.join)
+            opened.callback(self._end)
+            self._closing = opened.pop_all()
+        self.databases, self.store = self.jobs.databases, self.jobs.store
+        return self
+
+    def _run(self) -> None:
+        with suppress(asyncio.CancelledError):
+            self._loop.run_until_complete(self._task)
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+
+    def _end(self) -> None:
+        self.jobs.stop_all()
+        self._loop.call_soon_threadsafe(self._task.cancel)
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
+
+    def do(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Have something done in the loop."""
+        with self.told():
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Raise errors as whoever asks is told of them."""
+        try:
+            yield
+        except SwsearchError as error:
+            raise self.jobs.problem_for(error) from error
+
+    def submit(self, requests: Sequence[SearchRequest], client: str = CLIENT) -> list[Job]:
+        with self.told():
+            return self.jobs.submit(requests, client)
+
+    def job(self, identifier: str) -> Job:
+        return self.jobs.job(identifier)
+
+    def wait(self, identifier: str, seconds: float = 60) -> Job:
+        return self.do(self.jobs.wait(identifier, seconds))
+
+    def cancel(self, identifier: str, client: str = CLIENT) -> Job:
+        return self.do(self.jobs.cancel(identifier, client))
+
+    def delete(self, identifier: str, client: str = CLIENT) -> None:
+        self.do(self.jobs.delete(identifier, client))
+
+    def rendered(self, identifier: str, outfmt: str, queries: tuple[int, int] | None = None, **more: Any) -> Rendered:
+        with self.told():
+            wanted = Format(outfmt, **more)
+            return self._rendered(wanted, "results", self.jobs.rendered(identifier, wanted, queries))
+
+    def subjects(self, identifier: str, query: int, hits: Sequence[int]) -> list[bytes]:
+        with self.told():
+            return list(self.jobs.subjects(identifier, query, hits))
+
+    def search_now(
+        self, request: SearchRequest, outfmt: str, client: str = CLIENT, begun: Callable[[Any], None] = lambda _: None
+    ) -> Rendered:
+        """Search, to the first bytes; ``begun`` is given what can be stopped."""
+
+        async def begin() -> Any:
+            return self.jobs.begin_search(client)
+
+        with self.told():
+            wanted = Format(outfmt)
+            running = self.do(begin())
+            begun(running)
+            chunks = self._search(request, wanted, running)
+            return self._rendered(wanted, f"swsearch-{request.database}", self._pieces(next(chunks), chunks))
+
+    def _search(self, request: SearchRequest, wanted: Format, running: Any) -> Generator[bytes]:
+        try:
+            yield from self.jobs.search(request, wanted, running)
+        finally:
+            self._loop.call_soon_threadsafe(self.jobs.end_search, running)
+            wait_until(lambda: running not in self.jobs.searches)
+
+    def _pieces(self, first: bytes, rest: Generator[bytes]) -> Generator[bytes]:
+        with closing(rest):
+            yield first
+            yield from rest
+
+    def _rendered(self, wanted: Format, name: str, chunks: Generator[bytes]) -> Rendered:
+        def told() -> Generator[bytes]:
+            with self.told(), closing(chunks):
+                yield from chunks
+
+        is_binary = wanted.output_format.writer.binary
+        return Rendered(told(), wanted.media_type, wanted.file_name(name), is_binary)
 
 
 def done(house: House, request: SearchRequest, client: str = CLIENT) -> Job:
@@ -160,5 +287,5 @@ def engines(monkeypatch: pytest.MonkeyPatch, *made: Engine | BaseException) -> I
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(places, "create_engine", create)
+        patched.setattr(databases, "create_engine", create)
         yield names

@@ -15,7 +15,7 @@ import typer.main
 import swsearch
 from support.fake_house import FakeHouse
 from support.web_pages import Visitor, pages_alone
-from swsearch.cli.whole import app
+from swsearch.cli.commands import app
 from swsearch.server.app import create_app
 from swsearch.version import version
 
@@ -48,8 +48,8 @@ def help_pages(run: Run) -> Iterator[tuple[str, str]]:
         code, out, err = run(*path, "--help")
         assert (code, err) == (0, "")
         yield "-".join(path) or "swsearch", "\n".join(line.rstrip() for line in out.strip("\n").splitlines()) + "\n"
-        for name, each in getattr(command, "commands", {}).items():
-            yield from pages(each, (*path, name))
+        for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+            yield from pages(command.get_command(None, name), (*path, name))
 
     return pages(typer.main.get_command(app), ())
 

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -15,9 +15,8 @@ from typing import Any
 
 from swsearch.db import Database
 from swsearch.server.app import create_app
-from swsearch.server.connections import Connections
-from swsearch.server.house import House
-from swsearch.server.serving import LabServer, bound
+from swsearch.server.jobs import Jobs, open_jobs
+from swsearch.server.run import Connections, HttpServer, bound, logging_to
 from swsearch.server.settings import ServerSettings
 
 PATIENCE = 60.0
@@ -60,12 +59,17 @@ class Served:
 
     url: str
     port: int
-    house: House
+    jobs: Jobs
     app: Any
-    server: LabServer
+    server: HttpServer
     connections: Connections
     lines: list[str]
     """What it logged."""
+
+    @property
+    def opened(self) -> list[Any]:
+        """The connections that are open now."""
+        return list(self.server.server_state.connections)
 
     def ask(
         self, method: str, path: str, body: bytes | str | Any = None, headers: dict[str, str] | None = None
@@ -105,21 +109,26 @@ def tiny_database(path: Path, names: tuple[str, ...] = tuple(SEQUENCES)) -> Path
 
 
 @contextmanager
-def serving(settings: ServerSettings, *, connections: Connections | None = None, **options: Any) -> Iterator[Served]:
-    """Start a server in a thread, with a house of its own and on any port unless they are given, and end it."""
-    lines: list[str] = []
-    house = options.pop("house", None)
-    if connections is None:  # one that is empty counts as false
-        connections = Connections(settings.limits.connections)
-    with bound("127.0.0.1", options.pop("port", 0)) as made, house or House(settings, log=lines.append) as house:
-        app = create_app(house, log=lines.append, access_log=options.pop("access_log", None))
-        server = LabServer(app, made, connections, log=lines.append, **options)
+def serving(
+    settings: ServerSettings, *, connections: Connections | None = None, port: int = 0, is_verbose: bool = False,
+    jobs: Any = None, **options: Any,
+) -> Iterator[Served]:  # fmt: skip
+    """Start a server in a thread, with jobs of its own and on any port unless they are given, and end it."""
+    lines: list[str] = options.pop("lines", [])
+    connections = connections or Connections(settings.limits.connections)
+    with (
+        bound("127.0.0.1", port) as made,
+        logging_to(lines.append, is_verbose),
+        nullcontext(jobs) if jobs else open_jobs(settings) as opened,
+    ):
+        app = create_app(opened)
+        server = HttpServer(app, made, connections, **options)
         thread = threading.Thread(target=server.serve_until_ended, name="test-server")
         thread.start()
         try:
             until(lambda: server.started or not thread.is_alive())
             assert thread.is_alive(), lines
-            yield Served(server.url.rstrip("/"), made.getsockname()[1], house, app, server, connections, lines)
+            yield Served(server.url.rstrip("/"), made.getsockname()[1], opened, app, server, connections, lines)
         finally:
             server.end()
             thread.join(PATIENCE)

@@ -46,8 +46,6 @@ NAMES = [
 MERGED = [(9605777, 9606), (666, 9605777), (777, 1423)]
 """The second was merged into one that was merged itself; of the third's new one there is no subject."""
 
-DELETED = [12345]
-
 SEQUENCE = "MKVLAAGIVGWWHEAGAWGHEEPQSDPSVEPPLSQETFSDLWKLLPENNVLSPLPSQAMDDLMLSPDDIEQWFTED"
 
 SUBJECTS = [
@@ -57,7 +55,7 @@ SUBJECTS = [
     ("P00004 nothing is known of its taxon", 0),
     ("P00005 OX=83333", 83333),
     ("P00006.2 OX=9598 PE=1", 9598),
-    ("P00007 OX=12345 deleted", 12345),
+    ("P00007 OX=12345 unknown", 12345),
     ("P00008 OX=4242 unknown", 4242),
 ]
 """Header lines, and the taxid that each says; 0 for none."""
@@ -74,7 +72,6 @@ def write_taxonomy(folder: Path) -> Path:
     (folder / "nodes.dmp").write_text(dump([(*row, "XX", 0) for row in NODES]))
     (folder / "names.dmp").write_text(dump([(taxid, name, "", kind) for taxid, name, kind in NAMES]))
     (folder / "merged.dmp").write_text(dump(list(MERGED)))
-    (folder / "delnodes.dmp").write_text(dump([(taxid,) for taxid in DELETED]))
     return folder
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
 
+import anyio
 import httpx
 from fastapi import FastAPI, Request, Response
 
-from swsearch.server.auth import CLIENT_COOKIE, client_name
-from swsearch.server.pages import router_for
-from swsearch.server.threads import Pools
+from swsearch.server import pages
+from swsearch.server.access import CLIENT_COOKIE, client_name
+from swsearch.server.streaming import Threads
 
 EMPTY = frozenset(("input", "meta", "link", "br", "hr", "img"))
 """Elements that have no end."""
@@ -135,6 +136,6 @@ def pages_alone(house: Any) -> FastAPI:
         request.state.client = client_name(None, "10.0.0.1", request.cookies.get(CLIENT_COOKIE, ""))
         return await proceed(request)
 
-    app.state.pools = Pools()
-    app.include_router(router_for(house))
+    app.state.jobs, app.state.threads = house, Threads(anyio.CapacityLimiter(1), anyio.CapacityLimiter(1))
+    app.include_router(pages.router)
     return app

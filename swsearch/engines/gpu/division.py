@@ -239,7 +239,7 @@ def share_of(workload: Workload, part: float) -> Share:
     stays = np.diff(ends, prepend=0) > 0
     thinned = RunLengths(runs.values[stays], ends[stays])
     # segments of a database end with blocks that are not full, of which there are more than lengths tell
-    room = DeviceRoom(n_bytes, blocks + SLACK_BLOCKS)
+    room = DeviceRoom(n_bytes, blocks + SLACK_BLOCKS + workload.n_segments)
     return Share(part, replace(workload, residue_bytes=n_bytes, lengths=thinned), room)
 
 

@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
 from swsearch.engines.base import (
@@ -35,7 +34,16 @@ from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, GpuMemoryError, choose_device
 from swsearch.engines.gpu.kernels import Kernels
 from swsearch.engines.gpu.limits import check_memory, refuse_position_gaps
-from swsearch.engines.gpu.memory import FREE_SHARE, MIB, TILE_PADDING, MemoryPlan, Region, demand_of, make_plan
+from swsearch.engines.gpu.memory import (
+    FREE_SHARE,
+    MIB,
+    TILE_PADDING,
+    Demand,
+    MemoryPlan,
+    Region,
+    demand_of,
+    make_plan,
+)
 from swsearch.engines.gpu.queries import Group, Part
 from swsearch.engines.gpu.slot import Slot, Turn
 from swsearch.engines.gpu.slot_memory import DeviceClock, Shared, SlotMemory, TurnOrder
@@ -122,28 +130,27 @@ class GpuEngine(Engine):
 
         On a device that turns out to have less memory, less is asked for.
         """
-        # each group of queries comes and goes; the plan has room for the most queries and the most rows
-        n_queries = max(map(len, workload.groups), default=0)
-        n_rows = max(map(sum, workload.groups), default=0)
-        self._make_room(workload.lengths, n_queries, n_rows, workload.residue_bytes, may_stay)
+        self._make_room(replace(self._demand(workload), may_stay=may_stay))
         self._planned, self._n_planned = True, len(workload.lengths)
         plan = self.memory_plan
         assert plan is not None
         return ChunkPlan(plan.chunk_bytes, plan.resident, not plan.resident, plan.n_slots, f"{self.info}: {plan}")
 
-    def _make_room(
-        self,
-        lengths: RunLengths | npt.NDArray[np.int32],
-        n_queries: int,
-        n_rows: int,
-        residue_bytes: int,
-        may_stay: bool = True,
-    ) -> None:
+    def _demand(self, workload: Workload) -> Demand:
+        """Count what a job needs: each group of queries comes and goes, so the most queries and the most rows."""
+        return demand_of(
+            workload.lengths,
+            max(map(len, workload.groups), default=0),
+            max(map(sum, workload.groups), default=0),
+            workload.residue_bytes,
+            self.info.multiprocessors,
+            workload.n_segments,
+        )
+
+    def _make_room(self, demand: Demand) -> None:
         """Allocate everything at once; on out-of-memory plan for less, until it fits or cannot be done."""
         self._free()
         budget = self.budget()
-        demand = demand_of(lengths, n_queries, n_rows, residue_bytes, self.info.multiprocessors)
-        demand = replace(demand, may_stay=may_stay)
         self._foreseen = (demand.residue_bytes, demand.longest)
         while True:
             plan = make_plan(demand, budget)
@@ -164,11 +171,8 @@ class GpuEngine(Engine):
 
     def would_stay(self, workload: Workload, budget: int) -> bool:
         """Say whether a database would stay on the device with so much memory; nothing is allocated."""
-        n_queries = max(map(len, workload.groups), default=0)
-        n_rows = max(map(sum, workload.groups), default=0)
-        demand = demand_of(workload.lengths, n_queries, n_rows, workload.residue_bytes, self.info.multiprocessors)
         try:
-            return make_plan(demand, budget).resident
+            return make_plan(self._demand(workload), budget).resident
         except GpuMemoryError:
             return False
 
@@ -247,7 +251,8 @@ class GpuEngine(Engine):
         begun = time.perf_counter()
         if not self._loaded and not self._foresaw(chunk):
             self._planned = False
-            self._make_room(chunk.runs, UNPLANNED_QUERIES, UNPLANNED_ROWS, chunk.residues.nbytes)
+            queries, rows, n_bytes = UNPLANNED_QUERIES, UNPLANNED_ROWS, chunk.residues.nbytes
+            self._make_room(demand_of(chunk.runs, queries, rows, n_bytes, self.info.multiprocessors))
         assert self.memory_plan is not None
         region = self._free_region(chunk)
         with self._device.active("copying residues"):

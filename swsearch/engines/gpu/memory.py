@@ -212,6 +212,8 @@ class Demand:
         Queries and their residues in the largest group.
     multiprocessors : int
         Of the device.
+    n_segments : int
+        Segments of the database: each has chunks of its own, and a last block that is partly filled.
     may_stay : bool
         Whether the whole database may stay on the device.
     """
@@ -222,6 +224,7 @@ class Demand:
     n_queries: int
     n_rows: int
     multiprocessors: int
+    n_segments: int = 1
     may_stay: bool = True
 
     @property
@@ -233,6 +236,11 @@ class Demand:
         """Return how many subjects a chunk of ``n_bytes`` bytes holds at most: the shortest ones."""
         n_blocks = int(np.searchsorted(np.cumsum(self.blocks), n_bytes, side="right")) + 1
         return LANES * min(n_blocks, len(self.blocks))
+
+    @property
+    def most_blocks(self) -> int:
+        """Blocks of all segments at most: lengths tell those of one."""
+        return len(self.blocks) + self.n_segments - 1
 
 
 def make_plan(demand: Demand, budget: int) -> MemoryPlan:
@@ -283,7 +291,7 @@ def _try_plan(demand: Demand, budget: int) -> MemoryPlan | None:
         chunk = min(CHUNK_BYTES, demand.residue_bytes)
         while chunk >= min(LEAST_CHUNK_BYTES, demand.residue_bytes):
             held = max(chunk, demand.longest_block)
-            subjects = demand.most_subjects(demand.residue_bytes if merged else held)
+            subjects = LANES * demand.most_blocks if merged else demand.most_subjects(held)
             plan = MemoryPlan(
                 budget=budget,
                 chunk_bytes=chunk,
@@ -329,9 +337,9 @@ def _one_chunk(held: int, subjects: int) -> int:
 def _all_chunks(demand: Demand) -> int:
     """Return the bytes of all chunks together, with their numbers."""
     # lengths and first tiles twice: once more for all chunks as one
-    everything = demand.residue_bytes + 2 * (4 * LANES + 4) * len(demand.blocks) + TILE_PADDING
+    everything = demand.residue_bytes + 2 * (4 * LANES + 4) * demand.most_blocks + TILE_PADDING
     # what is lost before each chunk's two arrays of numbers, which begin at multiples of 256
-    return _round(everything + 2 * 512 * (demand.residue_bytes // LEAST_CHUNK_BYTES + 16))
+    return _round(everything + 2 * 512 * (demand.residue_bytes // LEAST_CHUNK_BYTES + 15 + demand.n_segments))
 
 
 def _mib(n_bytes: int) -> str:
@@ -394,6 +402,7 @@ def demand_of(
     n_rows: int,
     residue_bytes: int,
     multiprocessors: int,
+    n_segments: int = 1,
 ) -> Demand:
     """Count what a job needs.
 
@@ -405,8 +414,8 @@ def demand_of(
         Queries and their residues in the largest group.
     residue_bytes : int
         Interleaved residues of the whole database.
-    multiprocessors : int
-        Of the device.
+    multiprocessors, n_segments : int
+        Of the device, and of the database.
     """
     ordered = RunLengths.counted([lengths])
     longest = max(ordered.longest, 1)
@@ -418,4 +427,5 @@ def demand_of(
         n_queries=max(n_queries, 1),
         n_rows=n_rows,
         multiprocessors=multiprocessors,
+        n_segments=n_segments,
     )

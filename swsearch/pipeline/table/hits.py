@@ -1,7 +1,6 @@
 """Options of hits: E-values, order, number and filters."""
 
 # no postponed annotations: the kinds of the options follow from them
-from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
 from swsearch.options.kinds import Integer, Percentage, Real
@@ -11,8 +10,7 @@ from swsearch.options.words import SortKey, StatisticsMethod
 from swsearch.pipeline.table.values import IdentifierList, Identifiers, TaxidList, Taxids
 
 
-@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
-class SelectionTable(OptionTable):
+class SelectionTable(OptionTable, init=False):
     """Which hits are reported, and how they are rated."""
 
     HEADING: ClassVar = Heading.HITS
@@ -113,8 +111,7 @@ MAX_SCORE = 2**31 - 1
 """Largest magnitude of a score: engines hold 32 bits."""
 
 
-@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
-class FilterTable(OptionTable):
+class FilterTable(OptionTable, init=False):
     """Filters of hits."""
 
     HEADING: ClassVar = Heading.FILTERS

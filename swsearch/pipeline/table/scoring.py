@@ -1,7 +1,6 @@
 """Options of scoring, of masks and of translation."""
 
 # no postponed annotations: the kinds of the options follow from them
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from swsearch.options.kinds import Integer, QueryRange
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from swsearch.scoring import Matrix
 
 
-@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
-class QueryTable(OptionTable):
+class QueryTable(OptionTable, init=False):
     """Options of reading queries, which a `swsearch.Searcher` takes with each call."""
 
     HEADING: ClassVar = Heading.QUERIES
@@ -46,8 +44,7 @@ class QueryTable(OptionTable):
     )
 
 
-@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
-class ScoringTable(OptionTable):
+class ScoringTable(OptionTable, init=False):
     """How pairs are scored."""
 
     HEADING: ClassVar = Heading.SCORING
@@ -139,8 +136,7 @@ class ScoringKeywords(TypedDict, total=False):
 _MASKS = {"none": "none", "lower": "lower case", "tantan": "low complexity (tantan)"}
 
 
-@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
-class SequenceTable(OptionTable):
+class SequenceTable(OptionTable, init=False):
     """How sequences are read."""
 
     HEADING: ClassVar = Heading.TRANSLATION

@@ -1,7 +1,6 @@
 """The option table of a search, and options of iterations."""
 
 # no postponed annotations: the kinds of the options follow from them
-from dataclasses import dataclass
 from typing import ClassVar, TypedDict
 
 from swsearch.options.kinds import Integer, Percentage, Real
@@ -16,8 +15,7 @@ MAX_INCLUDED = 1_000_000
 """Largest number of subjects in a profile."""
 
 
-@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
-class IterationTable(OptionTable):
+class IterationTable(OptionTable, init=False):
     """Options of iterated searches."""
 
     HEADING: ClassVar = Heading.ITERATIONS
@@ -78,8 +76,7 @@ class IterationKeywords(TypedDict, total=False):
     keep_next: bool
 
 
-@dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)
-class SearchTable(IterationTable, SequenceTable, FilterTable, SelectionTable, ScoringTable):
+class SearchTable(IterationTable, SequenceTable, FilterTable, SelectionTable, ScoringTable, init=False):
     """All options that affect hits. Data classes order fields by base class, the last base first."""
 
 

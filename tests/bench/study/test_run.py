@@ -21,7 +21,7 @@ from swsearch.bench.study.report import report, summary
 from swsearch.bench.study.runner import Settings, StudyResults, run_on
 from swsearch.bench.study.timing import Timer
 from swsearch.bench.study.variants import APPROACHES, Variant, all_variants, variants_of
-from swsearch.cli.whole import app
+from swsearch.cli.commands import app
 from swsearch.errors import EngineError, GpuUnavailableError, InputError, OptionError
 
 

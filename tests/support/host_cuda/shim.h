@@ -4,8 +4,6 @@
 // wraps where it wraps on the device.
 #pragma once
 
-#include <cmath>
-
 #include "launch.h"
 
 #define __global__
@@ -186,24 +184,8 @@ inline unsigned permute(unsigned a, unsigned b, unsigned selector) {
 }
 inline unsigned multiply_add(unsigned a, unsigned b, unsigned c) { return a * b + c; }
 // half precision: sums are exact as doubles, and rounded to nearest, ties to even, as they become halves again
-inline double host_cuda_number(unsigned half) {
-  const int exponent = half >> 10 & 31, fraction = half & 1023;
-  const double size = exponent == 31  ? (fraction ? NAN : INFINITY)
-                      : exponent == 0 ? std::ldexp(fraction, -24)
-                                      : std::ldexp(1024 + fraction, exponent - 25);
-  return half & 0x8000 ? -size : size;
-}
-inline unsigned host_cuda_half(double number) {
-  const unsigned sign = std::signbit(number) ? 0x8000u : 0u;
-  const double size = std::fabs(number);
-  if (std::isnan(size)) return 0x7fffu;
-  if (size >= 65520) return sign | 0x7c00u;
-  int exponent;
-  std::frexp(size, &exponent);
-  exponent = size == 0 ? -24 : max(exponent - 11, -24);  // of the last place
-  const int units = (int)std::nearbyint(std::ldexp(size, -exponent));
-  return sign | (unsigned)(exponent == -24 ? units : (exponent + 25) * 1024 + units - 1024);
-}
+double host_cuda_number(unsigned half);
+unsigned host_cuda_half(double number);
 template <class Function>
 __forceinline__ unsigned host_cuda_half_lanes(unsigned a, unsigned b, Function function) {
   const auto lane = [&](int at) {
@@ -218,7 +200,7 @@ inline unsigned half_add_floor(unsigned a, unsigned b) {
   return host_cuda_half_lanes(a, b, [](double x, double y) { return x + y > 0 ? x + y : 0.0; });
 }
 inline unsigned half_max(unsigned a, unsigned b) {
-  return host_cuda_half_lanes(a, b, [](double x, double y) { return std::signbit(x) || x < y ? y : x; });
+  return host_cuda_half_lanes(a, b, [](double x, double y) { return __builtin_signbit(x) || x < y ? y : x; });
 }
 template <bool kToUpper>
 inline unsigned half_add_one(unsigned word, bool upper, unsigned sum) {

@@ -1,0 +1,326 @@
+"""The files of a database that is made: one, or several and a manifest of them; they appear when all is on disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from swsearch.db.container import METADATA_BYTES, DatabaseFile, SegmentSink
+from swsearch.db.contents import Contents, FileEntry, pack_piece, version_of
+from swsearch.db.database_files import PathLike, is_manifest, open_file
+from swsearch.db.format import USER_BLOCK, Kind
+from swsearch.db.records import Records
+from swsearch.db.segment_writer import segment_bytes, write_segment
+from swsearch.errors import DatabaseError, OptionError, OutputError, whole_number
+from swsearch.output_files import TemporaryFile, is_same_file, lock_for_change, sync_folder
+
+NOTES = ".swsearch-volumes"
+"""End of the hidden name of a file that says which volumes are made or removed just now."""
+
+ENDINGS = (".json", ".h5")
+"""Endings of a manifest's name that the names of its volumes do not have before their numbers."""
+
+MAX_VOLUMES = 500
+"""Most files that a build makes of a database: many processes may have no more than 1,024 files open."""
+
+MAX_VOLUME_BYTES = 1 << 62
+"""Largest size of a volume that can be asked for."""
+
+
+def checked_volume_size(volume_size: int | None) -> int | None:
+    """Return the size that the files of volumes may have, or raise `OptionError` if it is none."""
+    if volume_size is None:
+        return None
+    return whole_number("volume_size", volume_size, 1, MAX_VOLUME_BYTES, "a number of bytes")
+
+
+def _reason(error: Exception) -> str:
+    """Say why a file could not be written, and the remedy."""
+    number = getattr(error, "errno", None)
+    text = os.strerror(number) if number else str(error)
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return f"{text}; free space there or choose another folder"
+    if number == errno.EFBIG:
+        return f"{text}; raise the limit on file sizes (ulimit -f) or choose another file system"
+    if number == errno.EMFILE:
+        return f"{text}; allow this process more with: ulimit -n"
+    if number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{text}; choose a folder that you may write to"
+    return text
+
+
+@contextmanager
+def output_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system, which HDF5's are too, into ones that name the output."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {_reason(error)}") from error
+
+
+def check_output(output: PathLike, inputs: Sequence[str], overwrite: bool) -> Path:
+    """Find out beforehand what would stop the work at its end; return the file to replace."""
+    shown = os.fspath(output)
+    path = Path(output).resolve()
+    with output_errors(path):
+        if not path.parent.is_dir():
+            raise OutputError(f"{shown}: folder {path.parent} not found; create it or choose another name")
+        if path.is_dir():
+            raise OutputError(f"{shown}: is a directory, expected a file name for the database")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise OutputError(f"{shown}: no permission to write to {path.parent}; choose another folder")
+        if path.exists():
+            gone = [path, *(path.with_name(each.path) for each in _own_volumes(path))]
+            for each in (each for each in gone for name in inputs if name != "-" and is_same_file(each, name)):
+                raise OutputError(f"{each}: is one of the inputs; choose another name for the database")
+            if not _is_ours(path):
+                raise OutputError(f"{shown}: exists and is not a swsearch database; choose another name")
+            if not overwrite:
+                raise OutputError(f"{shown}: exists; choose another name or allow to overwrite it")
+    return path
+
+
+def _is_ours(path: Path) -> bool:
+    """Say whether a file that exists is a database, a manifest, or empty."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        return False
+    with path.open("rb") as file:
+        return status.st_size == 0 or version_of(file.read(USER_BLOCK)) is not None or is_manifest(path)
+
+
+def existing_mode(path: Path) -> int | None:
+    """Return a file's permissions, for what comes in its place; None if there is none."""
+    return stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+
+
+def volume_names(path: Path) -> Iterator[Path]:
+    """Yield names for volumes of a manifest that nothing has: for ``trembl.json`` ``trembl.000.h5`` and so on."""
+    for number in count():
+        name = path.with_name(f"{_stem(path)}.{number:03d}.h5")
+        if not os.path.lexists(name):
+            yield name
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(path.suffix) if path.suffix in ENDINGS else path.name
+
+
+def _listed(path: Path) -> tuple[FileEntry, ...]:
+    """Return what a manifest lists; nothing if it is none, or damaged and about to be replaced."""
+    with suppress(DatabaseError):
+        return open_file(str(path)).contents.files if is_manifest(path) else ()
+    return ()
+
+
+def _own_volumes(path: Path) -> list[FileEntry]:
+    """Return those that have the names of volumes that were made for the manifest, which go with it."""
+    pattern = re.escape(_stem(path)) + r"\.[0-9]{3,}\.h5"
+    return [each for each in _listed(path) if re.fullmatch(pattern, each.path)]
+
+
+@contextmanager
+def changed_volumes(path: Path, kind: Kind, new: Sequence[FileEntry]) -> Iterator[None]:
+    """Let new volumes have their names, and then the manifest; the caller has its lock.
+
+    Afterwards those that the manifest does not list are removed, new ones or earlier ones. A hidden file names all of
+    them meanwhile, so that the next command removes what this one leaves if it is killed.
+    """
+    notes = path.with_name(f".{path.name[:150]}{NOTES}")
+    _remove_unlisted(path, notes)
+    noted = [*new, *_own_volumes(path)]
+    if not noted:
+        yield
+        return
+    try:
+        with notes.open("wb") as stream:
+            stream.write(pack_piece(kind, noted))
+            stream.flush()
+            os.fsync(stream.fileno())
+        yield
+    finally:
+        _remove_unlisted(path, notes)
+
+
+def _remove_unlisted(path: Path, notes: Path) -> None:
+    """Remove the volumes that notes name and the manifest does not, and the notes."""
+    kept = {each.path for each in _listed(path)}
+    for each in _listed(notes):
+        volume = path.with_name(each.path)
+        with suppress(DatabaseError, OSError):
+            if each.path not in kept and open_file(str(volume)).identity == each.identity:
+                volume.unlink()
+    notes.unlink(missing_ok=True)
+
+
+def publish_manifest(path: Path, kind: Kind, entries: Sequence[FileEntry]) -> None:
+    """Write a manifest, in place of what has its name; the caller has its lock."""
+    made = TemporaryFile(path)
+    try:
+        with open(made.descriptor, "wb", closefd=False) as stream:
+            stream.write(pack_piece(kind, entries))
+        os.fsync(made.descriptor)
+        publish_file(made, path, existing_mode(path))
+    finally:
+        made.discard()
+
+
+def publish_file(made: TemporaryFile, path: Path, mode: int | None) -> None:
+    """Give a file its name and permissions, if there are some to keep."""
+    if mode is not None:
+        made.path.chmod(mode)
+    made.publish(path)
+    sync_folder(path.parent)
+
+
+def publish_volumes(path: Path, kind: Kind, volumes: Sequence[FileEntry | NewFile]) -> list[FileEntry]:
+    """Give new volumes their names, and write the manifest, which the caller has locked; return what it lists."""
+    names, mode = volume_names(path), existing_mode(path)
+    entries = [replace(each.entry, path=next(names).name) if isinstance(each, NewFile) else each for each in volumes]
+    new = [(file, entry) for file, entry in zip(volumes, entries, strict=True) if isinstance(file, NewFile)]
+    with changed_volumes(path, kind, [entry for _, entry in new]):
+        for file, entry in new:
+            publish_file(file.temporary, path.with_name(entry.path), mode)
+        publish_manifest(path, kind, entries)
+    return entries
+
+
+class NewFile(DatabaseFile):
+    """One file that is made.
+
+    Parameters
+    ----------
+    path : path
+        The database that it belongs to.
+    kind : Kind
+        What it holds.
+    sweep : bool
+        Whether to remove what killed commands left in the folder.
+    """
+
+    def __init__(self, path: Path, kind: Kind, sweep: bool = True) -> None:
+        self.temporary = TemporaryFile(path, sweep=sweep)
+        self.entry = FileEntry("", "", 0, 0)
+        """What a manifest says of it, but for its name, when it is complete."""
+        try:
+            super().__init__(self.temporary.descriptor, Contents(kind))
+        except BaseException:
+            self.temporary.discard()
+            raise
+
+    def commit(self, added: Contents) -> None:
+        """Complete the file."""
+        super().commit(added)
+        totals = (added.total(name) for name in ("n_subjects", "n_residues"))
+        self.entry = FileEntry("", added.identity(), *totals)
+
+    def __exit__(self, *_: object) -> None:
+        """Remove it, if it has no name yet."""
+        super().__exit__()
+        with suppress(OSError):
+            self.temporary.discard()
+
+
+class NewDatabase:
+    """A database that is made; a context manager, which leaves nothing unless `publish` ran.
+
+    Parameters
+    ----------
+    output : path
+        Its name; with ``volume_size`` that of the manifest.
+    inputs : list of str
+        What is read, and can therefore not be replaced.
+    kind : Kind
+        What it holds.
+    overwrite : bool, optional
+        Whether to replace a database that has this name.
+    volume_size : int, optional
+        Bytes that a file may have.
+    check : callable, optional
+        Called before anything is replaced by a caller who has the output's lock.
+
+    Raises
+    ------
+    OutputError
+        If a file cannot be written, or would be replaced that is not to be.
+    """
+
+    def __init__(
+        self,
+        output: PathLike,
+        inputs: Sequence[str],
+        kind: Kind,
+        *,
+        overwrite: bool = True,
+        volume_size: int | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        self.path = check_output(output, inputs, overwrite)
+        self.kind, self.volume_size, self._check = kind, volume_size, check
+        self.files: list[NewFile] = []
+        self._volumes: list[FileEntry | NewFile] = []
+        self._n_bytes = 0  # of the last file
+
+    def keep(self, entry: FileEntry) -> None:
+        """Let the next volume be one that the manifest has."""
+        self._volumes.append(entry)
+
+    def add(self, records: Records, begins_file: bool = False) -> None:
+        """Write records as a segment, or as several where one would be too large for a file."""
+        n, size = len(records), self.volume_size or MAX_VOLUME_BYTES
+        n_bytes = segment_bytes(records, self.kind) + METADATA_BYTES
+        if n_bytes + METADATA_BYTES > size and n > 1:
+            self.add(records.part(0, n // 2), begins_file)
+            self.add(records.part(n // 2, n))
+            return
+        if begins_file or not self.files or self._n_bytes + n_bytes > size:
+            self._begin_file()
+        write_segment(self.files[-1], records)
+        self._n_bytes += n_bytes
+
+    def _begin_file(self) -> None:
+        if len(self.files) == MAX_VOLUMES:
+            n = sum(int(sink.attributes["n_subjects"]) for file in self.files for sink in file.sinks)
+            problem = f"a size that makes at most {MAX_VOLUMES} volumes; so many hold the first {n:,} records"
+            raise OptionError("volume_size", self.volume_size, problem)
+        self.files.append(NewFile(self.path, self.kind, sweep=not self.files))
+        self._volumes.append(self.files[-1])
+        self._n_bytes = METADATA_BYTES
+
+    def publish(self, finish: Callable[[list[list[SegmentSink]]], Any] | None = None) -> None:
+        """Complete all files and give them their names, that of a manifest last.
+
+        Parameters
+        ----------
+        finish : callable, optional
+            Told of the segments of each file, before they are complete.
+        """
+        if finish is not None:
+            finish([file.sinks for file in self.files])
+        for file in self.files:
+            file.commit(file.finish())
+        with ExitStack() as held:
+            if self._check is not None:
+                self._check()
+            else:
+                held.enter_context(lock_for_change(self.path, is_needed=False))
+            if self.volume_size is not None:
+                publish_volumes(self.path, self.kind, self._volumes)
+            else:
+                held.enter_context(changed_volumes(self.path, self.kind, []))  # of a manifest that had the name
+                publish_file(self.files[0].temporary, self.path, existing_mode(self.path))
+
+    def __enter__(self) -> NewDatabase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self.files:
+            file.__exit__()

@@ -1,0 +1,254 @@
+"""Records from Python objects: Biopython's, pairs, strings, mappings, open files; as batches like those of a file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from swsearch.alphabet import BLANK, PROTEIN, Alphabet
+from swsearch.db.fasta import FastaReader, Record, RecordBatch, header_text, lower_case, split_header
+from swsearch.db.input_stream import ByteSource, compression_of
+from swsearch.db.strips import offsets_of
+from swsearch.errors import InputError, OptionError, SequenceError, shown
+
+SOURCE = "<records>"
+RECORDS_AT_ONCE = 1 << 10
+"""Records that are collected before they are passed on."""
+
+READ_BYTES = 1 << 20
+"""Bytes or characters that are read at once from a file that the caller opened."""
+
+EXPECTED = "a Bio.SeqRecord, an (id, sequence) pair or a string of residue letters"
+"""What a sequence may be."""
+
+
+class Handle(ByteSource):
+    """A file that the caller opened, in text or binary mode; it stays open.
+
+    Parameters
+    ----------
+    file : file object
+        Anything with ``read``, at the beginning of FASTA text.
+    name : str, optional
+        What messages call it: by default as it calls itself, or what it is.
+    """
+
+    def __init__(self, file: Any, name: str | None = None) -> None:
+        own = getattr(file, "name", None)
+        super().__init__(name or (own if isinstance(own, str) else f"<{type(file).__name__}>"), iter(self._read, b""))
+        self._file = file
+
+    def _read(self) -> bytes:
+        try:
+            read = self._file.read(READ_BYTES)
+        except (OSError, ValueError, EOFError, TypeError) as error:
+            problem = f"cannot be read: {str(error).rstrip('.')}; give an open file, or its path"
+            raise SequenceError(self.name, problem) from error
+        if isinstance(read, str):
+            return read.encode("utf-8", "surrogateescape")
+        if not isinstance(read, bytes):
+            raise SequenceError(self.name, f"read() gave {shown(read)}, expected text or bytes; give the file's path")
+        if compression_of(read):
+            raise SequenceError(self.name, "holds compressed data; give the file's path, or open it with gzip.open")
+        return read
+
+
+class Named(NamedTuple):
+    """A sequence as a caller gave it: residue letters, not checked yet, and its name.
+
+    The description is empty where the caller gave one name for all of the header, which has both.
+    """
+
+    identifier: str
+    description: str
+    header: str
+    letters: bytes
+
+
+def is_handle(given: Any) -> bool:
+    """Say whether something is an open file."""
+    return callable(getattr(given, "read", None))
+
+
+def is_letters(given: Any) -> bool:
+    """Say whether something holds letters and no name: a string, bytes, or a Seq of Biopython."""
+    return isinstance(given, (str, bytes, bytearray, memoryview)) or type(given).__name__ in ("Seq", "MutableSeq")
+
+
+def is_record(given: Any) -> bool:
+    """Say whether something is a Bio.SeqRecord, or like one; tables have attributes named after their columns."""
+    return hasattr(given, "seq") and not hasattr(given, "columns") and type(given).__name__ != "Series"
+
+
+def is_single(given: Any) -> bool:
+    """Say whether something is one sequence, and no iterable of sequences."""
+    pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and is_letters(given[1])
+    return pair or is_letters(given) or is_record(given) or isinstance(given, Record)
+
+
+def check_sequences(given: Any, argument: str) -> None:
+    """Raise `OptionError` if something cannot stand for sequences, as far as that shows before any is taken."""
+    if is_single(given) or is_handle(given) or isinstance(given, Mapping):
+        return
+    remedy = ""
+    if hasattr(given, "columns"):
+        names = [str(name) for name in getattr(given, "column_names", given.columns)]
+        first, second = names[:2] if len(names) > 1 else ("id", "sequence")
+        values = ".to_pylist()" if hasattr(given, "to_pylist") else ""  # Arrow's own are no strings
+        remedy = f"give two columns as pairs, such as zip(table[{first!r}]{values}, table[{second!r}]{values})"
+    elif type(given).__name__ == "Series":
+        remedy = "give list(series), or dict(series) for names from its index"
+    elif isinstance(given, np.ndarray):
+        is_list = given.ndim == 1 and given.dtype.kind in "USO" and given.dtype.str[1:] not in ("U1", "S1")
+        remedy = "" if is_list else "give letters as a string, such as ''.join(array) of single characters"
+    if remedy or isinstance(given, type) or not isinstance(given, Iterable):
+        raise OptionError(argument, given, "a path, sequences, or a mapping of names to sequences", remedy)
+
+
+def _text(value: Any, place: str, what: str, source: str) -> bytes:
+    """Turn a string, bytes or a Biopython Seq into bytes."""
+    try:
+        if isinstance(value, str):
+            return value.encode("utf-8")
+        if is_letters(value):
+            return bytes(value)
+        problem = f"got {shown(value)}"
+    except (TypeError, ValueError) as error:  # a Seq of unknown content, half of a surrogate pair
+        problem = str(error)
+    raise SequenceError(source, f"{what} is not text ({problem}), expected letters", place)
+
+
+def _of_record(record: Any) -> tuple[str, str, str]:
+    """Return identifier, description and header of a Bio.SeqRecord, as Biopython's FASTA writer has them."""
+    identifier, description = str(record.id), str(getattr(record, "description", None) or "")
+    if not description.strip() or description == "<unknown description>":
+        return identifier, "", identifier
+    if description.split(None, 1)[0] == identifier:
+        return identifier, description.removeprefix(identifier).strip(), description
+    return identifier, description, f"{identifier} {description}"
+
+
+def named(item: Any, number: int, what: str, source: str) -> Named:
+    """Take a sequence apart.
+
+    Parameters
+    ----------
+    item : Bio.SeqRecord, (id, sequence), str, bytes or Bio.Seq
+        As a caller gave it. In a pair, the sequence may be a Bio.SeqRecord, which is then renamed.
+    number : int
+        Its place, counted from 1.
+    what : str
+        Named in messages and in the identifiers of nameless sequences.
+    source : str
+        What errors call the origin of the sequence.
+
+    Raises
+    ------
+    InputError
+        If it is no sequence.
+    """
+    name, sequence, description, header = f"{what}_{number}", item, "", ""
+    if isinstance(item, (tuple, list)) and len(item) == 2:
+        given, sequence = item
+        if not isinstance(given, str):
+            raise InputError(f"{what} {number}: got {shown(given)} as its identifier, expected a string")
+        name = given
+        if not is_letters(sequence) and is_record(sequence):
+            description, sequence = _of_record(sequence)[1], sequence.seq
+            header = f"{name} {description}".strip()
+    elif is_record(item):
+        sequence = item.seq
+        if getattr(item, "id", None) not in (None, "<unknown id>"):  # what Biopython calls a nameless record
+            name, description, header = _of_record(item)
+    elif not is_letters(item):
+        remedy = f"; it has {len(item)} parts" if isinstance(item, tuple) else ""
+        if hasattr(item, "__fspath__"):
+            remedy = "; search one file at a time, or combine the files"
+        raise InputError(f"{what} {number}: got {shown(item)}, expected {EXPECTED}{remedy}")
+    if sequence is None:
+        raise SequenceError(source, "got no sequence, expected residue letters", name)
+    return Named(name, description, header or name, _text(sequence, name, "the sequence", source))
+
+
+def items_of(given: Any) -> Iterable[Any]:
+    """Return sequences as an iterable: of one, of the pairs of a mapping, or as they are."""
+    if is_single(given):
+        return [given]
+    return given.items() if isinstance(given, Mapping) else given
+
+
+def is_fasta_text(given: Any) -> bool:
+    """Say whether a string or bytes hold FASTA themselves: they begin with ``>``."""
+    return given[:1] in (">", b">") if isinstance(given, (str, bytes)) else False
+
+
+def opened(given: Any) -> Handle:
+    """Return an open file, or FASTA text, to be read."""
+    if isinstance(given, Handle):
+        return given
+    if isinstance(given, str):
+        return Handle(io.StringIO(given))
+    return Handle(io.BytesIO(given) if isinstance(given, bytes) else given)
+
+
+def _record(item: Any, number: int, alphabet: Alphabet) -> Record:
+    """Encode a sequence; a record is one already."""
+    if isinstance(item, Record):
+        return item
+    one = named(item, number, "subject", SOURCE)
+    header = _text(one.header, f"number {number}", "the identifier", SOURCE)
+    if not split_header(header)[0] or any(byte in header for byte in b"\n\r\0"):
+        problem = f"got identifier {shown(one.header)}, expected a word and no line ends"
+        raise SequenceError(SOURCE, problem, f"number {number}")
+    identifier, description = header_text(header)
+    codes = alphabet.encode(one.letters, source=SOURCE, record=identifier)
+    letters = np.frombuffer(one.letters, dtype=np.uint8)
+    letters = letters[alphabet.encode_table[letters] != BLANK]
+    lower = () if one.letters.isupper() or not len(letters) else lower_case(letters, np.empty(0, np.int64))
+    return Record(header, identifier, description, codes, list(zip(*map(np.ndarray.tolist, lower), strict=True)))
+
+
+def record_batches(records: Any, alphabet: Alphabet = PROTEIN) -> Iterator[RecordBatch]:
+    """Turn Python objects into batches.
+
+    Parameters
+    ----------
+    records : iterable, mapping or open file
+        `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), `Record`, or strings, which are called ``subject_1``
+        and so on by their place; a mapping of names to sequences; or an open file that holds FASTA.
+    alphabet : Alphabet, optional
+        Letters that are legal.
+
+    Yields
+    ------
+    RecordBatch
+        Whole records, except those of a file, which may go on in the next batch.
+
+    Raises
+    ------
+    SequenceError
+        If a sequence holds something else than residue letters.
+    OptionError
+        If ``records`` is none of the above.
+    InputError
+        If one of them is no sequence.
+    """
+    if is_single(records):
+        raise OptionError("records", records, "an iterable of records", "put a single record into a list")
+    check_sequences(records, "records")
+    if is_handle(records):
+        yield from FastaReader(opened(records), alphabet)
+        return
+    found = (_record(each, number, alphabet) for number, each in enumerate(items_of(records), start=1))
+    while some := list(islice(found, RECORDS_AT_ONCE)):
+        offsets = offsets_of(np.array(list(map(len, some))))
+        bases = offsets.tolist()
+        runs = [(base + a, base + b) for each, base in zip(some, bases, strict=False) for a, b in each.masked]
+        starts, ends = np.array(runs, dtype=np.int64).reshape(-1, 2).T
+        headers = [each.header for each in some]
+        codes, lengths = np.concatenate([each.codes for each in some]), np.array(list(map(len, headers)))
+        yield RecordBatch(codes, offsets[:-1], b"".join(headers), lengths, starts, ends)

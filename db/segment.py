@@ -1,0 +1,415 @@
+"""Reading a segment: bytes are checked against their checksums when they are read, what they say when first met."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import ByteArray
+from swsearch.blocks import LANES, Chunk, IntArray, RunLengths, each_once
+from swsearch.db.arrays import StoredArray
+from swsearch.db.content_checks import (
+    N_LETTERS,
+    header_problem,
+    headers_problem,
+    lengths_problem,
+    residues_problem,
+    runs_problem,
+    some_offsets_problem,
+)
+from swsearch.db.contents import SegmentEntry
+from swsearch.db.records import Records
+from swsearch.db.source import FileSource
+from swsearch.db.strips import Strips, copy_strips, cut, offsets_of, ranges
+from swsearch.db.taxonomy import TREE_ARRAYS, Taxonomy, TaxonomyDamageError
+from swsearch.errors import DatabaseDamageError, shown
+from swsearch.masking import MASKED
+from swsearch.options.words import Mask
+
+RUNS: dict[Mask, str] = {"lower": "mask", "tantan": "tantan"}
+"""How the names of each mask's arrays begin."""
+
+MASK_COUNTS: dict[Mask, str] = {"lower": "n_masked", "tantan": "n_tantan"}
+"""The attributes that say how many residues each mask covers."""
+
+SUBJECTS_AT_ONCE, HEADER_BYTES_AT_ONCE = 1 << 16, 8 << 20
+"""Subjects whose headers, runs or taxids are read at a time where all are, and bytes of headers."""
+
+RESIDUE_BYTES_AT_ONCE = 8 << 20
+"""Bytes of interleaved residues that are read at a time where all are."""
+
+MASKED_AT_ONCE = 1 << 20
+"""Residues that are masked at a time."""
+
+
+class Segment:
+    """A segment of a database.
+
+    Subjects are given by their places in it, arrays of shape (n,), int64, in any order, repeats allowed.
+
+    Parameters
+    ----------
+    source : FileSource
+        The file.
+    entry : SegmentEntry
+        What its contents say of the segment.
+    first : int
+        Ordinal of its first subject in the whole database.
+    number : int
+        Its place among the segments of the file.
+    """
+
+    def __init__(self, source: FileSource, entry: SegmentEntry, first: int, number: int) -> None:
+        self.source, self.first, self.name = source, first, f"/segments/{number}"
+        self.attributes = entry.attributes
+        self.stored = {name: StoredArray(source, each, self.name) for name, each in entry.arrays.items()}
+        self.n_subjects = int(entry.attributes["n_subjects"])
+        self.has_taxids = "taxids" in self.stored
+        self._n_masked: dict[Mask, int] = {}
+        self._ranks: npt.NDArray[np.uint32] | None = None
+        self._take_lengths()
+        self._check_count("n_residues", self.lengths.n_residues)
+        self._check_count("n_empty", self.n_subjects - self.lengths.n_filled)
+        self._check_count("longest", self.lengths.longest)
+
+    def _take_lengths(self) -> None:
+        """Read how long the subjects are and where they stand, and check that the residues fit this."""
+        self.lengths = RunLengths.joined([RunLengths.of(part) for _, part in self.stored["lengths"].parts()])
+        """Of the sorted subjects."""
+        self.block_offsets: IntArray = self.stored["block_offsets"].all()
+        self._seen = np.zeros(max(len(self.block_offsets) - 1, 0), dtype=bool)
+        if problem := lengths_problem(self.lengths, self.block_offsets):
+            raise self.wrong(problem)
+        if self.stored["residues"].shape[0] != self.block_offsets[-1]:
+            raise self.wrong("residues do not fit the block offsets")
+
+    def _check_count(self, name: str, count: int) -> None:
+        """Raise unless an attribute says how many there are."""
+        if self.attributes.get(name) != count:
+            raise self.wrong(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of all its arrays."""
+        return sum(each.n_bytes for each in self.stored.values())
+
+    def wrong(self, problem: str) -> DatabaseDamageError:
+        """Make the error for what a wrong writer made."""
+        return DatabaseDamageError(self.source.name, [f"{self.name}: {problem}"])
+
+    @property
+    def ranks(self) -> npt.NDArray[np.uint32]:
+        """The sorted place of each subject, shape (n_subjects,), in input order: all that is kept for each."""
+        # no lock, which a process that is forked meanwhile would find locked for ever: two threads make it twice
+        if self._ranks is None:
+            self._ranks = self._found_ranks()
+        return self._ranks
+
+    def _found_ranks(self) -> npt.NDArray[np.uint32]:
+        """Invert the order, and check it."""
+        n, nowhere = self.n_subjects, np.iinfo(np.uint32).max
+        ranks = np.full(n, nowhere, dtype=np.uint32)
+        problem, before = "", -1
+        for start, order in self.stored["order"].parts():
+            if order.min() < 0 or order.max() >= n:
+                raise self.wrong("order is not a permutation")
+            ranks[order] = np.arange(start, start + len(order), dtype=ranks.dtype)
+            falls = np.flatnonzero(order[1:] <= order[:-1]) + (start + 1)
+            falls = np.append(falls, start) if order[0] <= before else falls
+            # where the order falls another length must begin
+            if (self.lengths.ends[np.searchsorted(self.lengths.ends, falls)] != falls).any():
+                problem = "equal lengths are not in input order"
+            before = int(order[-1])
+        if ranks.max() == nowhere:  # as many places as subjects: if one stands twice, another is missing
+            problem = "order is not a permutation"
+        if problem:
+            raise self.wrong(problem)
+        return ranks
+
+    def input_lengths(self) -> npt.NDArray[np.int32]:
+        """Return the lengths in input order, shape (n_subjects,)."""
+        return self.lengths_of(np.arange(self.n_subjects))
+
+    def chunk(self, first: int, last: int, mask: Mask = "none") -> Chunk:
+        """Load the blocks ``first`` to ``last`` (excluded), X in the place of what is masked."""
+        start, stop = int(self.block_offsets[first]), int(self.block_offsets[last])
+        lanes = slice(first * LANES, min(last * LANES, self.n_subjects))
+        lengths, offsets = self.lengths.part(lanes.start, lanes.stop), self.block_offsets[first : last + 1] - start
+        _ = self.ranks  # checks the order
+        order: IntArray = self.stored["order"].load(lanes.start, lanes.stop)
+        residues: ByteArray = self.stored["residues"].load(start, stop)
+        if not self._seen[first:last].all():
+            if problem := residues_problem(residues, offsets, lengths.array()):
+                raise self.wrong(f"blocks {first} to {last}: {problem}")
+            self._seen[first:last] = True
+        if mask != "none":
+            self._mask(residues, offsets, self.runs_of(order, mask))
+        return Chunk(residues, offsets, lengths, order + self.first)
+
+    def _mask(self, residues: ByteArray, offsets: IntArray, runs: Strips) -> None:
+        """Put X where the subjects of blocks are masked; ``offsets`` are the first columns of the blocks."""
+        places = np.repeat(np.arange(len(runs)), runs.counts)
+        starts, ends = runs.data[:, 0], runs.data[:, 1]
+        first = (offsets[places // LANES] + starts) * LANES + places % LANES
+        lengths = (ends - starts).astype(np.int64)
+        flat = residues.reshape(-1)
+        for begin, end in cut(offsets_of(lengths), MASKED_AT_ONCE):  # their places take 24 bytes per residue
+            inside = ranges(np.zeros(end - begin, dtype=np.int64), lengths[begin:end])
+            flat[np.repeat(first[begin:end], lengths[begin:end]) + inside * LANES] = MASKED
+
+    def lengths_of(self, places: IntArray) -> npt.NDArray[np.int32]:
+        """Return the lengths of subjects, shape (n,)."""
+        return self.lengths.at(self.ranks[places])
+
+    def codes_of(self, places: IntArray) -> Strips:
+        """Return the residue codes of subjects, shape (n,), nothing masked."""
+        ranks = self.ranks[places].astype(np.int64)
+        lengths = self.lengths.at(ranks).astype(np.int64)
+        found = Strips.of(np.empty(int(lengths.sum()), dtype=np.uint8), lengths)
+        order = np.argsort(ranks, kind="stable")
+        blocks, lanes, to = ranks // LANES, ranks % LANES, found.offsets.tolist()
+        begins = self.block_offsets[blocks]
+        pool, counts, at = found.data, lengths.tolist(), begins.tolist()
+        for which, first, rows in self.stored["residues"].windows(begins[order], (begins + lengths)[order]):
+            for place, lane in zip(order[which].tolist(), lanes[order[which]].tolist(), strict=True):
+                begin, n = at[place] - first, counts[place]
+                pool[to[place] : to[place] + n] = rows[begin : begin + n, lane]
+        if not self._seen[blocks].all() and len(pool) and pool.max() >= N_LETTERS:
+            owner = int(np.searchsorted(found.offsets, int(pool.argmax()), side="right")) - 1
+            raise self.wrong(f"subject {self.first + int(places[owner])}: residues are not letters")
+        return found
+
+    def headers_of(self, places: IntArray) -> Strips:
+        """Return the header lines of subjects, shape (n,)."""
+        found = self._items("header", "headers", places, 1)
+        bad = headers_problem(found.data, found.offsets[:-1], found.counts)
+        if bad is not None:
+            problem = header_problem(found.part(bad, bad + 1).data.tobytes())
+            raise self.wrong(f"subject {self.first + int(places[bad])}: {problem}")
+        return found
+
+    def runs_of(self, places: IntArray, mask: Mask) -> Strips:
+        """Return what a mask covers of subjects: runs, shape (n_runs, 2), int32, 0-based and half-open."""
+        if mask == "none":
+            return Strips(np.empty((0, 2), dtype=np.int32), np.zeros(len(places) + 1, dtype=np.int64))
+        starts, ends = (self._items(RUNS[mask], f"{RUNS[mask]}_{part}", places) for part in ("starts", "ends"))
+        if problem := runs_problem(starts.offsets, starts.data, ends.data, self.lengths_of(places)):
+            raise self.wrong(problem)
+        return Strips(np.column_stack([starts.data, ends.data]), starts.offsets)
+
+    def taxids_of(self, places: IntArray) -> Strips:
+        """Return the taxids of subjects, shape (n,), ascending within each."""
+        if not self.has_taxids:
+            return Strips(np.empty(0, dtype=np.int32), np.zeros(len(places) + 1, dtype=np.int64))
+        found = self._items("taxid", "taxids", places)
+        ascend = found.data[1:] > found.data[:-1]
+        firsts = found.offsets[1:-1]
+        ascend[firsts[(firsts > 0) & (firsts < len(found.data))] - 1] = True  # that of another subject
+        if not ascend.all() or (found.data < 1).any():
+            raise self.wrong("taxids do not ascend within a subject")
+        return found
+
+    def _items(self, what: str, items: str, places: IntArray, least: int = 0) -> Strips:
+        """Return the rows of an array that offsets give to subjects.
+
+        Parameters
+        ----------
+        what : {"header", "mask", "tantan", "taxid"}
+            How the name of the offsets begins.
+        items : str
+            The array.
+        places : ndarray, shape (n,), int64
+            The subjects.
+        least : int, optional
+            Least rows of a subject.
+        """
+        chosen, back = each_once(places)
+        rows = (chosen[:, None] + np.arange(2)).reshape(-1)
+        found = self.stored[f"{what}_offsets"].take(rows).astype(np.int64, copy=False)
+        stored = self.stored[items]
+        if problem := some_offsets_problem(rows, found, self.n_subjects, stored.shape[0], what, least):
+            raise self.wrong(problem)
+        bounds = found.reshape(-1, 2)[back]
+        return stored.ranges(bounds[:, 0], bounds[:, 1])
+
+    def n_masked(self, mask: Mask) -> int:
+        """Count the residues that a mask covers."""
+        if mask not in self._n_masked:
+            starts, ends = (self.stored[f"{RUNS[mask]}_{part}"].parts() for part in ("starts", "ends"))
+            pairs = zip(starts, ends, strict=True)
+            self._n_masked[mask] = sum(int((b.astype(np.int64) - a).sum()) for (_, a), (_, b) in pairs)
+        self._check_count(MASK_COUNTS[mask], self._n_masked[mask])
+        return self._n_masked[mask]
+
+    def all_headers(self) -> Iterator[tuple[Strips, int]]:
+        """Yield all header lines, some at a time, and the ordinal of the first."""
+        step = max(HEADER_BYTES_AT_ONCE * self.n_subjects // max(self.stored["headers"].n_bytes, 1), 1)
+        for places in self._every_place(step):
+            yield self.headers_of(places), self.first + int(places[0])
+
+    def all_taxids(self) -> Iterator[tuple[Strips, int]]:
+        """Yield the taxids of all subjects, some at a time, and the ordinal of the first; none where none has any."""
+        for places in self._every_place() if self.has_taxids else ():
+            yield self.taxids_of(places), self.first + int(places[0])
+
+    def _every_place(self, most: int = 1 << 62) -> Iterator[IntArray]:
+        """Yield the places of all subjects, at most so many at a time."""
+        step = min(most, SUBJECTS_AT_ONCE)
+        return (np.arange(first, min(first + step, self.n_subjects)) for first in range(0, self.n_subjects, step))
+
+    def taxonomy(self) -> Taxonomy:
+        """Return the taxa of its file."""
+        taxonomy = Taxonomy.of_arrays({name: self.stored[name].all() for name in TREE_ARRAYS})
+        try:
+            taxonomy.check()
+        except TaxonomyDamageError as error:
+            raise self.wrong(str(error)) from error
+        return taxonomy
+
+    def sources(self) -> list[dict[str, Any]]:
+        """Return the files that the segment was made from."""
+        try:
+            sources = json.loads(self.stored["sources"].all().tobytes())
+        except (ValueError, RecursionError) as error:
+            raise self.wrong("sources are not JSON") from error
+        if not isinstance(sources, list) or not all(is_source(each) for each in sources):
+            raise self.wrong("sources are not a manifest")
+        return sources
+
+    def described(self) -> dict[str, Any]:
+        """Return what `Database.info` says of it."""
+        return {
+            "n_subjects": self.n_subjects,
+            "n_residues": self.lengths.n_residues,
+            "n_blocks": len(self.block_offsets) - 1,
+            "n_columns": int(self.block_offsets[-1]),
+            "created": str(self.attributes.get("created")),
+            "software": str(self.attributes.get("software")),
+            "sources": self.sources(),
+        }
+
+    def records(self, first: int, last: int) -> Records:
+        """Return the subjects from ``first`` to ``last``, excluded, in the order of the input, as they came in."""
+        places = np.arange(first, last)
+        parts = {"codes": self._codes_between(first, last), "headers": self.headers_of(places)}
+        parts |= {RUNS[mask]: self.runs_of(places, mask) for mask in self.masks}
+        parts |= {"taxids": self.taxids_of(places)} if self.has_taxids else {}
+        return Records(parts)
+
+    def _codes_between(self, first: int, last: int) -> Strips:
+        """Return the residue codes of neighbours in the input; all residues are read for them."""
+        lengths = self.lengths_of(np.arange(first, last)).astype(np.int64)
+        found = Strips.of(np.empty(int(lengths.sum()), dtype=np.uint8), lengths)
+        for block, end in self._every_block():
+            for rows, counts, ordinals in rows_of(self.chunk(block, end)):
+                places = ordinals - self.first - first
+                wanted = np.flatnonzero((places >= 0) & (places < last - first))
+                to, n = found.offsets[places[wanted]], counts[wanted].astype(np.int64)
+                copy_strips(rows.reshape(-1), wanted * rows.shape[1], found.data, to, n)
+        return found
+
+    def problems(self) -> list[str]:
+        """Check all that is not checked when a segment is opened; return what is wrong."""
+        try:
+            if self.has_taxids:
+                self.taxonomy()
+            self.sources()
+            _ = self.ranks
+            for places in self._every_place():
+                self.headers_of(places)
+                self.taxids_of(places)
+                for mask in self.masks:
+                    self.runs_of(places, mask)
+            for mask in self.masks:
+                self.n_masked(mask)
+            self._check_residues()
+        except DatabaseDamageError as error:
+            return [problem.removeprefix(f"{self.name}: ") for problem in error.problems]
+        return []
+
+    @property
+    def masks(self) -> list[Mask]:
+        """The masks that it has."""
+        return [mask for mask, name in RUNS.items() if f"{name}_offsets" in self.stored]
+
+    def _every_block(self) -> Iterator[tuple[int, int]]:
+        """Yield all blocks, some at a time."""
+        return cut(self.block_offsets, RESIDUE_BYTES_AT_ONCE // LANES)
+
+    def _check_residues(self) -> None:
+        """Check that every residue is a letter and that padding stands after every end and nowhere else."""
+        for first, last in self._every_block():
+            self.chunk(first, last)
+
+
+def checked_subjects(subjects: Any, n_subjects: int) -> IntArray:
+    """Return ordinals as an array, shape (n,), int64.
+
+    Raises
+    ------
+    TypeError
+        If they are no whole numbers, or in more than one dimension.
+    IndexError
+        If there is no such subject.
+    """
+    given = np.asarray(subjects)
+    if given.ndim != 1 or (len(given) and not np.issubdtype(given.dtype, np.integer)):
+        raise TypeError(f"subjects: got {shown(subjects)}, expected integers in one dimension")
+    outside = (given < 0) | (given >= n_subjects) if len(given) else given
+    if outside.any():
+        raise IndexError(f"subject {given[np.argmax(outside)]}, expected 0 to {n_subjects - 1}")
+    return given.astype(np.int64)
+
+
+def by_segment(segments: Sequence[Segment], subjects: IntArray) -> Iterator[tuple[Segment, IntArray, IntArray]]:
+    """Yield each segment that holds some of the subjects, shape (n,), which of them, and their places in it.
+
+    Where there are no subjects it yields the first segment.
+    """
+    if len(segments) == 1 or not len(subjects):
+        yield segments[0], np.arange(len(subjects)), subjects - segments[0].first
+        return
+    firsts = np.array([segment.first for segment in segments])
+    of = np.searchsorted(firsts, subjects, side="right") - 1
+    for number in np.flatnonzero(np.bincount(of)).tolist():
+        which, segment = np.flatnonzero(of == number), segments[number]
+        yield segment, which, subjects[which] - segment.first
+
+
+def gathered(
+    segments: Sequence[Segment], subjects: IntArray, read: Callable[[Segment, IntArray, IntArray], Strips]
+) -> Strips:
+    """Put together what segments give of subjects, shape (n,), in their order; see `by_segment` for what is read."""
+    parts, order = [], []
+    for segment, which, places in by_segment(segments, subjects):
+        parts.append(read(segment, which, places))
+        order.append(which)
+    joined, which = Strips.joined(parts), np.concatenate(order)
+    return joined if (which[1:] > which[:-1]).all() else joined.take(np.argsort(which, kind="stable"))
+
+
+def rows_of(chunk: Chunk) -> Iterator[tuple[ByteArray, npt.NDArray[np.int32], IntArray]]:
+    """Yield subjects whose blocks have as many columns: residues, shape (n, columns), lengths, and ordinals."""
+    columns, lengths = np.diff(chunk.column_offsets), chunk.lengths
+    firsts = np.flatnonzero(np.diff(columns, prepend=-1))
+    for first, last in pairwise([*firsts.tolist(), len(columns)]):
+        blocks = chunk.residues[chunk.column_offsets[first] : chunk.column_offsets[last]]
+        lanes = slice(first * LANES, min(last * LANES, len(lengths)))
+        by_lane = blocks.reshape(last - first, columns[first], LANES).transpose(0, 2, 1)
+        rows = by_lane.reshape((last - first) * LANES, columns[first])  # of empty subjects there are no columns
+        yield rows, lengths[lanes], chunk.subjects[lanes].astype(np.int64)
+
+
+def is_source(value: Any) -> bool:
+    """Say whether something read from JSON describes a file."""
+    if not isinstance(value, dict) or not isinstance(value.get("path"), str):
+        return False
+    counts = [value.get(name) for name in ("bytes", "records", "residues")]
+    return isinstance(value.get("sha256"), (str, type(None))) and all(
+        type(count) is int and count >= 0 for count in counts
+    )

@@ -1,0 +1,134 @@
+"""A database as a collection of its subjects: by place, in order, by identifier, and given to another process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+
+from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.blocks import IntArray
+from swsearch.db.fasta import Record, header_text
+from swsearch.db.fetch import in_order
+from swsearch.errors import DatabaseError, shown
+
+
+def soft_masked(codes: ByteArray, runs: Iterable[tuple[int, int]]) -> str:
+    """Return the letters of residue codes, shape (n,), uint8, those of runs in lower case."""
+    letters = PROTEIN.decode_table[codes]
+    for start, end in runs:
+        letters[start:end] |= 0x20  # ASCII: lower case; a masked '*' has it set already
+    return letters.tobytes().decode("ascii")
+
+
+@dataclass(frozen=True, eq=False)
+class Entry(Record):
+    """A subject of a database, as a FASTA record has it.
+
+    Parameters
+    ----------
+    header, identifier, description, codes, masked
+        As of a `Record`.
+    index : int
+        Its place in the database's input, counted from 0.
+    """
+
+    index: int
+
+    @property
+    def sequence(self) -> str:
+        """Its letters, soft-masked ones in lower case."""
+        return soft_masked(self.codes, self.masked)
+
+    def __eq__(self, other: object) -> bool:
+        mine = self.index, self.header, self.sequence
+        return isinstance(other, Entry) and mine == (other.index, other.header, other.sequence)
+
+    def __hash__(self) -> int:
+        return hash((self.index, self.header))
+
+    def __repr__(self) -> str:
+        return f"<Entry {self.index} {self.identifier}: {len(self):,} residues>"
+
+
+class SequenceMixin:
+    """What a `Database` has of a sequence: its length, ``database[i]``, iteration, and ``name in database``."""
+
+    # self is of type Any where it is used as a Database, whose module imports this one
+    name: str
+    n_subjects: int
+    n_residues: int
+    _shares: tuple[tuple[int, int], ...] = ()
+    """Which share of which it is, as `Database.share` counts them."""
+
+    def __len__(self) -> int:
+        return self.n_subjects
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+
+    def __getitem__(self: Any, index: int | slice) -> Entry | list[Entry]:
+        n = self.n_subjects
+        if isinstance(index, slice):
+            return list(_entries(self, np.arange(*index.indices(n), dtype=np.int64)))
+        if isinstance(index, (bool, np.bool_)) or not hasattr(index, "__index__"):
+            remedy = "; database.find(...) gives those of an identifier" if isinstance(index, str) else ""
+            raise TypeError(f"index: got {shown(index)}, expected an integer or a slice{remedy}")
+        if not -n <= (place := index.__index__()) < n:
+            raise IndexError(f"subject {shown(index)}, expected {-n} to {n - 1}")
+        return next(_entries(self, np.array([place % n])))
+
+    def __iter__(self: Any) -> Iterator[Entry]:
+        self.check_open()
+        return _entries(self, np.arange(self.n_subjects))
+
+    def __contains__(self: Any, name: object) -> bool:
+        """Say whether a subject has an identifier, or is found by a name; see `Database.find`."""
+        return isinstance(name, str) and bool(self.find(name))
+
+    def __repr__(self) -> str:
+        return f"<Database {self.name!r}: {self.n_subjects:,} subjects, {self.n_residues:,} residues>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        facts = {"database": self.name, "subjects": f"{self.n_subjects:,}", "residues": f"{self.n_residues:,}"}
+        rows = "".join(f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in facts.items())
+        return f"<table>{rows}</table>"
+
+    def __reduce__(self: Any) -> tuple[Any, ...]:
+        paths = tuple(volume.path for volume in self.volumes)
+        if not all(paths):
+            remedy = "build a file with Database.build, and open it"
+            raise TypeError(f"{self.name}: a Database in memory cannot be pickled or copied; {remedy}")
+        return _reopened, (self.open, paths, self.name, self.identity(), self._shares)
+
+
+def _reopened(opened: Any, paths: Sequence[str], name: str, identity: str, shares: Any) -> Any:
+    """Open the files of a database that was pickled; raise `DatabaseError` if they are others now."""
+    found = opened(paths)
+    if found.identity() != identity:
+        found.close()
+        raise DatabaseError(f"{', '.join(paths)}: got another database than the pickled one; pickle it again")
+    for place, of in shares:
+        whole, found = found, found.share(place, of)
+        whole.close()
+    found.name = name
+    return found
+
+
+def _entries(database: Any, subjects: IntArray) -> Iterator[Entry]:
+    """Yield subjects in an order that is asked for, some thousands read at once."""
+    for some, codes in in_order(database, subjects):
+        headers, bounds = database.headers_of(some)
+        runs, starts, ends = database.masked_of(some, "lower")
+        text, spans = headers.tobytes(), list(zip(starts.tolist(), ends.tolist(), strict=True))
+        pairs = (pairwise(offsets.tolist()) for offsets in (bounds, codes.offsets, runs))
+        for subject, (a, b), (c, d), (e, f) in zip(some.tolist(), *pairs, strict=True):
+            yield Entry(text[a:b], *header_text(text[a:b]), codes.data[c:d].copy(), spans[e:f], subject)

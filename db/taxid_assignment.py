@@ -1,0 +1,263 @@
+"""Which taxids records have: from their headers, or from a file of accessions and taxids."""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import IntArray
+from swsearch.db.fasta import split_header
+from swsearch.db.input_stream import Input, stream_of
+from swsearch.db.strips import Strips, ranges
+from swsearch.db.taxdump import DumpFiles
+from swsearch.db.taxonomy import MOST_TAXID, TaxidArray, Taxonomy
+from swsearch.errors import InputError, OptionError, shown
+
+FROM_HEADERS = "header"
+"""What is given in place of a file where headers say it, as UniProt's do."""
+
+TAXID_KEYS = (b"OX=", b"TaxID=")
+"""How UniProtKB's headers (OX=9606) and UniRef's (TaxID=9606) say a taxid."""
+
+_SAID = re.compile(rb"=(?:(?<=[ \t\n]OX=)|(?<=[ \t\n]TaxID=))([0-9]{1,10})(?![0-9A-Za-z])")
+_VERSION = re.compile(rb"\.[0-9]+$")
+
+FILE_BYTES = 1 << 22
+"""Bytes of a file of accessions that are looked at together."""
+
+COLUMN_NAMES = b"accession"
+"""How the line begins with which NCBI's files say what their columns are."""
+
+ACCESSION_COLUMNS = {2: "accession and taxid", 4: "accession, accession.version, taxid and gi"}
+"""What columns a file of accessions may have."""
+
+EXPECTED_FILE = f"expected lines of {ACCESSION_COLUMNS[2]}, or of {ACCESSION_COLUMNS[4]}"
+
+NAMED_TAXIDS = 3
+"""Most taxids that a message names."""
+
+
+class TaxonSources(NamedTuple):
+    """What says which taxa records are of, and what stands above these."""
+
+    taxids: str
+    """A file, or `FROM_HEADERS`."""
+    taxonomy: str | None
+    """A folder or a tar file."""
+
+
+def check_taxa(taxids: Any, taxonomy: Any) -> TaxonSources | None:
+    """Return what to read taxa from, None for nothing; what is missing is said before the work begins.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or a taxonomy without taxids.
+    """
+    for name, value in (("taxids", taxids), ("taxonomy", taxonomy)):
+        if value is not None and not isinstance(value, (str, os.PathLike)):
+            raise OptionError(name, value, "the name of a file or a folder")
+    if taxids is None:
+        if taxonomy is not None:
+            raise InputError(f"taxonomy: got no taxids, expected both; give taxids a file, or {FROM_HEADERS!r}")
+        return None
+    source = os.fsdecode(taxids)
+    if source not in (FROM_HEADERS, "-") and stream_of(source) == (0, 0):  # a look would take bytes from a stream
+        Input(source).close()
+    if taxonomy is not None:
+        DumpFiles(taxonomy).close()
+    return TaxonSources(source, None if taxonomy is None else os.fsdecode(taxonomy))
+
+
+def notes(
+    sources: TaxonSources, n_records: int, n_with_taxid: int, taxids: TaxidArray, taxonomy: Taxonomy
+) -> Iterator[str]:
+    """Yield warnings of records without a taxid, and of taxids that a taxonomy lacks, unless it is empty.
+
+    Parameters
+    ----------
+    sources : TaxonSources
+        Where the taxids are from.
+    n_records, n_with_taxid : int
+        Records that were read, and those of them that have a taxid.
+    taxids : ndarray, shape (n,), int32
+        Their taxids, each once, ascending.
+    taxonomy : Taxonomy
+        That of ``sources``, or of the database that the records come to.
+    """
+    if n_with_taxid < n_records:
+        where = "their header" if sources.taxids == FROM_HEADERS else sources.taxids
+        yield f"taxids: {n_records - n_with_taxid:,} of {n_records:,} records have no taxid in {where}"
+    lost = [taxid for taxid in taxids.tolist() if not taxonomy.has(taxid)] if len(taxonomy) else []
+    if lost:
+        named = ", ".join(map(str, lost[:NAMED_TAXIDS])) + (", ..." if len(lost) > NAMED_TAXIDS else "")
+        where, remedy = (sources.taxonomy, "") if sources.taxonomy else ("the database's", "; give --taxonomy")
+        yield f"taxonomy: {len(lost):,} of {len(taxids):,} taxids are not in {where}: {named}{remedy}"
+
+
+def taxids_in_headers(headers: Strips) -> Strips:
+    """Return the taxids that header lines say: int32, ascending within a record, each once."""
+    pool, found = headers.data.tobytes(), []
+    if any(key in pool for key in TAXID_KEYS):
+        lines = np.insert(headers.data, headers.offsets[:-1], ord("\n")).tobytes()
+        found = [(each.start(), int(each[1])) for each in _SAID.finditer(lines)]
+    places, taxids = np.array(found, dtype=np.int64).reshape(-1, 2).T
+    begins = headers.offsets[:-1] + np.arange(len(headers))
+    owners, taxids_found = _pairs(np.searchsorted(begins, places) - 1, taxids)
+    return Strips.of(taxids_found, np.bincount(owners, minlength=len(headers)))
+
+
+def _pairs(owners: IntArray, taxids: IntArray) -> tuple[IntArray, TaxidArray]:
+    """Return records, ascending, and their taxids, ascending within a record; each pair once, and no wrong taxid."""
+    fits = (taxids >= 1) & (taxids <= MOST_TAXID)
+    pairs = np.unique(owners[fits] << 32 | taxids[fits])
+    return pairs >> 32, (pairs & MOST_TAXID).astype(np.int32)
+
+
+class TaxidFile:
+    """A file of accessions and taxids, read once after all records were: 20 bytes are kept of each of their names.
+
+    Parameters
+    ----------
+    path : str
+        Name of the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._parts: list[tuple[npt.NDArray[Any], ...]] = []
+
+    def add(self, headers: Strips, first: int) -> None:
+        """Keep the names of records, of which the first is number ``first``."""
+        pool, bounds = headers.data.tobytes(), headers.offsets.tolist()
+        named = [searched_names(pool[begin:end]) for begin, end in pairwise(bounds)]
+        names = [name for each in named for name in each]
+        owners = np.repeat(np.arange(first, first + len(named)), [*map(len, named)])
+        self._parts.append((_hashes(names), _checksums(names), owners))
+
+    def found(self) -> tuple[IntArray, TaxidArray]:
+        """Return records, ascending, and the taxids that the file says, ascending within a record; of shape (n,).
+
+        Raises
+        ------
+        InputError
+            If a line does not hold an accession and a taxid.
+        """
+        hashes, checksums, owners = (np.concatenate(each) for each in zip(*self._parts, strict=True))
+        self._parts.clear()
+        order = np.argsort(hashes, kind="stable")
+        hashes, checksums, owners = hashes[order], checksums[order], owners[order]
+        found = [np.empty((2, 0), dtype=np.int64)]
+        for block in _blocks_of(self._path):
+            for names in block.accessions():
+                asked = _hashes(names)
+                begins = np.searchsorted(hashes[:-1], asked)
+                which = np.flatnonzero(hashes[begins] == asked)
+                counts = np.searchsorted(hashes, asked[which], side="right") - begins[which]
+                places, lines = ranges(begins[which], counts), np.repeat(which, counts)
+                same = checksums[places] == _checksums([names[line] for line in lines.tolist()])
+                taxids = [block.taxid(line) for line in lines[same].tolist()]
+                found.append(np.array([owners[places[same]], taxids], dtype=np.int64))
+        return _pairs(*np.concatenate(found, axis=1))
+
+
+def _hashes(names: list[bytes]) -> IntArray:
+    return np.fromiter(map(hash, names), np.int64, len(names))
+
+
+def _checksums(names: list[bytes]) -> npt.NDArray[np.uint32]:
+    return np.fromiter(map(zlib.crc32, names), np.uint32, len(names))
+
+
+def searched_names(header: bytes) -> list[bytes]:
+    """Return the names of a header line, each once: identifiers, accessions with and without version, entry names."""
+    names = []
+    for entry in header.split(b"\x01"):
+        identifier = split_header(entry)[0]
+        names += [identifier, *identifier.split(b"|")[1:]]
+    return [*filter(None, dict.fromkeys([*names, *(_VERSION.sub(b"", name) for name in names)]))]
+
+
+class _Block:
+    """Some lines of a file of accessions and taxids, from line number ``first`` on; blank ones are left out.
+
+    Parameters
+    ----------
+    name : str
+        The file, for messages.
+    first : int
+        Number of the first line.
+    every : list of bytes
+        All lines.
+    width : int
+        Columns: 2, or 4 as NCBI's files have.
+    """
+
+    def __init__(self, name: str, first: int, every: list[bytes], width: int) -> None:
+        self._name, self._first, self._every, self._width = name, first, every, width
+        self._lines = [*filter(bytes.strip, every)]
+        self._words = b"\n".join(self._lines).split()
+        heads = self._words[::width]
+        if len(self._words) != width * len(self._lines) or not all(map(bytes.startswith, self._lines, heads)):
+            for place, line in enumerate(self._lines):
+                if len(line.split()) != width:
+                    raise self._wrong(place, f"expected {width} columns: {ACCESSION_COLUMNS[width]}")
+
+    def _wrong(self, place: int, problem: str) -> InputError:
+        number = [number for number, line in enumerate(self._every, self._first) if line.strip()][place]
+        return InputError(f"taxids: {self._name}, line {number:,}: got {_shown(self._lines[place])}, {problem}")
+
+    def accessions(self) -> Iterator[list[bytes]]:
+        """Yield the accession of each line, as it stands there; and where it has a version, without that."""
+        words = self._words[:: self._width]
+        yield words
+        if self._width == 2 and any(b"." in word for word in words):  # the first of four columns has none
+            yield [_VERSION.sub(b"", word) if b"." in word else b"" for word in words]
+
+    def taxid(self, place: int) -> int:
+        """Return the taxid of a line; 0 says that there is none."""
+        column = self._width // 2
+        word = self._words[place * self._width + column]
+        if not word.isdigit() or int(word[:20]) > MOST_TAXID:
+            raise self._wrong(place, f"expected a taxid, a number up to {MOST_TAXID:,}, in column {column + 1}")
+        return int(word)
+
+
+def _blocks_of(path: str) -> Iterator[_Block]:
+    """Read a file, some lines at a time; a line that names the columns is left out."""
+    with Input(path) as file:
+        width = 0
+        for first, lines in _lines_of(file):
+            if not width and (head := next(filter(bytes.strip, lines), b"")):
+                width = len(head.split())
+                if width not in ACCESSION_COLUMNS:
+                    raise InputError(f"taxids: {file.name}: got the first line {_shown(head)}, {EXPECTED_FILE}")
+                if head.startswith(COLUMN_NAMES):
+                    lines[lines.index(head)] = b""
+            if width:
+                yield _Block(file.name, first, lines, width)
+        if not width:
+            raise InputError(f"taxids: {file.name}: is empty; {EXPECTED_FILE}")
+
+
+def _lines_of(file: Input) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield lines some at a time, each time with the number of the first."""
+    buffer, rest, number = bytearray(FILE_BYTES), b"", 1
+    while n_bytes := file.read_into(memoryview(buffer)):
+        *lines, rest = (rest + buffer[:n_bytes]).split(b"\n")
+        if len(rest) > FILE_BYTES:
+            raise InputError(f"taxids: {file.name}, line {number + len(lines):,}: is too long; {EXPECTED_FILE}")
+        yield number, lines
+        number += len(lines)
+    yield number, [rest]
+
+
+def _shown(line: bytes) -> str:
+    return shown(line[:60].decode("utf-8", "replace"))

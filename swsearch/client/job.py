@@ -1,0 +1,231 @@
+"""A search on a server: its state, and what it found as files, tables and hits."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from swsearch.client.connection import Connection
+from swsearch.client.job_hits import JobResult
+from swsearch.client.search_request import options_from_json
+from swsearch.engines.base import Progress
+from swsearch.errors import InputError, ServerError
+from swsearch.options.words import JOB_STATES, JobState
+from swsearch.output_files import open_outputs
+from swsearch.scoring import Scoring
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+POLL_SECONDS = 1.0
+"""Seconds for which the server may delay the answer about a job that goes on."""
+
+FORGET_SECONDS = 5.0
+"""Seconds within which the server must answer when a job is removed; the user may have pressed Ctrl-C."""
+
+
+class ServerJob:
+    """A search that a server runs or ran; the server keeps it until it is removed or expires.
+
+    As a context manager, it is removed in the end. As an iterable, it waits, and yields a `JobResult` for each query.
+
+    Parameters
+    ----------
+    connection : Connection
+        To the server.
+    stated : dict
+        The job, as the server states it.
+    """
+
+    def __init__(self, connection: Connection, stated: dict[str, Any]) -> None:
+        identifier = stated.get("id")
+        if not isinstance(identifier, str) or not identifier.isalnum() or stated.get("state") not in JOB_STATES:
+            raise connection.unexpected_response("describes jobs")
+        self._connection = connection
+        self.identifier: str = identifier
+        """Identifier on the server; whoever knows it may read the job."""
+        self.stated = stated
+        """The job, as the server stated it last."""
+
+    def __repr__(self) -> str:
+        return f"<ServerJob {self.identifier} of {self._connection.url.server}: {self.stated['state']}>"
+
+    @property
+    def state(self) -> JobState:
+        """The state, asked of the server now."""
+        return self._refresh(None)
+
+    def _refresh(self, seconds: float | None) -> JobState:
+        """Ask for the state; with seconds, let the server wait for the end so long, and be patient."""
+        params = None if seconds is None else {"wait": f"{max(seconds, 0.01):.3g}"}
+        stated = self._connection.request(
+            "GET", f"/jobs/{self.identifier}", params=params, is_patient=seconds is not None
+        )
+        if stated.get("state") not in JOB_STATES or stated.get("id") != self.identifier:
+            raise self._connection.unexpected_response("describes jobs")
+        self.stated = stated
+        state: JobState = stated["state"]
+        return state
+
+    def wait(self, timeout: float | None = None, *, progress: Progress | None = None) -> ServerJob:
+        """Wait until it is done, and return it.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds after which to return anyway; `state` then says how far it is.
+        progress : callable, optional
+            Called with the number of cells just finished.
+
+        Raises
+        ------
+        InputError, ServerError
+            If it failed or was cancelled, with the reason; if the server is out of reach for minutes.
+        """
+        n_reported = 0
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            state = self._refresh(POLL_SECONDS if end is None else min(POLL_SECONDS, end - time.monotonic()))
+            n_done = self.stated.get("cells_done")
+            if progress is not None and type(n_done) is int and n_done > n_reported:  # less after a restart
+                progress(n_done - n_reported)
+                n_reported = n_done
+            if state in ("failed", "cancelled"):
+                if (problem := self.stated.get("problem")) is not None:
+                    raise self._connection.error_of(problem)
+                where = self._connection.url.server
+                raise ServerError(f"{where}: job {self.identifier} is {state}, expected done")
+            if state == "done" or (end is not None and time.monotonic() >= end):
+                return self
+
+    def _finish(self) -> None:
+        """Wait, unless the job is known to be done, which it remains."""
+        if self.stated["state"] != "done":
+            self.wait()
+
+    # what it found
+
+    def download(self, format: str) -> Iterator[bytes]:
+        """Wait, and yield the bytes of a report; a download that breaks off goes on where it was.
+
+        Parameters
+        ----------
+        format : str
+            As ``--outfmt``. If the job was submitted with this output, its file is sent; the server writes any other.
+
+        Raises
+        ------
+        InputError, ServerError
+            As `wait` does, and if there is no such format.
+        """
+        self._finish()
+        outputs: Sequence[str] = self.stated.get("outputs") or ()
+        if format in outputs:
+            path, params = f"/jobs/{self.identifier}/outputs/{outputs.index(format)}", None
+        else:
+            name, *columns = format.split() or [""]
+            path, params = f"/jobs/{self.identifier}/results", {"format": name, "columns": ",".join(columns)}
+        yield from self._connection.download(path, params)
+
+    def write(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Wait, and write a report, which the server makes.
+
+        Parameters
+        ----------
+        path : path
+            ``-`` is stdout. The file appears under its name when it is complete.
+        format : str, optional
+            As ``--outfmt``; by default that of the path's extension.
+
+        Raises
+        ------
+        InputError, ServerError
+            As `download` does.
+        OutputError
+            If the file cannot be written.
+        """
+        from swsearch.report.outputs import pair_outputs
+
+        (output,) = pair_outputs([os.fspath(path)], [] if format is None else [format])
+        self._finish()
+        with open_outputs([(output.path, True)]) as (file,):
+            file.writelines(self.download(output.outfmt))
+
+    def __iter__(self) -> Iterator[JobResult]:
+        self._finish()
+        scoring = options_from_json(self.stated.get("options", {})).scoring
+        begun: list[bytes] = []  # pieces of a line, which may be as long as the results of a query
+        for piece in self.download("jsonl"):
+            first, *lines = piece.split(b"\n")
+            begun.append(first)
+            for line in lines:
+                yield self._result(b"".join(begun), scoring)
+                begun = [line]
+        if any(begun):
+            raise ServerError(f"{self._connection.url.server}: the results end in the middle of a line; try again")
+
+    def _result(self, line: bytes, scoring: Scoring) -> JobResult:
+        try:
+            return JobResult(json.loads(line), scoring)
+        except (ValueError, KeyError, TypeError):
+            raise self._connection.unexpected_response("describes hits") from None
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return all hits as a table of pyarrow, one row per alignment; see `swsearch.results.together`."""
+        import pyarrow
+
+        return pyarrow.ipc.open_file(io.BytesIO(b"".join(self.download("arrow")))).read_all()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the table of `to_arrow` as a DataFrame of pandas."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the table of `to_arrow` as a DataFrame of polars."""
+        import polars
+
+        return polars.DataFrame(self.to_arrow())
+
+    # its end
+
+    def cancel(self) -> None:
+        """Stop it; what it found is lost.
+
+        Raises
+        ------
+        InputError
+            If another client has submitted it.
+        """
+        path = f"/jobs/{self.identifier}/cancel"
+        self.stated = self._connection.request("POST", path, is_patient=True)
+
+    def forget(self) -> None:
+        """Stop it if it runs, and remove it from the server.
+
+        Raises
+        ------
+        InputError
+            If it is gone, or another client has submitted it.
+        """
+        self._connection.request("DELETE", f"/jobs/{self.identifier}", timeout=FORGET_SECONDS)
+
+    def __enter__(self) -> ServerJob:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.forget_quietly()
+
+    def forget_quietly(self) -> None:
+        """Remove it if the server can be reached; it expires otherwise."""
+        with suppress(InputError, ServerError):
+            self.forget()

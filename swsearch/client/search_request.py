@@ -1,0 +1,437 @@
+"""What a search is asked for over the network, as JSON and back: checked, and without any name of a file to be read.
+
+A server must not be made to read its own files, so identifiers are lists, a matrix is a name that is known or the
+text of one, and queries are what a file holds. Names and values are those of the arguments of `swsearch.search`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import io
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from swsearch.alphabet import DNA, PROTEIN, Alphabet
+from swsearch.db.fasta import Record
+from swsearch.db.input_stream import Input
+from swsearch.errors import InputError, OptionError, check_choice, shown
+from swsearch.inputs import QueriesLike, Query, path_of
+from swsearch.matrices import GAP_COSTS
+from swsearch.options.row import Interface, rows_of
+from swsearch.options.words import QUERY_FORMATS, QueryFormat
+from swsearch.pipeline.inclusion import Inclusion
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search_queries import search_queries
+from swsearch.pipeline.table.search import SearchTable
+from swsearch.pipeline.table.values import MAX_MATRIX_NAME
+from swsearch.profiles.profile import Profile
+from swsearch.profiles.saving import line_of, read_json
+from swsearch.profiles.texts import Text
+from swsearch.report.job_outputs import SAVED_FORMATS, check_outputs
+from swsearch.run_info import Checksum, Origin
+from swsearch.scoring import Matrix, load_matrix, matrix_from_text
+
+FIELDS = ("database", "queries", "query_format", "options", "title", "origin", "outputs", "header")
+"""What a request may hold."""
+
+INCLUSION_RULES = ("columns", "low_complexity", "coiled_coil", "ends", "several")
+"""Keys of ``inclusion``: rules without an option of their own."""
+
+SERVER_ROWS = rows_of(SearchTable, Interface.SERVER)
+"""Options that a request may name."""
+
+OPTION_NAMES = (*SERVER_ROWS, "inclusion")
+
+FILE_NAMES = tuple(name for name, row in SERVER_ROWS.items() if row.kind.is_file)
+"""Options that the client may have read from files, whose names reports show."""
+
+ORIGIN_NAMES = ("queries", "sha256", "command", "begun", *FILE_NAMES)
+
+MAX_OUTPUTS, MAX_OUTPUT = 20, 2000
+"""Outputs of a job, and characters of the format of one."""
+
+MAX_TITLE = 200
+"""Characters of a title, and of the name of a database."""
+
+MAX_NAME_LENGTH = 65_536
+"""Characters of a name or a command line that a request gives for reports."""
+
+QUERY_LINES_FORMAT = "lines"
+"""The format of queries that are no file's: a line of JSON for each, a profile as `swsearch.profiles.saving` has it,
+or a sequence with ``identifier``, ``description``, ``sequence`` and ``lower``, its runs of lower case."""
+
+REQUEST_FORMATS = (*QUERY_FORMATS, QUERY_LINES_FORMAT)
+"""What queries may be."""
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """A search that is asked for.
+
+    Parameters
+    ----------
+    database : str
+        Name of a database of the server.
+    queries : bytes
+        What a file of queries holds, not compressed.
+    query_format : str
+        One of `REQUEST_FORMATS`.
+    options : dict of str to object
+        What was named of `OPTION_NAMES`, as it was given; a name with None counts as not named.
+    title : str
+        What whoever asks calls it.
+    origin : dict of str to str
+        For reports, each may be missing: ``queries``, the name of their file, and ``sha256``, its checksum;
+        ``command``; ``begun``, an ISO time; the files of `FILE_NAMES`.
+    outputs : list of str
+        Files that a job is to write: reports, as ``--outfmt``, and `swsearch.report.job_outputs.SAVED_FORMATS`.
+    header : bool
+        Whether tables among them begin with the names of their columns.
+    """
+
+    database: str
+    queries: bytes
+    query_format: str = "auto"
+    options: Mapping[str, Any] = None  # type: ignore[assignment]  # made a dict when this is made
+    title: str = ""
+    origin: Mapping[str, str] = None  # type: ignore[assignment]
+    outputs: Sequence[str] = ()
+    header: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("database", "title"):
+            _check_text(name, getattr(self, name))
+        check_choice("query_format", self.query_format, REQUEST_FORMATS)
+        given = _mapping("options", self.options)
+        _check_names("options", given, OPTION_NAMES)
+        object.__setattr__(self, "options", {name: value for name, value in given.items() if value is not None})
+        origin = _mapping("origin", self.origin)
+        _check_names("origin", origin, ORIGIN_NAMES)
+        for name, value in origin.items():
+            _check_text(f"origin.{name}", value, MAX_NAME_LENGTH)
+        object.__setattr__(self, "origin", dict(origin))
+        if not isinstance(self.header, bool):
+            raise OptionError("header", self.header, "true or false")
+        if not isinstance(self.outputs, (list, tuple)) or len(self.outputs) > MAX_OUTPUTS:
+            raise OptionError("outputs", self.outputs, f"a list of at most {MAX_OUTPUTS} formats")
+        for outfmt in self.outputs:
+            _check_text("outputs", outfmt, MAX_OUTPUT)
+        check_outputs(self.outputs, self.header)
+        object.__setattr__(self, "outputs", tuple(self.outputs))
+        self.search_options, self.run_origin  # noqa: B018  # what is wrong is told now
+
+    @classmethod
+    def from_json(cls, stated: Any) -> SearchRequest:
+        """Return the request that JSON states.
+
+        Raises
+        ------
+        InputError
+            If something is unknown, missing, or has a value that cannot be used; the message names it.
+        """
+        given = _mapping("request", stated)
+        _check_names("request", given, FIELDS)
+        for name in ("database", "queries"):
+            if given.get(name) is None:
+                raise InputError(f"{name}: got none, expected {_EXPECTED[name]}")
+        rest = {name: given[name] for name in FIELDS[2:] if given.get(name) is not None}
+        return cls(given["database"], _content(given["queries"]), **rest)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the request as JSON has it; `from_json` makes the same of it."""
+        try:
+            queries: Any = self.queries.decode("utf-8")
+        except UnicodeDecodeError:
+            queries = {"base64": base64.b64encode(self.queries).decode("ascii")}
+        return {
+            "database": self.database, "queries": queries, "query_format": self.query_format,
+            "options": dict(self.options), "title": self.title, "origin": dict(self.origin),
+            "outputs": list(self.outputs), "header": self.header,
+        }  # fmt: skip
+
+    @cached_property
+    def search_options(self) -> SearchOptions:
+        """The options, but for gap costs that profiles among the queries go with."""
+        options = options_from_json(self.options)
+        return replace(options, keep_next=True) if not SAVED_FORMATS.keys().isdisjoint(self.outputs) else options
+
+    @property
+    def doubts(self) -> list[str]:
+        """What is likely a mistake among the options, and done all the same."""
+        return list(self.search_options.filters.doubts())
+
+    @cached_property
+    def run_origin(self) -> Origin:
+        """Where the queries and the search come from, for reports.
+
+        Its checksums are those of the queries, where these have a name; nothing is read for them.
+        """
+        usual, name = Origin(), self.origin.get("queries", "")
+        sha256 = self.origin.get("sha256", "")
+        if sha256 and not re.fullmatch("[0-9a-f]{64}", sha256):
+            raise OptionError("origin.sha256", sha256, "64 hexadecimal digits in lower case")
+        if name and not sha256:
+            sha256 = hashlib.sha256(self.queries).hexdigest()
+        sums = (Checksum("queries", name, sha256),) if name not in ("", "-") else ()
+        files = {each: self.origin[each] for each in FILE_NAMES if each in self.origin}
+        command = self.origin.get("command", usual.command)
+        origin = replace(usual, queries=name, command=command, files=files, checksums=sums)
+        if "begun" not in self.origin:
+            return origin
+        begun: datetime | None
+        try:
+            begun = datetime.fromisoformat(self.origin["begun"])
+        except ValueError:
+            raise OptionError(
+                "origin.begun", self.origin["begun"], "an ISO time such as 2026-11-23T14:00:00+00:00"
+            ) from None
+        if begun.tzinfo is None:
+            raise OptionError("origin.begun", self.origin["begun"], "an ISO time with its time zone")
+        return replace(origin, begun=begun)
+
+    def origin_with(self, database: Iterable[Checksum]) -> Origin:
+        """Return `run_origin` with the checksums of the database too, as its reports name it."""
+        origin = self.run_origin
+        return replace(origin, checksums=(*(origin.checksums or ()), *database))
+
+    def read_queries(self) -> tuple[list[Query], SearchOptions]:
+        """Read the queries, and return them with the options that they are searched with.
+
+        Raises
+        ------
+        InputError
+            If a query cannot be used.
+        """
+        options = self.search_options
+        is_lines = self.query_format == QUERY_LINES_FORMAT
+        found = search_queries(
+            _of_lines(self.queries) if is_lines else self._file(), options,
+            "auto" if is_lines else self.query_format,  # type: ignore[arg-type]  # it was checked
+        )  # fmt: skip
+        return found, options.with_costs_of(found)
+
+    def _file(self) -> io.BytesIO:
+        """Return the queries as an open file, which messages call what whoever asks does."""
+        file = io.BytesIO(self.queries)
+        file.name = self.origin.get("queries") or "queries"  # as open files have one
+        return file
+
+
+def _of_lines(data: bytes) -> list[Record | Profile]:
+    """Return the sequences and profiles of `QUERY_LINES_FORMAT`."""
+    found: list[Record | Profile] = []
+    text = Text.of("queries", data)
+    for number, line in enumerate(text.lines):
+        if not line.strip():
+            continue
+        try:
+            given = json.loads(line)
+        except (ValueError, RecursionError):
+            text.fail("no JSON, expected a sequence or a profile", number)
+        if isinstance(given, dict) and "swsearch" in given:
+            found += read_json(Text("queries", [line]))
+        else:
+            found.append(_record(text, number, given))
+    return found
+
+
+def _record(text: Text, at: int, given: Any) -> Record:
+    """Return the sequence of a line."""
+    names = ("identifier", "description", "sequence")
+    if not isinstance(given, dict) or not {*given} <= {*names, "lower"}:
+        text.fail(f"got {shown(given)}, expected {', '.join(names)} and lower", at)
+    identifier, description, letters = (given.get(name, "") for name in names)
+    if not all(isinstance(each, str) for each in (identifier, description, letters)):
+        text.fail(f"expected texts for {', '.join(names)}", at)
+    codes, runs, end = text.encoded(letters, at), given.get("lower", []), 0
+    for run in runs if isinstance(runs, list) else [None]:
+        if (
+            not isinstance(run, list)
+            or list(map(type, run)) != [int, int]
+            or not end <= run[0] < run[1] <= len(codes)
+        ):
+            text.fail("lower: expected runs of the sequence, ascending, as pairs of where they begin and end", at)
+        end = run[1]
+    header = f"{identifier} {description}".strip().encode("utf-8", "surrogatepass")
+    return Record(header, identifier, description, codes, [(run[0], run[1]) for run in runs])
+
+
+_DEFAULTS = SearchOptions()
+
+_EXPECTED = {"database": "the name of a database", "queries": "what a file of queries holds, such as FASTA"}
+
+
+def options_from_json(stated: Mapping[str, Any]) -> SearchOptions:
+    """Return the options that JSON states by the names of `OPTION_NAMES`.
+
+    Raises
+    ------
+    InputError
+        If one is unknown, or has a value that cannot be used.
+    """
+    _check_names("options", stated, OPTION_NAMES)
+    values = {
+        name: row.kind.check_json(name, stated[name])
+        for name, row in SERVER_ROWS.items()
+        if stated.get(name) is not None
+    }
+    rules = _mapping("inclusion", stated.get("inclusion"))
+    _check_names("inclusion", rules, INCLUSION_RULES)
+    return SearchOptions(**values, rules=Inclusion(**rules))
+
+
+def _content(given: Any) -> bytes:
+    if isinstance(given, str):
+        return given.encode("utf-8", errors="surrogatepass")
+    if isinstance(given, Mapping) and list(given) == ["base64"] and isinstance(given["base64"], str):
+        try:
+            return base64.b64decode(given["base64"], validate=True)
+        except (binascii.Error, ValueError):
+            raise OptionError("queries.base64", given["base64"], "bytes in base64") from None
+    raise OptionError("queries", given, f"{_EXPECTED['queries']}, or {{'base64': ...}}")
+
+
+def _mapping(name: str, given: Any) -> Mapping[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise OptionError(name, given, "names with their values, as a JSON object")
+    return given
+
+
+def _check_names(where: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    import difflib
+
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(str(name), known, n=1)
+            remedy = f"; did you mean {close[0]}?" if close else ""
+            raise InputError(f"{where}: got {shown(name)}, expected {', '.join(known)}{remedy}")
+
+
+def _check_text(name: str, given: Any, longest: int = MAX_TITLE) -> None:
+    if not isinstance(given, str) or len(given) > longest or "\0" in given:
+        raise OptionError(name, given, f"a text of at most {longest:,} characters")
+
+
+# what is asked for here, as a request
+
+
+def request_for(
+    database: str, queries: QueriesLike, options: SearchOptions, origin: Origin, *,
+    query_format: QueryFormat = "auto", title: str = "", outputs: Sequence[str] = (), header: bool = False,
+) -> SearchRequest:  # fmt: skip
+    """Return the request for a search.
+
+    Parameters
+    ----------
+    database : str
+        Name of the database on the server.
+    queries : path, open file, str, (id, sequence) or others
+        As for `swsearch.search`. A file is sent decompressed, and the server reads it.
+    options : SearchOptions
+        Options of the search.
+    origin : Origin
+        Where queries and command come from.
+    query_format, title, outputs, header
+        As of a `SearchRequest`.
+
+    Raises
+    ------
+    InputError
+        If a query or the matrix cannot be sent.
+    """
+    told = {"queries": origin.queries, "command": origin.command, **origin.files}
+    if path := path_of(queries):
+        with Input(path) as opened:
+            data, sent_format = opened.read(sys.maxsize), str(query_format)
+            told["sha256"] = "" if path == "-" else opened.sha256
+    else:
+        data = lines_of(search_queries(queries, options, query_format, "queries"), options)
+        sent_format = QUERY_LINES_FORMAT
+    shortened = {name: value[:MAX_NAME_LENGTH] for name, value in told.items() if value}
+    return SearchRequest(
+        database, data, sent_format, options_to_json(options), title,
+        {**shortened, "begun": origin.begun.isoformat()}, outputs, header,
+    )  # fmt: skip
+
+
+def lines_of(queries: Sequence[Query], options: SearchOptions) -> bytes:
+    """Return queries of a search as `QUERY_LINES_FORMAT`."""
+    alphabet = PROTEIN if options.translation is None else DNA
+    return b"".join(_line(query, alphabet).encode("ascii") + b"\n" for query in queries)
+
+
+def _line(query: Query, alphabet: Alphabet) -> str:
+    if query.profile is not None:
+        return line_of(query.profile)
+    given = {
+        "identifier": query.identifier,
+        "description": query.description,
+        "sequence": alphabet.decode(query.codes),
+    }
+    return json.dumps({**given, "lower": [list(run) for run in query.lower]}, separators=(",", ":"))
+
+
+def options_to_json(options: SearchOptions) -> dict[str, Any]:
+    """Return options as a request states them.
+
+    Raises
+    ------
+    InputError
+        If its matrix cannot be written.
+    """
+    told: dict[str, Any] = {"max_hits": options.max_hits}  # a server may have another default
+    for name in SERVER_ROWS:
+        if (value := getattr(options, name)) != getattr(_DEFAULTS, name):
+            told[name] = _as_json(value)
+    changed = {name: getattr(options.rules, name) for name in INCLUSION_RULES}
+    if rules := {name: value for name, value in changed.items() if value != getattr(Inclusion, name)}:
+        told["inclusion"] = rules
+    scoring = options.scoring
+    if (matrix := matrix_to_json(scoring.matrix)) != _DEFAULTS.scoring.matrix.name:
+        told["matrix"] = matrix
+    if options.has_named_costs:
+        told |= {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
+    return told
+
+
+def _as_json(value: Any) -> Any:
+    """Return an option's value as JSON gives it back, so that both sides compare equal."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def matrix_to_json(matrix: Matrix) -> str | dict[str, str]:
+    """Return the name of a matrix that is shipped, or the text of any other one.
+
+    Raises
+    ------
+    InputError
+        If it is not the one that its text gives again.
+    """
+    if matrix.name in GAP_COSTS and matrix == (known := load_matrix(matrix.name)) and _is_same(matrix, known):
+        return matrix.name
+    letters = matrix.alphabet.letters
+    rows = [" ".join(map(str, matrix.scores[place, : len(letters)].tolist())) for place in range(len(letters))]
+    lines = [" ".join(letters), *(f"{letter} {row}" for letter, row in zip(letters, rows, strict=True))]
+    text = "\n".join(lines) + "\n"
+    name = matrix.name[:MAX_MATRIX_NAME]
+    if matrix.published or not _is_same(matrix, matrix_from_text(text, name, PROTEIN)):
+        raise InputError(
+            f"matrix {matrix.name}: cannot be sent to a server; give its file, or the name of a known matrix"
+        )
+    return {"name": name, "text": text}
+
+
+def _is_same(one: Matrix, other: Matrix) -> bool:
+    return bool(np.array_equal(one.scores, other.scores))

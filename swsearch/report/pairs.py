@@ -1,0 +1,371 @@
+"""The formats of `swsearch align`: EMBOSS-like blocks, CIGAR, SAM, PAF, JSON lines and scores."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import IO, NamedTuple
+
+import numpy as np
+
+from swsearch.alignment import PairAlignment
+from swsearch.alphabet import DNA
+from swsearch.errors import InputError, OptionError
+from swsearch.inputs import Query
+from swsearch.recurrence import Recurrence
+from swsearch.report import format_for_path, headers, sam
+from swsearch.report.base import StreamWriter, did_you_mean
+
+WIDTH = 50
+"""Alignment columns of a block, as EMBOSS has them."""
+
+PREFIX_WIDTH = 21
+"""Name, number and blanks before a block's columns: parsers of EMBOSS's format cut there."""
+
+
+@dataclass(frozen=True)
+class PairRun:
+    """The sequences of a run of pairs, and how they are aligned.
+
+    Parameters
+    ----------
+    queries, subjects : sequence of Query
+        Encoded sequences.
+    in_order : bool
+        First with first, second with second; otherwise all with all, the subjects of a query one after the other.
+    recurrence : Recurrence
+        Scoring, mode and free ends.
+    version : str
+        swsearch's version.
+    """
+
+    queries: Sequence[Query]
+    subjects: Sequence[Query]
+    in_order: bool
+    recurrence: Recurrence
+    version: str
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs."""
+        return len(self.queries) if self.in_order else len(self.queries) * len(self.subjects)
+
+    @cached_property
+    def cells(self) -> int:
+        """Query length times subject length, over all pairs."""
+        if self.in_order:
+            return sum(len(query.codes) * len(subject.codes) for query, subject in self.pairs())
+        return sum(len(each.codes) for each in self.queries) * sum(len(each.codes) for each in self.subjects)
+
+    def pairs(self) -> Iterator[tuple[Query, Query]]:
+        """Return the pairs in the order of the output."""
+        if self.in_order:
+            return zip(self.queries, self.subjects, strict=True)
+        return product(self.queries, self.subjects)
+
+
+class ScoredPair(NamedTuple):
+    """A pair with its alignment, or with its score if the writer needs no alignments."""
+
+    query: Query
+    subject: Query
+    found: PairAlignment | int
+
+    @property
+    def aligned(self) -> PairAlignment:
+        """The alignment."""
+        assert isinstance(self.found, PairAlignment), "this format needs alignments"
+        return self.found
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Identifiers as they are printed."""
+        return headers.identifier(self.query.identifier), headers.identifier(self.subject.identifier)
+
+
+class PairWriter(StreamWriter[PairRun, ScoredPair]):
+    """Writes pairs in one format; `begin` raises `InputError` if the format cannot hold them."""
+
+    def _write_fields(self, *fields: object) -> None:
+        self._write_lines("\t".join(map(str, fields)))
+
+
+class ScoreWriter(PairWriter):
+    """One tab-separated line per pair: ids and score."""
+
+    needs_alignments = False
+
+    def write(self, pair: ScoredPair) -> None:
+        """Write the line of one pair."""
+        score = pair.found if isinstance(pair.found, int) else pair.found.score
+        self._write_fields(*pair.names, self._run.recurrence.scoring.shown(score))
+
+
+class CigarWriter(PairWriter):
+    """One tab-separated line per pair: ids, score, 1-based coordinates of both, CIGAR."""
+
+    def write(self, pair: ScoredPair) -> None:
+        """Write the line of one pair."""
+        found = pair.aligned
+        places = (found.query_start + 1, found.query_end, found.subject_start + 1, found.subject_end)
+        self._write_fields(*pair.names, found.scoring.shown(found.score), *places, found.cigar_string or "*")
+
+
+class JsonWriter(PairWriter):
+    """One line of JSON per pair; coordinates are 0-based half-open."""
+
+    def write(self, pair: ScoredPair) -> None:
+        """Write the line of one pair."""
+        found, recurrence = pair.aligned, self._run.recurrence
+        shown = found.scoring.shown
+        top, middle, bottom = found.rows()
+        record = {
+            "query": _sequence_facts(pair.query),
+            "subject": _sequence_facts(pair.subject),
+            "mode": recurrence.mode,
+            "free_ends": recurrence.ends.names(),
+            "matrix": headers.encodable(found.scoring.matrix.name),
+            "gap_open": shown(found.scoring.gap_open),
+            "gap_extend": shown(found.scoring.gap_extend),
+            "score": shown(found.score),
+            "query_start": found.query_start,
+            "query_end": found.query_end,
+            "subject_start": found.subject_start,
+            "subject_end": found.subject_end,
+            "alignment_length": found.length,
+            "identities": found.identities,
+            "positives": found.positives,
+            "gaps": found.gaps,
+            "cigar": found.cigar_string,
+            "query_row": top,
+            "midline": middle,
+            "subject_row": bottom,
+        }
+        self._write_lines(json.dumps(record))
+
+
+def _sequence_facts(one: Query) -> dict[str, object]:
+    identifier, description = headers.encodable(one.identifier), headers.encodable(one.description)
+    return {"id": identifier, "description": description, "length": len(one.codes)}
+
+
+class BlockWriter(PairWriter):
+    """EMBOSS's srspair format, as needle and water print it: a header per pair, then blocks, 1-based.
+
+    ``|`` marks an identity, ``:`` another pair that scores above 0, ``.`` any other pair. Free ends are not shown.
+    The gap penalty is given as EMBOSS counts it: the cost of a gap's first residue.
+    """
+
+    def begin(self, run: PairRun) -> None:
+        """Write the head that tells programs which format this is."""
+        super().begin(run)
+        scoring, rule = run.recurrence.scoring, "#" * 40
+        gaps = f"{scoring.shown(scoring.gap_open)} + {scoring.shown(scoring.gap_extend)} a residue"
+        self._write_lines(
+            rule,
+            "# Program: swsearch align",
+            f"# Version: {run.version}",
+            f"# Mode: {run.recurrence.describe_ends()}",
+            f"# Gap cost: {gaps}",
+            "# Align_format: srspair",
+            rule,
+            "",
+        )
+
+    def write(self, pair: ScoredPair) -> None:
+        """Write the header and the blocks of one pair."""
+        found, rule = pair.aligned, "#" + "=" * 39
+        length, scoring = found.length, found.scoring
+        names = [headers.identifier(_word(one.identifier)) for one in (pair.query, pair.subject)]
+
+        def share(label: str, count: int) -> str:
+            percent = 100 * count / length if length else 0.0
+            return f"# {label}:{count:>{16 - len(label)}}/{length} ({percent:4.1f}%)"
+
+        self._write_lines(
+            rule,
+            "#",
+            "# Aligned_sequences: 2",
+            f"# 1: {names[0]}",
+            f"# 2: {names[1]}",
+            f"# Matrix: {headers.one_line(scoring.matrix.name)}",
+            f"# Gap_penalty: {scoring.shown(scoring.gap_first):.1f}",
+            f"# Extend_penalty: {scoring.shown(scoring.gap_extend):.1f}",
+            "#",
+            f"# Length: {length}",
+            share("Identity", found.identities),
+            share("Similarity", found.positives),
+            share("Gaps", found.gaps),
+            f"# Score: {scoring.shown(found.score):.1f}",
+            "#",
+            "#",
+            rule,
+            "",
+            *blocks(found, *names),
+            "",
+        )
+
+    def end(self) -> None:
+        """Write two rules."""
+        self._write_lines(*["#" + "-" * 39] * 2)
+
+
+def _word(name: str) -> str:
+    """Return a name without blanks: parsers read a block's lines as words."""
+    return "".join(c if c.isprintable() and not c.isspace() else "_" for c in name) or "_"
+
+
+def blocks(pair: PairAlignment, query_name: str, subject_name: str) -> list[str]:
+    """Return the lines of the blocks; none for an alignment without columns."""
+    top, _, bottom = pair.rows()
+    marks = emboss_marks(pair)
+    digits = max(len(str(max(len(pair.query), len(pair.subject)))), 6)
+    name_width = PREFIX_WIDTH - digits - 2
+    names = [name[:name_width].ljust(name_width) for name in (query_name, subject_name)]
+    margin = " " * PREFIX_WIDTH
+    lines = []
+    i, j = pair.query_start, pair.subject_start
+    for start in range(0, len(top), WIDTH):
+        a, b = top[start : start + WIDTH], bottom[start : start + WIDTH]
+        used_a, used_b = len(a) - a.count("-"), len(b) - b.count("-")
+        lines += [
+            f"{names[0]} {i + (used_a > 0):>{digits}} {a} {i + used_a:>{digits}}",
+            f"{margin}{marks[start : start + WIDTH]}",
+            f"{names[1]} {j + (used_b > 0):>{digits}} {b} {j + used_b:>{digits}}",
+            "",
+        ]
+        i, j = i + used_a, j + used_b
+    return lines
+
+
+def emboss_marks(pair: PairAlignment) -> str:
+    """Return EMBOSS's middle line."""
+    a, b = pair.paired_codes
+    marks = np.full(pair.length, ord(" "), dtype=np.uint8)
+    similar = np.where(pair.scoring.matrix.scores[a, b] > 0, ord(":"), ord("."))
+    marks[pair.column_ops == ord("M")] = np.where(pair.same, ord("|"), similar)
+    return marks.tobytes().decode("ascii")
+
+
+class PairSamWriter(PairWriter):
+    """SAM 1.6 with the tags AS (score), NM (differences) and, for DNA, MD (which subject letters differ).
+
+    A read has one primary line, its first; those to further subjects are marked secondary, whatever their scores,
+    since lines are written as they are found. A pair without a column of two residues is an unmapped read.
+    """
+
+    _last: Query | None = None
+
+    def begin(self, run: PairRun) -> None:
+        """Check names and letters, and write the header lines."""
+        super().begin(run)
+        self._check_names()
+        self._write_fields("@HD", "VN:1.6", "SO:unsorted", "GO:query")
+        for subject in run.subjects:
+            if len(subject.codes):  # a reference without residues has no place in SAM, and nothing aligns to it
+                self._write_fields("@SQ", f"SN:{subject.identifier}", f"LN:{len(subject.codes)}")
+        how = headers.one_line(run.recurrence.describe())  # which names the matrix's file
+        if run.recurrence.scoring.matrix.alphabet.name == "protein":
+            how += f"; {sam.NO_PROTEIN_IN_BAM}"
+        # in a field of @PG rather than in @CO, whose free text Biopython does not read
+        self._write_fields("@PG", "ID:swsearch", "PN:swsearch", f"VN:{run.version}", f"DS:{how}")
+
+    def _check_names(self) -> None:
+        for subject in self._run.subjects:
+            if not subject.identifier or sam.NOT_IN_REFERENCE.search(subject.identifier):
+                raise InputError(
+                    f"outfmt sam: subject {subject.identifier!r} has a name that SAM does not allow for a reference "
+                    "(blanks, commas, quotes, brackets, or a leading * or =); rename it, or use --outfmt paf"
+                )
+        (name, count), *_ = Counter(subject.identifier for subject in self._run.subjects).most_common(1)
+        if count > 1:
+            raise InputError(
+                f"outfmt sam: {count} subjects are named {name!r}, expected unique names; rename them, or use "
+                "--outfmt paf"
+            )
+        star = self._run.recurrence.scoring.matrix.alphabet.letters.find("*")
+        for query in self._run.queries:
+            fits = 1 <= len(query.identifier) <= sam.READ_NAME_LENGTH
+            if not fits or sam.NOT_IN_READ.search(query.identifier):
+                raise InputError(
+                    f"outfmt sam: query {query.identifier!r} has a name that SAM does not allow for a read (at most "
+                    "254 printable characters, no @); rename it, or use --outfmt paf"
+                )
+            stop = np.flatnonzero(query.codes == star)
+            if len(stop):
+                raise InputError(
+                    f"outfmt sam: query {query.identifier!r} has '*' at position {stop[0] + 1}, which SAM does not "
+                    "allow in a sequence; remove it, or use --outfmt paf"
+                )
+
+    def write(self, pair: ScoredPair) -> None:
+        """Write the line of one pair."""
+        flag = sam.SECONDARY if pair.query is self._last else 0
+        self._last = pair.query
+        found, aligned = pair.aligned, sam.Aligned.of(pair.aligned)
+        alphabet = found.scoring.matrix.alphabet
+        tags = [f"MD:Z:{sam.md_tag(found)}"] if alphabet is DNA and aligned.has_pairs else []
+        names, letters = (pair.query.identifier, pair.subject.identifier), alphabet.decode(pair.query.codes)
+        self._stream.write(sam.sam_line(aligned, *names, flag, letters, *tags))
+
+
+class PairPafWriter(PairWriter):
+    """PAF (minimap2's): 12 columns, then AS:i (score), NM:i (differences) and cg:Z (CIGAR).
+
+    Coordinates are 0-based half-open; the block length counts gaps. A pair without a column of two residues has
+    ``*`` for its subject, as minimap2 writes it with --paf-no-hit.
+    """
+
+    def write(self, pair: ScoredPair) -> None:
+        """Write the line of one pair."""
+        self._stream.write(sam.paf_line(sam.Aligned.of(pair.aligned), *pair.names))
+
+
+PAIR_FORMATS: dict[str, type[PairWriter]] = {
+    "pairwise": BlockWriter,
+    "cigar": CigarWriter,
+    "sam": PairSamWriter,
+    "paf": PairPafWriter,
+    "jsonl": JsonWriter,
+    "score": ScoreWriter,
+}
+"""Every format of pairs and its writer."""
+
+
+def check_format(name: str) -> None:
+    """Raise `OptionError` if there is no such format."""
+    if name not in PAIR_FORMATS:
+        raise OptionError(
+            "outfmt", name, f"one of {', '.join(PAIR_FORMATS)}", did_you_mean(name.lower(), PAIR_FORMATS, 1)
+        )
+
+
+def format_of_file(path: str | None) -> str:
+    """Return the format that a file's name means: that of its extension, else blocks.
+
+    Raises
+    ------
+    OptionError
+        If the extension means a format that pairs do not have.
+    """
+    found = format_for_path(path or "")
+    if found is not None and found.key == "15":
+        remedy = "pairs are written as JSON lines"
+        raise OptionError("output", path, "another extension, such as .jsonl", remedy)
+    return found.key if found is not None and found.key in PAIR_FORMATS else "pairwise"
+
+
+def create_pair_writer(name: str, stream: IO[str]) -> PairWriter:
+    """Make the writer of a format.
+
+    Raises
+    ------
+    OptionError
+        If there is no such format.
+    """
+    check_format(name)
+    return PAIR_FORMATS[name](stream)

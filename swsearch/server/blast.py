@@ -1,0 +1,217 @@
+"""Routes of BLAST's URL API, which Biopython's qblast and other clients of NCBI's server use.
+
+A refused Put is answered with status 200, as NCBI's server does it, since clients print the sentence only then. A Get
+that cannot be answered has the status of its problem: with 200, clients would take it for a report, or wait for ever.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from urllib.parse import parse_qsl
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Request, Response
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+
+from swsearch.errors import OptionError, SwsearchError
+from swsearch.server.api import FORM_TYPE, PARTS_TYPE, client_of, jobs_of, media_type
+from swsearch.server.blast_formats import BlastFormat, format_of, marks, refused, report_in, small_page, told
+from swsearch.server.blast_words import command_of, notes_on, request_of, sentence_of, words_of
+from swsearch.server.errors import STATUSES, ServerProblem
+from swsearch.server.results import Format
+from swsearch.server.store import Job, is_identifier
+from swsearch.server.streaming import answer
+
+REPORT_SECONDS = 15.0
+"""Maximum wait of a request for a report: Biopython asks at once, and then every 20 seconds."""
+
+STATE_SECONDS = 5.0
+"""Maximum wait of a request for the state of a search: its clients ask often."""
+
+MAX_LIKELY_SECONDS = 3600
+"""Maximum estimate of a search's time."""
+
+MAX_WORDS = 100
+"""Parameters of a request."""
+
+SHOWN_WITH_200 = ("broken", "not_found", "too_large", "wrong")
+"""Codes of problems of a Put that clients print."""
+
+REPORT_POLICY = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+"""Policy of the HTML report, which contains a policy for its script and its style."""
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.api_route("/Blast.cgi", methods=["GET", "POST"])
+@router.api_route("/blast/Blast.cgi", methods=["GET", "POST"])
+async def ask(request: Request) -> Response:
+    """Answer a request, also a wrong one."""
+    jobs, is_put = jobs_of(request), False
+    try:
+        pairs = await _pairs_of(request)
+        if not pairs and request.method == "GET":
+            return _page(_description(list(jobs.databases)))
+        is_put = any(name.strip().upper() == "CMD" and value.strip().lower() == "put" for name, value in pairs)
+        words = await run_sync(words_of, pairs)
+        command = command_of(words)
+        if command != "Get" and request.state.why_foreign:  # a link or an image of another site sends GET
+            raise ServerProblem("not_allowed", request.state.why_foreign)
+        return await {"Put": put, "Get": get, "Delete": delete}[command](request, words)
+    except SwsearchError as error:
+        problem = jobs.problem_for(error)
+        status = "UNKNOWN" if not is_put and problem.code in ("not_found", "expired") else ""
+        return _refusal(problem, status, is_shown=is_put and problem.code in SHOWN_WITH_200)
+
+
+async def put(request: Request, words: Mapping[str, str]) -> Response:
+    """Submit a search."""
+    jobs = jobs_of(request)
+    format_of(words)  # a report that no Get can send is refused before the search
+    dna = [name for name, each in jobs.databases.items() if each.is_dna]
+    asked = await run_sync(request_of, words, list(jobs.databases), dna)
+    (job,) = await run_sync(jobs.submit, [asked], client_of(request))
+    seconds = likely_seconds(job, *jobs.scoring_totals())
+    link = f'<a href="?CMD=Get&amp;RID={job.identifier}">its report</a>'
+    block = marks(f"    RID = {job.identifier}", f"    RTOE = {seconds}")
+    return _page(small_page(f"The search was submitted: {link}.", [*notes_on(words), *job.notes], [block]))
+
+
+async def get(request: Request, words: Mapping[str, str]) -> Response:
+    """Send the state of a search or its report."""
+    wanted = None if _is_about_state(words) else format_of(words)
+    try:
+        job = await jobs_of(request).wait(_rid(words), REPORT_SECONDS if wanted else STATE_SECONDS)
+    except ServerProblem as problem:
+        if wanted is not None or problem.code not in ("not_found", "expired"):
+            raise
+        return _page(state_page("UNKNOWN", problem=str(problem)))
+    failure = _failure(job)
+    if wanted is None:
+        state = "FAILED" if failure else "READY" if job.is_ended else "WAITING"
+        return _page(state_page(state, bool(job.n_hits), sentence_of(failure) if failure else ""))
+    if failure is not None:
+        return _refusal(failure, "FAILED")
+    return await _report(request, job, wanted) if job.is_ended else _page(waiting_page(job.progress))
+
+
+def state_page(state: str, has_hits: bool = False, problem: str = "") -> str:
+    """Return the response to FORMAT_OBJECT=SearchInfo."""
+    blocks = [marks(f"\tStatus={state}")]
+    if state == "READY":
+        blocks.append(marks(f"\tThereAreHits={'yes' if has_hits else 'no'}"))
+    return small_page(told(problem), blocks=blocks)
+
+
+def waiting_page(progress: float) -> str:
+    """Return the response to a request for a report before its search has ended; a browser loads it again."""
+    refresh = '\n<meta http-equiv="refresh" content="2">'
+    return small_page(
+        f"The search runs: {100 * progress:.0f} % are done.", blocks=[marks("\tStatus=WAITING")], head=refresh
+    )
+
+
+async def _report(request: Request, job: Job, wanted: BlastFormat) -> Response:
+    report = Format(wanted.outfmt)
+    content_type = wanted.content_type or report.media_type
+    headers = {"Content-Security-Policy": REPORT_POLICY} if content_type.startswith("text/html") else {}
+    name = f"{job.identifier}.zip" if content_type == "application/zip" else ""
+    rendered = await run_sync(jobs_of(request).rendered, job.identifier, report)
+    pieces = report_in(wanted, job.identifier, job.n_queries, rendered)
+    return await answer(request, pieces, content_type, "reports", name, headers=headers)
+
+
+async def delete(request: Request, words: Mapping[str, str]) -> Response:
+    """Delete a search."""
+    rid = _rid(words)
+    await jobs_of(request).delete(rid, client_of(request))
+    return _page(small_page(f"The search {rid} and its results are deleted."))
+
+
+def _description(databases: list[str]) -> str:
+    """Return the response to a request without parameters."""
+    text = (
+        "This address answers programs that speak BLAST's URL API: CMD is Put, Get or Delete, PROGRAM is blastp "
+        "or blastx, and tblastn or tblastx of a DNA database.</p>\n<p>DATABASE is one of"
+    )
+    return small_page(text, databases, title="BLAST's URL API")
+
+
+def likely_seconds(job: Job, cells: float, seconds: float) -> int:
+    """Return the likely time of a queued job, as this server took ``seconds`` for ``cells`` until now."""
+    if not cells > 0 or not seconds > 0:
+        return 1
+    of_job = job.cells * seconds / cells
+    return max(1, min(MAX_LIKELY_SECONDS, math.ceil(of_job * (1 + (job.place or 0)))))
+
+
+async def _pairs_of(request: Request) -> list[tuple[str, str]]:
+    """Return the parameters of a request: those of its address, then those of its body."""
+    pairs = list(request.query_params.multi_items())
+    if request.method != "POST":
+        return pairs
+    kind = media_type(request)
+    try:
+        if kind in (FORM_TYPE, "text/plain", ""):
+            return pairs + await run_sync(_pairs_in, await request.body())
+        if kind == PARTS_TYPE:
+            async with request.form(max_files=1, max_fields=MAX_WORDS, max_part_size=1 << 62) as form:
+                for name, value in form.multi_items():
+                    if isinstance(value, UploadFile):
+                        pairs.append((name, (await value.read()).decode("utf-8", "replace")))
+                    else:
+                        pairs.append((name, value))
+            return pairs
+    except HTTPException as error:  # the framework wraps all errors in reading a form
+        if isinstance(error.__cause__, SwsearchError):
+            raise error.__cause__ from None
+        raise ServerProblem("broken", f"the form cannot be read: {error.detail}") from None
+    except ValueError as error:
+        raise ServerProblem("broken", f"the form cannot be read: {error}") from None
+    raise ServerProblem("wrong_type", f"Content-Type: got {kind[:80]!r}, expected {FORM_TYPE} or {PARTS_TYPE}")
+
+
+def _pairs_in(body: bytes) -> list[tuple[str, str]]:
+    text = body.decode("utf-8", errors="replace")
+    return parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_WORDS, errors="replace")
+
+
+def _is_about_state(words: Mapping[str, str]) -> bool:
+    """Return whether a Get requests the state of a search, not its report."""
+    given = words.get("FORMAT_OBJECT", "Alignment")
+    if given.lower() not in ("alignment", "searchinfo"):
+        raise OptionError("FORMAT_OBJECT", given, "Alignment or SearchInfo")
+    return given.lower() == "searchinfo"
+
+
+def _rid(words: Mapping[str, str]) -> str:
+    rid = words.get("RID", "").upper()
+    if not is_identifier(rid):
+        raise ServerProblem("not_found", f"RID: got {words.get('RID', '')[:40]!r}, expected that of a search here")
+    return rid
+
+
+def _failure(job: Job) -> ServerProblem | None:
+    """Return the problem of a job that has ended without results."""
+    if job.state == "cancelled":
+        return ServerProblem("expired", "the search was cancelled")
+    if job.state != "failed":
+        return None
+    problem = job.problem or {}
+    code = problem.get("code")
+    message = str(problem.get("message") or "the search failed")
+    return ServerProblem(code if code in STATUSES else "failed", message, option=str(problem.get("option") or ""))
+
+
+def _page(content: str, status: int = 200) -> Response:
+    return Response(content, status, media_type="text/html; charset=utf-8")
+
+
+def _refusal(problem: ServerProblem, search_status: str, is_shown: bool = False) -> Response:
+    """Return the page of a request that failed."""
+    page = _page(refused(sentence_of(problem), search_status), 200 if is_shown else problem.status)
+    if page.status_code in (429, 503):
+        page.headers["Retry-After"] = str(problem.retry_after or 10)
+    return page

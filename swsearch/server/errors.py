@@ -1,0 +1,177 @@
+"""Problems of requests and of the server, as JSON for programs and as a page for people."""
+
+from __future__ import annotations
+
+import errno
+import json
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Scope
+
+from swsearch.errors import InputError, OptionError, OutputError, SwsearchError, shown
+from swsearch.server.page_views import page, root_of
+
+STATUSES = {
+    "broken": 400,
+    "not_authenticated": 401,
+    "not_allowed": 403,
+    "not_found": 404,
+    "not_possible": 405,
+    "conflict": 409,
+    "expired": 410,
+    "too_large": 413,
+    "wrong_type": 415,
+    "wrong": 422,
+    "too_many": 429,
+    "failed": 500,
+    "unavailable": 503,
+    "disk_full": 507,
+}
+"""Codes of problems, with their HTTP statuses."""
+
+
+class ServerProblem(SwsearchError):  # noqa: N818  # not always an error of the server
+    """A problem of a request or of the server.
+
+    Parameters
+    ----------
+    code : str
+        One of `STATUSES`.
+    message : str
+        What was wrong, where, what was expected and the remedy.
+    option : str, optional
+        Option that the problem is about.
+    expected : str, optional
+        Values that the option may have.
+    retry_after : int, optional
+        Seconds after which to send the request again.
+    """
+
+    def __init__(
+        self, code: str, message: str, *, option: str = "", expected: str = "", retry_after: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code, self.status = code, STATUSES[code]
+        self.option, self.expected, self.retry_after = option, expected, retry_after
+
+    def stated(self) -> dict[str, Any]:
+        """Return the problem as JSON: ``{"error": {...}}``."""
+        more = {name: value for name in ("option", "expected", "retry_after") if (value := getattr(self, name))}
+        return {"error": {"code": self.code, "message": str(self), **more}}
+
+
+def problem_of(error: BaseException) -> ServerProblem:
+    """Return the problem that a client is told of an error."""
+    if isinstance(error, ServerProblem):
+        return error
+    if isinstance(error, OptionError):
+        return ServerProblem("wrong", str(error), option=error.name, expected=error.expected)
+    if isinstance(error, SwsearchError):
+        code = "wrong" if isinstance(error, InputError) else "unavailable"
+        return ServerProblem("disk_full" if isinstance(error, OutputError) else code, str(error))
+    if isinstance(error, MemoryError):
+        return ServerProblem("unavailable", "the server is out of memory; ask for less, or again later")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return ServerProblem("disk_full", "the server's disk is full")
+    return ServerProblem("failed", "the server failed; its log says more")
+
+
+def framework_problem(scope: Scope, error: Exception) -> ServerProblem:
+    """Return the problem of an error of the web framework."""
+    if isinstance(error, RequestValidationError):
+        first: dict[str, Any] = dict(error.errors()[0])
+        if isinstance(cause := first.get("ctx", {}).get("error"), SwsearchError):
+            return problem_of(cause)
+        name = ".".join(str(part) for part in first.get("loc", ())[1:])
+        given = "none" if first.get("type") == "missing" else shown(first.get("input"))
+        return ServerProblem("wrong", f"{name}: got {given}, expected another value", option=name)
+    assert isinstance(error, HTTPException)
+    if isinstance(error.__cause__, SwsearchError):  # raised while the framework read a form
+        return problem_of(error.__cause__)
+    path, method = str(scope["path"])[:200], str(scope["method"])
+    messages = {
+        "not_found": f"no page {shown(path)}; /api/v1/openapi.json lists what there is",
+        "not_possible": f"{method[:20]} is not possible for {shown(path)}",
+    }
+    codes = {status: code for code, status in STATUSES.items()}
+    code = codes.get(error.status_code, "broken" if error.status_code < 500 else "failed")
+    return ServerProblem(code, messages.get(code, str(error.detail)))
+
+
+def _headers_of(problem: ServerProblem) -> dict[str, str]:
+    headers = {}
+    if problem.retry_after is not None or problem.status in (429, 503):
+        headers["Retry-After"] = str(problem.retry_after or 10)
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="swsearch"'
+    return headers
+
+
+PROBLEM_HEADINGS = {
+    401: "Log in first",
+    403: "Not allowed",
+    404: "Not found",
+    410: "Results expired",
+    413: "Too large",
+    429: "Too many searches",
+    500: "The server failed",
+    503: "Not available now",
+    507: "The server's disk is full",
+}
+
+JOB_ADVICE = {
+    "too_large": "Send fewer or shorter queries in one search.",
+    "too_many": "Wait until some of your searches have ended.",
+    "unavailable": "Search again later; if it fails again, tell the administrator of this server.",
+    "disk_full": "Tell the administrator of this server: its disk is full.",
+    "failed": "Search again; if it fails again, tell the administrator of this server the job identifier.",
+}
+"""Advice about a search that failed, by the code of its problem."""
+
+PAGE_ADVICE = {
+    **JOB_ADVICE,
+    "not_found": "Check the address: a job identifier has 20 letters. A deleted job cannot be restored.",
+    "expired": "Results are kept for a few days only. Search again.",
+    "not_allowed": "Only the browser that submitted a job can cancel or delete it, and only from these pages.",
+    "conflict": "Reload the page of the job: its state may have changed.",
+    "failed": "Try again; if it fails again, tell the administrator of this server.",
+}
+
+FOR_PROGRAMS = ("/api/v1/", "/metrics", "/static/")
+"""Beginnings of paths for programs only."""
+
+
+def answer_to(scope: Scope, problem: ServerProblem) -> Response:
+    """Return a problem as a page to a browser, else as JSON."""
+    path = _path_of(scope)
+    accepted = Headers(scope=scope).get("accept", "")
+    if "text/html" in accepted and not path.startswith(FOR_PROGRAMS) and not path.endswith("/Blast.cgi"):
+        return problem_page(scope, problem)
+    body = json.dumps(problem.stated(), separators=(",", ":")).encode("ascii")
+    return Response(body, problem.status, _headers_of(problem), media_type="application/json")
+
+
+def problem_page(scope: Scope, problem: ServerProblem, status: int | None = None) -> Response:
+    """Return the page of a problem, or the page to log in; ``status`` is the problem's own by default."""
+    status = problem.status if status is None else status
+    headers = _headers_of(problem)
+    if problem.code == "not_authenticated":
+        values = {"problem": "Log in, then go back to the previous page. Your input is still there.", "next": "/"}
+        if scope["method"] == "GET":
+            query = scope.get("query_string", b"").decode("latin-1")
+            values = {"problem": "", "next": _path_of(scope) + (f"?{query}" if query else "")}
+        return page(scope, "login.html", values, status, {**headers, "Cache-Control": "no-store"})
+    values = {
+        "heading": PROBLEM_HEADINGS.get(status, "The request failed"),
+        "message": str(problem),
+        "advice": PAGE_ADVICE.get(problem.code, "Go back and change your input; it is still there."),
+    }
+    return page(scope, "problem.html", values, status, headers)
+
+
+def _path_of(scope: Scope) -> str:
+    return str(scope["path"]).removeprefix(root_of(scope))

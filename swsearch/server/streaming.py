@@ -1,0 +1,141 @@
+"""Responses whose bytes come from threads: whole with their length, or streamed as the client reads them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import quote
+
+import anyio
+from anyio.to_thread import run_sync
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from swsearch.errors import printable
+
+GATHERED = 256 << 10
+"""Bytes below which a response is sent whole, with its length."""
+
+MAX_NAME = 100
+"""Characters of a file name in a header."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def gathered(pieces: Generator[bytes]) -> Generator[bytes]:
+    """Yield the same bytes in pieces of at least `GATHERED` bytes, and close the generator at the end."""
+    parts: list[bytes] = []
+    size = 0
+    with closing(pieces):
+        for piece in pieces:
+            parts.append(piece)
+            size += len(piece)
+            if size >= GATHERED:
+                yield b"".join(parts)
+                parts, size = [], 0
+        if parts:
+            yield b"".join(parts)
+
+
+class _Stream(Response):
+    """A response whose bytes come from threads; the work stops when the client leaves."""
+
+    def __init__(
+        self, request: Request, pieces: Generator[bytes], limiter: anyio.CapacityLimiter, stop: Callable[[], None]
+    ) -> None:
+        self._pieces, self._limiter, self._stop = gathered(pieces), limiter, stop
+        self._guard = threading.Lock()
+        self.has_left = False
+        self.first = b""
+        self._watch = asyncio.ensure_future(self._look(request.receive))
+
+    async def _look(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.has_left = True
+        self._stop()
+
+    async def next(self) -> bytes:
+        """Return the next bytes, or empty bytes at the end."""
+        return await run_sync(self._next, limiter=self._limiter)
+
+    def _next(self) -> bytes:
+        with self._guard:
+            return next(self._pieces, b"")
+
+    def _close(self) -> None:
+        with self._guard:  # a thread may still work for a request that was cancelled
+            self._pieces.close()
+
+    async def close(self) -> None:
+        """End the work."""
+        self._watch.cancel()
+        self._stop()
+        with anyio.CancelScope(shield=True):
+            await run_sync(self._close, limiter=self._limiter)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response."""
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            piece = self.first
+            while piece and not self.has_left:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                piece = await self.next()
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except Exception:
+            if not self.has_left:
+                raise
+        finally:
+            await self.close()
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Limits of threads at a time, by kind of work; created in the event loop."""
+
+    searches: anyio.CapacityLimiter
+    reports: anyio.CapacityLimiter
+
+
+async def answer(
+    request: Request, pieces: Generator[bytes], media_type: str, work_kind: Literal["searches", "reports"],
+    file_name: str = "", *, headers: Mapping[str, str] | None = None, stop: Callable[[], None] = lambda: None,
+) -> Response:  # fmt: skip
+    """Return a response with the bytes of a generator, which threads run; raise an error before its first bytes.
+
+    The body of the request has been read. ``work_kind`` names a field of `Threads`. A browser saves the bytes under
+    ``file_name``, and shows them without one. ``stop`` is called when the client leaves, and at the end.
+    """
+    headers = {**(headers or {}), **({"Content-Disposition": disposition(file_name)} if file_name else {})}
+    limiter = getattr(request.app.state.threads, work_kind)
+    stream = _Stream(request, pieces, limiter, stop)
+    try:
+        stream.first = await stream.next()
+    except BaseException:
+        if stream.has_left:
+            raise ClientDisconnect from None
+        raise
+    finally:
+        if len(stream.first) < GATHERED:  # an error, or the whole response
+            await stream.close()
+    if len(stream.first) < GATHERED:
+        return Response(stream.first, headers=headers, media_type=media_type)
+    stream.status_code, stream.media_type, stream.background = 200, media_type, None
+    stream.init_headers(headers)
+    return stream
+
+
+def disposition(name: str) -> str:
+    """Return the header with which a browser saves a response as a file of any name."""
+    plain = _UNSAFE.sub("_", name)[:MAX_NAME].lstrip(".") or "results"
+    if plain == name:
+        return f'attachment; filename="{plain}"'
+    shown = printable(name, "_").replace("/", "_").replace("\\", "_")[:MAX_NAME].lstrip(".") or "results"
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(shown, safe='', errors='replace')}"
