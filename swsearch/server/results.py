@@ -152,7 +152,7 @@ class StoredResults:
         self, job: Job, database: ServedDatabase, wanted: Format, first: int, count: int
     ) -> Generator[bytes]:
         with self._opened(job, database, wanted.needs_distribution) as search:
-            stored = _readable(job, search.stored(first, count, wanted.needs_alignments))
+            stored = self._readable(job, search.stored(first, count, wanted.needs_alignments))
             yield from wanted.written(lambda: search.run, stored)
 
     def output(self, job: Job, number: int) -> JobOutput:
@@ -168,6 +168,7 @@ class StoredResults:
         if number >= len(found):
             raise ServerProblem("not_found", f"job {job.identifier}: no output {number}, it has {len(found)}")
         if not found[number].path.is_file():
+            self._store.job(job.identifier)
             message = f"job {job.identifier}: its output {number} is gone from the disk; submit it again"
             raise ServerProblem("failed", message)
         return found[number]
@@ -187,7 +188,7 @@ class StoredResults:
 
     def _subjects(self, job: Job, database: ServedDatabase, query: int, hits: Sequence[int]) -> Generator[bytes]:
         with self._opened(job, database) as search:
-            ((result,),) = _readable(job, search.stored(query - 1, 1))
+            ((result,),) = self._readable(job, search.stored(query - 1, 1))
             subjects = shown_hits(result.table).record_places.tolist()
         for hit in hits:
             if not 1 <= hit <= len(subjects):
@@ -203,7 +204,7 @@ class StoredResults:
         with self._guard:
             self._readers[job.identifier] += 1
         try:
-            with _told(job):
+            with self._told(job):
                 request = self._store.request(job.identifier)
                 origin = database.origin(request, job.submitted, job.ended)
                 results = begin_search(
@@ -218,27 +219,26 @@ class StoredResults:
                 self._readers[job.identifier] -= 1
                 self._readers += Counter()  # drops zeros
 
+    def _readable(self, job: Job, found: Iterator[Found]) -> Generator[Found]:
+        """Yield what a checkpoint holds."""
+        with self._told(job):
+            yield from found
 
-def _readable(job: Job, found: Iterator[Found]) -> Generator[Found]:
-    """Yield what a checkpoint holds."""
-    with _told(job):
-        yield from found
-
-
-@contextmanager
-def _told(job: Job) -> Iterator[None]:
-    """Turn errors of reading a checkpoint into problems of its job."""
-    try:
-        yield
-    except ServerProblem:
-        raise
-    except InputError as error:
-        why = "the database or the version of swsearch is another one since"
-        message = f"job {job.identifier}: what it found cannot be read: {why}; submit it again"
-        raise ServerProblem("expired", message) from error
-    except (OutputError, OSError) as error:
-        message = f"job {job.identifier}: what it found is damaged or gone from the disk; submit it again"
-        raise ServerProblem("failed", message) from error
+    @contextmanager
+    def _told(self, job: Job) -> Iterator[None]:
+        """Turn errors of reading a checkpoint into problems of its job."""
+        try:
+            yield
+        except ServerProblem:
+            raise
+        except InputError as error:
+            why = "the database or the version of swsearch is another one since"
+            message = f"job {job.identifier}: what it found cannot be read: {why}; submit it again"
+            raise ServerProblem("expired", message) from error
+        except (OutputError, OSError) as error:
+            self._store.job(job.identifier)  # raises if the job was removed while it was read
+            message = f"job {job.identifier}: what it found is damaged or gone from the disk; submit it again"
+            raise ServerProblem("failed", message) from error
 
 
 def _check_done(job: Job) -> None:

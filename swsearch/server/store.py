@@ -320,15 +320,15 @@ class JobStore:
 
     def delete(self, identifier: str, until: float | None = None) -> None:
         """Remove a job and all that it has; remember until a time that it existed, if there is one."""
-        shutil.rmtree(self._jobs / identifier, ignore_errors=True)  # first: it may make room for the rest
-        with self._changing() as table:
-            table.execute("DELETE FROM jobs WHERE identifier = ?", [identifier])
-            table.execute("DELETE FROM inputs WHERE identifier = ?", [identifier])
-            table.execute('DELETE FROM submissions WHERE "group" = ?', [identifier])
-            table.execute("DELETE FROM gone WHERE until <= ?", [time.time()])
-            if until is not None:
-                table.execute("INSERT OR REPLACE INTO gone VALUES (?, ?)", [identifier, until])
-        with self._guard:
+        with self._guard:  # who finds the row finds the folder
+            shutil.rmtree(self._jobs / identifier, ignore_errors=True)  # first: it may make room for the rest
+            with self._changing() as table:
+                table.execute("DELETE FROM jobs WHERE identifier = ?", [identifier])
+                table.execute("DELETE FROM inputs WHERE identifier = ?", [identifier])
+                table.execute('DELETE FROM submissions WHERE "group" = ?', [identifier])
+                table.execute("DELETE FROM gone WHERE until <= ?", [time.time()])
+                if until is not None:
+                    table.execute("INSERT OR REPLACE INTO gone VALUES (?, ?)", [identifier, until])
             self._table.execute("PRAGMA incremental_vacuum").fetchall()
 
     # reading

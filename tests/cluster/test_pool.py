@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import threading
 import time
 import warnings
@@ -94,6 +95,7 @@ def test_workers_that_do_many_tasks_at_a_time_are_told_of(database):
         "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
     }
     with (
+        importlib.import_module("dask").config.set(opening.DASK_SETTINGS),
         distributed.LocalCluster(n_workers=1, threads_per_worker=4, silence_logs=50, **options) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
         pytest.warns(SwsearchWarning, match=r"workers do 4 tasks at a time.*SWSEARCH_THREADS=4 dask worker"),
