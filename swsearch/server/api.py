@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -165,7 +165,7 @@ RESULTS = _files(*sorted({each.media_type for each in OUTPUT_FORMATS}))
 
 OfJob = Annotated[Identifier, Path(description="Identifier of the job.")]
 
-_RANGE = re.compile(r"bytes=([0-9]{1,18})-[0-9]{0,18}")
+_RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
 """The one form of Range that is taken."""
 
 SubmissionKey = Annotated[
@@ -312,22 +312,29 @@ async def results(
 
 
 @router.get(
-    "/jobs/{identifier}/outputs/{number}", tags=["jobs"], response_class=FileResponse,
+    "/jobs/{identifier}/outputs/{number}", tags=["jobs"], response_class=Response,
     responses=RESULTS | OF_A_JOB | problems(409),
 )  # fmt: skip
-def output(
+async def output(
     request: Request, identifier: OfJob, number: Annotated[OutputNumber, Path(description="Number, from 0.")]
 ) -> Response:
     """Get a file.
 
     One of the outputs that the job was submitted with; it has a length, and Range is taken.
     """
-    found, file = jobs_of(request).output(identifier, number)
-    headers = {"Content-Disposition": disposition(file.file_name(f"swsearch-{found.database}-{identifier[:8]}"))}
+    jobs = jobs_of(request)
+    job, file, size = await run_sync(jobs.output, identifier, number)
     asked = _RANGE.fullmatch(request.headers.get("range", ""))
-    if asked is None or int(asked[1]) >= file.path.stat().st_size:  # as if it were not there
-        request.scope["headers"] = [pair for pair in request.scope["headers"] if pair[0] != b"range"]
-    return FileResponse(file.path, headers=headers, media_type=file.media_type)
+    part = range(int(asked[1]), min(int(asked[2] or size), size - 1) + 1) if asked else range(size)
+    headers = {"Accept-Ranges": "bytes"}
+    if part and len(part) < size:
+        headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{size}"
+    else:  # no range, or one that is not there
+        part = range(size)
+    headers["Content-Length"] = str(len(part))
+    name = file.file_name(f"swsearch-{job.database}-{identifier[:8]}")
+    pieces, status = jobs.results.part(job, file, part), 206 if len(part) < size else 200
+    return await answer(request, pieces, file.media_type, "reports", name, headers=headers, status=status)
 
 
 @router.get(

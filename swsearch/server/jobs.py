@@ -265,10 +265,10 @@ class Jobs:
         job = self.store.job(identifier)
         return self.results.rendered(job, self._database_of(job), wanted, queries)
 
-    def output(self, identifier: str, number: int) -> tuple[Job, JobOutput]:
-        """Return a job and one of its files; see `StoredResults.output`."""
+    def output(self, identifier: str, number: int) -> tuple[Job, JobOutput, int]:
+        """Return a job, one of its files and its size; see `StoredResults.output`."""
         job = self.store.job(identifier)
-        return job, self.results.output(job, number)
+        return job, *self.results.output(job, number)
 
     def subjects(self, identifier: str, query: int, hits: Sequence[int]) -> Generator[bytes]:
         """Return the whole subjects of hits; see `StoredResults.subjects`."""

@@ -155,8 +155,8 @@ class StoredResults:
             stored = self._readable(job, search.stored(first, count, wanted.needs_alignments))
             yield from wanted.written(lambda: search.run, stored)
 
-    def output(self, job: Job, number: int) -> JobOutput:
-        """Return a file of a job.
+    def output(self, job: Job, number: int) -> tuple[JobOutput, int]:
+        """Return a file of a job and its size in bytes.
 
         Raises
         ------
@@ -167,11 +167,15 @@ class StoredResults:
         found = self._store.outputs_of(job)
         if number >= len(found):
             raise ServerProblem("not_found", f"job {job.identifier}: no output {number}, it has {len(found)}")
-        if not found[number].path.is_file():
-            self._store.job(job.identifier)
-            message = f"job {job.identifier}: its output {number} is gone from the disk; submit it again"
-            raise ServerProblem("failed", message)
-        return found[number]
+        with self._told(job):
+            return found[number], found[number].path.stat().st_size
+
+    def part(self, job: Job, output: JobOutput, part: range) -> Generator[bytes]:
+        """Yield some bytes of a file of a job, which may be removed meanwhile."""
+        with self._told(job), output.path.open("rb") as file:
+            file.seek(part.start)
+            for at in range(0, len(part), PIECE_BYTES):
+                yield file.read(min(PIECE_BYTES, len(part) - at))
 
     def subjects(self, job: Job, database: ServedDatabase, query: int, hits: Sequence[int]) -> Generator[bytes]:
         """Return the whole subjects of hits of a query as FASTA, one at a time; both are counted from 1.

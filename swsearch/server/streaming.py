@@ -106,7 +106,8 @@ class Threads:
 
 async def answer(
     request: Request, pieces: Generator[bytes], media_type: str, work_kind: Literal["searches", "reports"],
-    file_name: str = "", *, headers: Mapping[str, str] | None = None, stop: Callable[[], None] = lambda: None,
+    file_name: str = "", *, headers: Mapping[str, str] | None = None, status: int = 200,
+    stop: Callable[[], None] = lambda: None,
 ) -> Response:  # fmt: skip
     """Return a response with the bytes of a generator, which threads run; raise an error before its first bytes.
 
@@ -126,8 +127,8 @@ async def answer(
         if len(stream.first) < GATHERED:  # an error, or the whole response
             await stream.close()
     if len(stream.first) < GATHERED:
-        return Response(stream.first, headers=headers, media_type=media_type)
-    stream.status_code, stream.media_type, stream.background = 200, media_type, None
+        return Response(stream.first, status, headers, media_type)
+    stream.status_code, stream.media_type, stream.background = status, media_type, None
     stream.init_headers(headers)
     return stream
 

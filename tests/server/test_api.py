@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 
 import pytest
 
@@ -68,6 +69,23 @@ def test_a_job_is_submitted_waited_for_read_and_removed(served):
     assert job["id"] in [each["id"] for each in listed["jobs"]]
     assert served.ask("DELETE", f"/api/v1{path}").status == 204
     assert served.get(path).status in (404, 410)
+
+
+def test_a_job_that_is_removed_while_it_is_read_has_never_failed(served, server_settings):
+    job = submitted(served, body={"database": "tiny", "queries": QUERY, "outputs": ["6"]}, path="/jobs?wait=30")
+    path = f"/jobs/{job['id']}"
+    for number in range(150):  # takes as long to remove as what a large job found
+        folder = server_settings.folder / "jobs" / job["id"] / f"more-{number}"
+        folder.mkdir()
+        for name in map(str, range(20)):
+            (folder / name).touch()
+    removing = threading.Thread(target=served.ask, args=("DELETE", f"/api/v1{path}"))
+    removing.start()
+    statuses, reads = set(), ("results?format=6", "outputs/0", "subjects?hits=1")
+    while removing.is_alive():
+        statuses |= {served.get(f"{path}/{what}").status for what in reads}
+    removing.join()
+    assert statuses <= {200, 404}
 
 
 def test_several_databases_make_a_group(served):
