@@ -7,6 +7,8 @@ Parts:
             the default, which has hits with E <= 10, and one that finds as many hits as it may.
   together  --clients clients at once, each on a connection of its own, until each has asked for its share of the
             queries; cells by the seconds in which the server's engine scored, and by the wall's clock.
+  old       with --old CHECKOUT only: a server of another revision and this one, in turns: `POST /api/v1/search`, a
+            job until its results were read, many clients at once, and the memory of a server that has nothing to do.
   soak      --soak MINUTES of everything that clients do, and some should not, with the server's memory, threads and
             descriptors looked at every ten seconds; instead of the other parts.
 Every answer must be what the command line writes for its query, byte for byte, and none may be lost; otherwise, or if
@@ -16,6 +18,7 @@ server is another one; on two processors they share them.
 Needs: the extra server, Linux, a database from `swsearch db build`, a quiet machine. Two minutes, or those of --soak.
 Run:   python -m benchmarks.speed.server DATABASE.h5 [--engine gpu] [--queries 500] [--clients 100] [--hits 100]
            [--only latency,together] [--kinds defaults] [--json FILE] [--out benchmarks/results/server.txt]
+       python -m benchmarks.speed.server DATABASE.h5 --old CHECKOUT [--old-database OLD.h5] [--queries 500]
        python -m benchmarks.speed.server DATABASE.h5 --soak 60 --out benchmarks/results/server_soak.txt
 """
 
@@ -28,8 +31,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +52,9 @@ PARTS = ("latency", "together")
 
 LENGTH = 250
 """Residues of a query."""
+
+SETTLE_SECONDS = 2.0
+"""After which a server that is ready has nothing to do."""
 
 BLOCK = 20
 """Queries after which another contender takes its turn."""
@@ -213,6 +220,66 @@ def together(options: argparse.Namespace, queries: Records, server: Serving, ask
     }  # fmt: skip
 
 
+def beside_old(options: argparse.Namespace, queries: Records, folder: Path) -> Iterator[str]:
+    """Measure a server of another revision and one of this in turns, and write what each took."""
+    databases = {"old": options.old_database or options.database, "new": options.database}
+    checkouts = {"old": options.old.absolute(), "new": None}
+    with ExitStack() as opened:
+        servers, seconds, resident = {}, defaultdict[tuple[str, str], list[float]](list), {}
+        for name, database in databases.items():
+            (folder / name).mkdir()
+            server = Serving([database], folder / name, *engine_options(options), checkout=checkouts[name])
+            servers[name] = opened.enter_context(server)
+            time.sleep(SETTLE_SECONDS)
+            resident[name] = server.look().resident / 2**20
+        askers = {name: opened.enter_context(server.asker()) for name, server in servers.items()}
+        asked = {name: Asked(name, database, {"max_hits": options.hits}) for name, database in databases.items()}
+        for begin in range(0, len(queries), BLOCK):
+            for what, work in (("search", whole_search), ("job", whole_job)):
+                found = {}
+                for name, asker in askers.items():
+                    block = queries[begin : begin + BLOCK]
+                    begun = time.perf_counter()
+                    found[name] = [work(asker, asked[name], query) for query in block]
+                    seconds[what, name].append((time.perf_counter() - begun) / len(block))
+                assert [hits_in(each) for each in found["old"]] == [hits_in(each) for each in found["new"]]
+        for _ in range(3):
+            for name, server in servers.items():
+                part = together(options, queries, server, asked[name])
+                assert part["answered"] == len(queries)
+                seconds["clients", name].append(part["wall"])
+    shown = {"search": (1e3, "ms"), "job": (1e3, "ms"), "clients": (1, f"s, {options.clients} clients")}
+    rows = [
+        [f"{what}, {unit}", *(f"{factor * statistics.median(seconds[what, name]):.2f}" for name in databases),
+         f"{statistics.median(seconds[what, 'new']) / statistics.median(seconds[what, 'old']):.2f}"]
+        for what, (factor, unit) in shown.items()
+    ]  # fmt: skip
+    rows.append(["idle memory, MiB", *(f"{each:.0f}" for each in resident.values())])
+    rows[-1].append(f"{resident['new'] / resident['old']:.2f}")
+    yield from table(["medians", "old", "new", "new / old"], rows)
+
+
+def whole_search(asker: Asker, asked: Asked, query: tuple[str, str]) -> bytes:
+    """Search, and return the report."""
+    answer = asker.ask(asked.path, asked.body(query))
+    assert answer.status == 200, answer.body
+    return answer.body
+
+
+def whole_job(asker: Asker, asked: Asked, query: tuple[str, str]) -> bytes:
+    """Submit a job, wait for its end, and return its report."""
+    submitted = asker.ask(f"{asked.api}/jobs?wait=60", asked.body(query))
+    assert submitted.status == 202, submitted.body
+    answer = asker.ask(f"{asked.api}/jobs/{submitted.json()['id']}/results?format=json")
+    assert answer.status == 200, answer.body
+    return answer.body
+
+
+def hits_in(report: bytes) -> object:
+    """Return the hits of a report, which says of its database what revisions say differently."""
+    return json.loads(report)["BlastOutput2"][0]["report"]["results"]["search"]["hits"]
+
+
 def latency_lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Write the part ``latency``."""
     for part in found:
@@ -329,11 +396,17 @@ def main() -> None:
     )
     parser.add_argument("--only", type=parts_named, default=list(PARTS), metavar="PART,...", help="default: both")
     parser.add_argument("--soak", type=float, metavar="MINUTES", help="of mixed load, instead of the other parts")
+    parser.add_argument("--old", type=Path, metavar="CHECKOUT", help="compare with the server of another revision")
+    parser.add_argument("--old-database", type=Path, metavar="FILE", help="made by that revision")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
     options = parser.parse_args()
     lines = [*heading(__file__, ("numpy", "fastapi", "uvicorn")), ""]
     with tempfile.TemporaryDirectory(prefix="swsearch-server-") as name:
-        if options.soak is None:
+        if options.old is not None:
+            with Database.open(options.database) as database:
+                queries = cut_queries(database, options.queries)
+            more, numbers, is_right = list(beside_old(options, queries, Path(name))), {}, True
+        elif options.soak is None:
             more, numbers, is_right = measured(options, Path(name))
         else:
             with Database.open(options.database) as database:
