@@ -41,10 +41,10 @@ class StoredArray:
         self.name, self.shape, self.n_bytes = f"{where}/{entry.name}", entry.shape, entry.n_bytes
         self.n_pieces, self.dtype = entry.n_pieces, np.dtype(entry.dtype)
         self.row = self.dtype.itemsize * int(np.prod(entry.shape[1:], dtype=np.int64))
-        self._known: list[int] | None = None
+        self._known: npt.NDArray[np.uint32] | None = None
 
     @property
-    def _sums(self) -> list[int]:
+    def _sums(self) -> npt.NDArray[np.uint32]:
         """The checksums, checked when they are first read."""
         if self._known is None:
             entry = self._entry
@@ -52,12 +52,12 @@ class StoredArray:
             wrong = entry.sha256 is not None and hashlib.sha256(data).hexdigest() != entry.sha256
             if wrong or len(data) < 4 * entry.n_pieces:
                 raise self._source.damage([f"{self.name}: checksums are not those that were written"])
-            self._known = np.frombuffer(data, dtype="<u4").tolist()
+            self._known = np.frombuffer(data, dtype="<u4")
         return self._known
 
     def _pieces(self, first: int, last: int, broken: list[str] | None = None) -> ByteArray:
         """Read and check whole pieces, ``last`` excluded; shape (n_bytes,), uint8."""
-        size, sums = self._entry.piece_bytes, self._sums
+        size, sums = self._entry.piece_bytes, self._sums[first:last].tolist()
         data = np.empty(min(last * size, self.n_bytes) - first * size, dtype=np.uint8)
         for begin in range(0, len(data), READ_TOGETHER):
             # what was just read is checked in the cache, and each read lets other threads of Python run
@@ -65,11 +65,11 @@ class StoredArray:
             self._source.read_into(part, self._entry.at + first * size + begin)
             view = part.data
             for at in range(0, len(part), size):
-                piece = first + (begin + at) // size
+                piece = (begin + at) // size
                 if crc32(view[at : at + size]) != sums[piece]:
                     if broken is None:
-                        raise self._source.damage([self._place(piece)])
-                    broken.append(self._place(piece))
+                        raise self._source.damage([self._place(first + piece)])
+                    broken.append(self._place(first + piece))
         return data
 
     def _place(self, piece: int) -> str:
@@ -118,8 +118,10 @@ class StoredArray:
         far = np.flatnonzero(begins[1:] > np.maximum.accumulate(ends)[:-1] + near) + 1
         for stop in [*far.tolist(), len(begins)]:
             while at < stop:
-                last = at + max(int(np.searchsorted(begins[at:stop], begins[at] + most)), 1)
-                first, end = int(begins[at]), int(ends[at:last].max())
+                last, first, end = at + 1, int(begins[at]), int(ends[at])
+                if stop > last:
+                    last = at + max(int(np.searchsorted(begins[at:stop], first + most)), 1)
+                    end = int(ends[at:last].max())
                 yield slice(at, last), first, self.load(first, end)
                 at = last
 

@@ -29,7 +29,7 @@ FORMAT_VERSION = 4
 USER_BLOCK = 512
 """Bytes before the HDF5 superblock; HDF5 allows 512 and its doublings."""
 
-CHECKED_BYTES = 1 << 16
+CHECKED_BYTES = 1 << 14
 """Bytes of an array under one CRC-32."""
 
 OLD_MANIFEST = "swsearch volumes"

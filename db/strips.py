@@ -15,6 +15,9 @@ from swsearch.blocks import IntArray
 _WIDTHS = (1024, 128, 60, 16, 4, 1)
 """Bytes of the pieces that are copied at once; a line of FASTA has 60 residues."""
 
+FEW = 16
+"""Stretches that are copied faster one by one."""
+
 
 def offsets_of(lengths: npt.NDArray[np.integer]) -> IntArray:
     """Turn lengths, shape (n,), into offsets, shape (n + 1,), int64: 0, then the running sum."""
@@ -58,6 +61,10 @@ def copy_strips(source: ByteArray, begins: IntArray, target: ByteArray, to: IntA
     lengths : ndarray, shape (n,), int64
         Bytes of each.
     """
+    if len(lengths) <= FEW:
+        for begin, start, length in zip(begins.tolist(), to.tolist(), lengths.tolist(), strict=True):
+            target[start : start + length] = source[begin : begin + length]
+        return
     rest = np.flatnonzero(lengths > 0)
     for width in _WIDTHS:
         fits = lengths[rest] >= width

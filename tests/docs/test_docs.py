@@ -190,7 +190,7 @@ def check_piece(path, place, number):
         sums, first = group["checksums"][()], 0
         for name, (shape, begin, digest) in sorted(segment["arrays"].items()):
             assert (shape, begin) == (list(group[name].shape), place_of(group[name]))
-            last = first + -(-group[name].nbytes // 65536)
+            last = first + -(-group[name].nbytes // piece["piece_bytes"])
             assert hashlib.sha256(sums[first:last].tobytes()).hexdigest() == digest
             first = last
     return piece, piece.get("before")
