@@ -139,7 +139,7 @@ def align_command(
             seconds = time.monotonic() - begun
             rate = run.cells / max(seconds, 1e-9) / 1e9
             say(
-                f"swsearch: {counted(run.n_pairs, 'pair')}, {run.cells:,} cells, {seconds:.2f} s, {rate:.2f} GCUPS, "
+                f"{counted(run.n_pairs, 'pair')}, {run.cells:,} cells, {seconds:.2f} s, {rate:.2f} GCUPS, "
                 f"engine {aligner.description}"
             )
 
@@ -155,7 +155,7 @@ def pair_aligner(given: Mapping[str, Any], threads: int | None, cells: int, pair
         memory=PairTable.of(given).memory,
         device=engine.device,
         gpu_memory=engine.gpu_memory,
-        notice=None if messages.quiet or messages.verbose else lambda text: say(f"swsearch: {text}"),
+        notice=None if messages.quiet or messages.verbose else say,
         cells=cells,
         pairs=pairs,
     )
@@ -168,16 +168,16 @@ def _read(name: str, given: str, scoring: "Scoring", allow_dna: bool, quiet: boo
     found = read_queries(given, scoring.matrix.alphabet, name, allow_dna=allow_dna)
     if not quiet and not path_of(given):
         letters = counted(len(found[0].codes), "letter")
-        say(f"swsearch: {name} is taken as {letters}, not as the name of a file")
+        say(f"{name} is taken as {letters}, not as the name of a file")
     return found
 
 
 def _say_what_runs(aligner: "PairAligner", run: "PairRun") -> None:
     if aligner.fallback:
-        say(f"swsearch: {aligner.fallback}")
+        say(aligner.fallback)
     recurrence = run.recurrence
-    say(f"swsearch: engine {aligner.description}; {recurrence.scoring.describe()}; {recurrence.describe_ends()}")
-    say(f"swsearch: {counted(run.n_pairs, 'pair')}, {run.cells:,} cells to do")
+    say(f"engine {aligner.description}; {recurrence.scoring.describe()}; {recurrence.describe_ends()}")
+    say(f"{counted(run.n_pairs, 'pair')}, {run.cells:,} cells to do")
 
 
 def _write(outfmt: str, run: "PairRun", aligner: "PairAligner", output: str | None, quiet: bool) -> None:

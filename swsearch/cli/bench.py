@@ -121,7 +121,7 @@ def bench_align(**given: Any) -> None:
         print_timing(timing, pair, label, how, aligner.description)
     if folder is not None:
         for path in write_pair(folder, pair, letters, label):
-            say(f"swsearch: wrote {path}")
+            say(f"wrote {path}")
 
 
 class OneDevice(Integer):

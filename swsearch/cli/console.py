@@ -106,16 +106,16 @@ def finish(error: SwsearchError) -> int:
     if isinstance(error, PipeClosed):
         streams.drop_stdout()  # python writes to stdout once more when it ends, which would print an error
     elif not isinstance(error, Interrupted):
-        say(f"swsearch: error: {error}", keep="\n")  # of errors only those of an engine have several lines
+        say(f"error: {error}", keep="\n")  # of errors only those of an engine have several lines
     memory_watch.tell_of_error(error.exit_code)
     return error.exit_code
 
 
-def say(text: str, keep: str = "") -> None:
+def say(text: str, keep: str = "", prefix: str = "swsearch: ") -> None:
     """Print a message on stderr, one line whatever names stand in it; data go to stdout alone."""
     if sys.stderr is not None:  # print would take stdout instead
         with contextlib.suppress(OSError, ValueError):
-            print(printable(text, keep=keep), file=sys.stderr, flush=True)
+            print(prefix + printable(text, keep=keep), file=sys.stderr, flush=True)
 
 
 def size_of(n_subjects: int, n_residues: int, is_dna: bool = False) -> str:
@@ -131,7 +131,7 @@ def warnings_said() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
         if issubclass(category, SwsearchWarning):
-            say(f"swsearch: warning: {message}")
+            say(f"warning: {message}")
         else:
             before(message, category, *place)
 
@@ -147,5 +147,5 @@ def checked_threads(threads: int | None, quiet: bool = False) -> int | None:
         return threads  # whoever takes it says what is wrong with it
     helping = threads_that_help(threads)
     if helping < threads and not quiet:
-        say(f"swsearch: --threads {threads}: {helping} used, one for each processor that this process may run on")
+        say(f"--threads {threads}: {helping} used, one for each processor that this process may run on")
     return helping

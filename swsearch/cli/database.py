@@ -3,7 +3,7 @@
 # no postponed annotations: the kinds of the options follow from them
 import json
 from codecs import getincrementaldecoder
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,8 +22,6 @@ from swsearch.output_files import check_spared, open_outputs
 from swsearch.pipeline.table.scoring import SequenceTable
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from swsearch.blocks import IntArray
     from swsearch.db import Database
 
@@ -135,7 +133,7 @@ def db_build(
     built, messages = BuildTable.of(given), MessageTable.of(given)
     with _reading("building", messages) as done:
         build_database(inputs, progress=done.move_to, allow_dna=given["allow_dna"], **vars(built))
-    _say_built(built.output, done.seconds, messages.quiet)
+    _say_totals(built.output, messages.quiet, seconds=done.seconds)
 
 
 @db_app.command("split", cls=OneCommand)
@@ -153,7 +151,7 @@ def db_split(database: DatabaseArgument, **given: Any) -> None:
     split, messages = VolumeTable.of(given), MessageTable.of(given)
     with _reading("splitting", messages) as done:
         split_database(database, progress=done.move_to, **vars(split))
-    _say_built(split.output, done.seconds, messages.quiet)
+    _say_totals(split.output, messages.quiet, seconds=done.seconds)
 
 
 class InfoTable(CommandTable):
@@ -174,21 +172,20 @@ def db_info(database: DatabaseArgument, **given: Any) -> None:
         typer.echo(json.dumps(info, indent=2))
         return
     parts = {"volume": info.pop("volumes", []), "segment": info.pop("segments")}
-    for key, value in info.items():
-        _show(key, value)
+    _show(info)
     for name, several in parts.items():
         for number, part in enumerate(several):
             typer.echo(f"{name} {number}")
             sources = part.pop("sources", [])
-            for key, value in part.items():
-                _show(f"  {key}", value)
+            _show(part, "  ")
             for source in sources:
-                _show("  source", ", ".join(f"{key} {value}" for key, value in source.items()))
+                _show({"source": ", ".join(f"{key} {value}" for key, value in source.items())}, "  ")
 
 
-def _show(key: str, value: object) -> None:
-    shown = f"{value:,}" if isinstance(value, int) else printable(str(value))
-    typer.echo(f"{key.replace('_', ' '):<16} {shown}")
+def _show(values: Mapping[str, object], indent: str = "") -> None:
+    for key, value in values.items():
+        shown = f"{value:,}" if isinstance(value, int) else printable(str(value))
+        typer.echo(f"{indent + key.replace('_', ' '):<16} {shown}")
 
 
 @db_app.command("verify", cls=OneCommand)
@@ -199,7 +196,7 @@ def db_verify(database: DatabaseArgument, **given: Any) -> None:
 
     checked = [counted(number, what.removesuffix("s")) for what, number in verify_database(database).items()]
     if not MessageTable.of(given).quiet:
-        say(f"swsearch: {database}: sound ({', '.join(checked)})")
+        say(f"{database}: sound ({', '.join(checked)})")
 
 
 class AppendTable(TaxonTable):
@@ -224,8 +221,8 @@ def db_append(
     messages, options = MessageTable.of(given), vars(AppendTable.of(given))
     with _reading("appending", messages) as done:
         edited = append_database(database, inputs, progress=done.move_to, allow_dna=given["allow_dna"], **options)
-    more = f", {edited.left_out:,} left out" if edited.left_out else ""
-    _say_now(database, f"{edited.added:,} added{more}" if more else "", messages.quiet)
+    left_out = f"{edited.added:,} added, {edited.left_out:,} left out; " if edited.left_out else ""
+    _say_totals(database, messages.quiet, changes=f"{left_out}now ")
 
 
 class RemoveTable(ListTable, MemoryTable):
@@ -239,17 +236,16 @@ class RemoveTable(ListTable, MemoryTable):
 def db_remove(database: FileArgument, identifiers: IdentifiersArgument = None, **given: Any) -> None:
     """Remove entries from a database; removes nothing if one is not found."""
     from swsearch.db import remove_records
-    from swsearch.db.id_lists import read_list
 
     asked, messages = RemoveTable.of(given), MessageTable.of(given)
     if not identifiers and asked.ids is None:
         raise InputError("ID..., --ids: got neither, expected identifiers, or a list of them")
-    named = [*(identifiers or []), *(read_list(asked.ids, "ids") if asked.ids is not None else [])]
+    named = _named(identifiers, asked.ids)
     with _reading("removing", messages) as done:
         edited = remove_records(
             database, named, ignore_missing=asked.ignore_missing_ids, memory=asked.memory, progress=done.move_to
         )
-    _say_now(database, f"{edited.removed:,} removed", messages.quiet)
+    _say_totals(database, messages.quiet, changes=f"{edited.removed:,} removed; now ")
 
 
 class MergeTable(VolumeTable):
@@ -275,8 +271,8 @@ def db_merge(
     with _reading("merging", messages) as done:
         edited = merge_databases(databases, progress=done.move_to, **vars(merged))
     if edited.left_out and not messages.quiet:
-        say(f"swsearch: {merged.output}: {edited.left_out:,} records left out, whose identifiers others have")
-    _say_built(merged.output, done.seconds, messages.quiet)
+        say(f"{merged.output}: {edited.left_out:,} records left out, whose identifiers others have")
+    _say_totals(merged.output, messages.quiet, seconds=done.seconds)
 
 
 @db_app.command("convert", cls=OneCommand)
@@ -292,7 +288,7 @@ def db_convert(
     messages = MessageTable.of(given)
     with _reading("converting", messages) as done:
         convert_database(database, output, memory=MemoryTable.of(given).memory, progress=done.move_to)
-    _say_built(output, done.seconds, messages.quiet)
+    _say_totals(output, messages.quiet, seconds=done.seconds)
 
 
 class FetchTable(ListTable):
@@ -313,14 +309,13 @@ def db_fetch(database: DatabaseArgument, identifiers: IdentifiersArgument = None
     """Write entries of a database as FASTA, unchanged. Exits with code 1 if one is not found."""
     from swsearch.db import Database
     from swsearch.db.fetch import ResidueRange, fasta_of
-    from swsearch.db.id_lists import read_list
 
     asked, output = FetchTable.of(given), OneOutputTable.of(given).output
     if asked.all == bool(identifiers or asked.ids):
         both = "both" if asked.all else "neither"
         raise InputError(f"ID..., --ids, --all: got {both}, expected identifiers, a list of them, or --all")
     residues = None if asked.range is None else ResidueRange.parse(asked.range)
-    named = [*(identifiers or []), *(read_list(asked.ids, "ids") if asked.ids is not None else [])]
+    named = _named(identifiers, asked.ids)
     with ExitStack() as stack:
         opened = stack.enter_context(Database.open(database))
         check_spared([output], [database, asked.ids, *(each.path for each in opened.volumes)])
@@ -330,13 +325,17 @@ def db_fetch(database: DatabaseArgument, identifiers: IdentifiersArgument = None
         texts = fasta_of(opened, subjects, residues)
         for text in _for_terminal(texts) if stream.isatty() else texts:
             stream.write(text)
-    problems = []
-    if missing:
-        problems.append(f"no entry named {_some(missing)}; expected an identifier")
-    if short:
-        problems.append(f"no residues in --range {asked.range}: {_some(short)}")
+    problems = [f"no entry named {_some(missing)}; expected an identifier"] if missing else []
+    problems += [f"no residues in --range {asked.range}: {_some(short)}"] if short else []
     if problems:
         raise InputError(f"{database}: {'; '.join(problems)}")
+
+
+def _named(identifiers: list[str] | None, ids: str | None) -> list[str]:
+    """Return the identifiers of the command line, and those of a list."""
+    from swsearch.db.id_lists import read_list
+
+    return [*(identifiers or []), *(read_list(ids, "ids") if ids is not None else [])]
 
 
 def _for_terminal(texts: Iterable[bytes]) -> Iterator[bytes]:
@@ -359,7 +358,7 @@ def _chosen(database: "Database", names: list[str] | None) -> "tuple[IntArray, l
     return subjects[np.sort(first)], [names[place] for place in np.flatnonzero(~known).tolist()]
 
 
-def _too_short(database: "Database", subjects: "np.ndarray", residues: tuple[int, int]) -> list[str]:
+def _too_short(database: "Database", subjects: "IntArray", residues: tuple[int, int]) -> list[str]:
     """Return the identifiers of entries that end before a range begins."""
     lengths = database.lengths_of(subjects)
     return [database.identifier(each) for each in subjects[lengths <= residues[0]].tolist()]
@@ -376,30 +375,14 @@ def _reading(label: str, messages: MessageTable) -> ReadingProgress:
     return ReadingProgress(display_of(messages.progress, messages.quiet), label)
 
 
-def _say_built(path: str, seconds: float, quiet: bool) -> None:
-    """Say what was made, and warn of records without residues."""
+def _say_totals(path: str, quiet: bool, *, seconds: float = 0.0, changes: str = "") -> None:
+    """Say what a new database holds, or after changes, and warn of records without residues."""
     from swsearch.db.database_files import totals_of
 
     totals = totals_of(path)
-    n_volumes = totals.get("volumes", 0)
-    volumes = f"{counted(n_volumes, 'volume')}, " if n_volumes else ""
-    _warn_of_empty(totals["n_empty"], path)
+    if totals["n_empty"]:
+        say(f"warning: {path}: {totals['n_empty']} records have no residues; they are kept")
     if not quiet:
         size = size_of(totals["n_subjects"], totals["n_residues"], "genetic_code" in totals)
-        say(f"swsearch: {path}: {volumes}{size}, {seconds:.2f} s")
-
-
-def _say_now(database: str, done: str, quiet: bool) -> None:
-    """Say what a database holds now, and warn of records without residues."""
-    from swsearch.db.database_files import totals_of
-
-    now = totals_of(database)
-    _warn_of_empty(now["n_empty"], database)
-    if not quiet:
-        size = size_of(now["n_subjects"], now["n_residues"])
-        say(f"swsearch: {database}: {f'{done}; ' if done else ''}now {size}")
-
-
-def _warn_of_empty(n_empty: int, path: str) -> None:
-    if n_empty:
-        say(f"swsearch: warning: {path}: {n_empty} records have no residues; they are kept")
+        volumes = f"{counted(totals['volumes'], 'volume')}, " if "volumes" in totals else ""
+        say(f"{path}: {changes}{size}" if changes else f"{path}: {volumes}{size}, {seconds:.2f} s")

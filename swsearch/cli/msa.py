@@ -1,25 +1,12 @@
 """``swsearch msa``: an alignment per query, as structure predictors take them."""
 
 # no postponed annotations: the kinds of the options follow from them
-import time
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from swsearch.cli.console import checked_threads
 from swsearch.cli.parameters import takes
-from swsearch.cli.searching import (
-    QueriesArgument,
-    SubjectsArgument,
-    backend_for,
-    origin_of,
-    paths_of,
-    read_queries,
-    say_afterwards,
-    say_beforehand,
-    url_among,
-)
+from swsearch.cli.searching import QueriesArgument, SearchCommand, SubjectsArgument, origin_of
 from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, RunTable
-from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Integer, Percentage
 from swsearch.options.row import REQUIRED, Heading, option, rows_of
@@ -93,44 +80,28 @@ OWN_WORDS: dict[str, dict[str, Any]] = {
 )  # fmt: skip
 def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: Any) -> None:
     """Search iteratively and write one alignment per query, e.g. A3M for structure prediction."""
-    if (url := url_among(subjects)) is not None:
-        raise InputError(f"subjects: got {url}, expected files; of servers swsearch msa asks none, search does")
-    engine, run = EngineTable.of(given), RunTable.of(given)
-    messages, made_of = MessageTable.of(given), MsaTable.of(given)
-    if run.cluster is None and engine.engine in ("auto", "gpu"):
-        warm_up_gpu(engine.device)
-    from swsearch.cli.progress import SearchProgress, display_of
-    from swsearch.inputs import check_subject_inputs
-    from swsearch.output_files import check_spared
+    command, made_of = SearchCommand(queries, subjects, given), MsaTable.of(given)
+    if command.url is not None:
+        raise InputError(
+            f"subjects: got {command.url}, expected files; of servers swsearch msa asks none, search does"
+        )
     from swsearch.pipeline.options import SearchOptions
-    from swsearch.pipeline.search_results import SearchResults
     from swsearch.profiles.filtering import RowFilter
     from swsearch.report.saved import AlignmentFolder
     from swsearch.results import alignment_of
 
-    begun = time.monotonic()
     origin = origin_of(queries)
     if made_of.output.strip() in ("", "-"):
         raise OptionError("output", made_of.output, "a folder for a file of each query")
     rows = RowFilter(made_of.min_coverage, made_of.min_identity, made_of.max_identity, made_of.max_seqs)
     options = SearchOptions.of({name: value for name, value in given.items() if name not in rows_of(MsaTable)})
-    check_subject_inputs(queries, subjects)
-    threads = checked_threads(engine.threads, messages.quiet)
-    found, options = read_queries(queries, options, given["query_format"], messages.quiet)
-    asked_for = paths_of(subjects)
-    made, backend_of = backend_for(engine, run, asked_for, threads, messages, one_by_one=True)
-    with made, SearchResults(found, asked_for, options, backend_of, threads=threads, origin=origin) as results:
-        search = results.search
+    found, options = command.read_queries(options)
+    with command.results(found, options, origin, one_by_one=True) as results:
         folder = AlignmentFolder(Path(made_of.output), [query.identifier for query in found], made_of.outfmt)
-        read = [queries, *subjects, *(each.path for each in search.backend.database.volumes), given["matrix"]]
-        check_spared(folder.paths, read)
-        say_beforehand(search, messages)
-        with SearchProgress(display_of(messages.progress, messages.quiet), search.cells, len(found)) as done:
-            search.progress, search.forgone = done.advance, done.forgone
+        command.check_spared(folder.paths, results, given["matrix"])
+        with command.progress(results, lambda: folder.written.describe(folder.folder)) as done:
             for batch in results.batches(aligned=True):
                 for result in batch:
                     alignment = rows.filtered(alignment_of(result)) if result.query_length else None
                     folder.write(alignment, options.scoring.matrix.alphabet)
                     done.written(1)
-        written = folder.written.describe(folder.folder)
-        say_afterwards(results, time.monotonic() - begun, done.spared_cells, messages.quiet, written=written)

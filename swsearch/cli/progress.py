@@ -269,7 +269,7 @@ class Lines(Display):
         """Print a line if it is time."""
         if event == "progress" and done.seconds >= self._next:
             times = [f"{clock_time(done.seconds)} so far", *filter(None, [done.time_left])]
-            say(f"swsearch: {', '.join([*done.parts(), *times])}")
+            say(f"{', '.join([*done.parts(), *times])}")
             self._next = done.seconds + min(max(SHARE_OF_TIME * done.seconds, FIRST_LINE), MOST_BETWEEN)
 
 
@@ -284,7 +284,7 @@ class Objects(Display):
         if event != "progress" or done.seconds >= self._next:
             left = None if done.seconds_left is None else round(done.seconds_left, 3)
             times = {"seconds": round(done.seconds, 3), "seconds_left": left}
-            say(json.dumps({"event": event, **done.numbers(), **times}))
+            say(json.dumps({"event": event, **done.numbers(), **times}), prefix="")
             self._next = done.seconds + JSON_EVERY
 
 

@@ -10,26 +10,24 @@ import uuid
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
 from swsearch.cli.console import say, size_of
 from swsearch.cli.progress import SearchProgress, display_of
-from swsearch.cli.searching import summary
+from swsearch.cli.searching import SearchCommand, summary
 from swsearch.errors import InputError, ServerError
 
 if TYPE_CHECKING:
     from swsearch.cli.tables import EngineTable, MessageTable, OutputTable, RunTable
     from swsearch.client.job import ServerJob
-    from swsearch.options.words import QueryFormat
     from swsearch.pipeline.options import SearchOptions
     from swsearch.report.outputs import Output
     from swsearch.run_info import Origin
 
 
-def check_remote_options(url: str, engine: EngineTable, run: RunTable) -> None:
+def _check_options(url: str, engine: EngineTable, run: RunTable) -> None:
     """Raise `InputError` for an option that says how a search runs on this machine."""
     refused = {
         "engine": (None if engine.engine == "auto" else engine.engine, "the server has its own engine"),
@@ -45,9 +43,8 @@ def check_remote_options(url: str, engine: EngineTable, run: RunTable) -> None:
 
 
 def run_remote_search(
-    url: str, origin: Origin, query_format: QueryFormat, options: SearchOptions, outputs: Sequence[Output],
-    written: OutputTable, run: RunTable, messages: MessageTable,
-) -> None:  # fmt: skip
+    command: SearchCommand, origin: Origin, options: SearchOptions, outputs: Sequence[Output], written: OutputTable
+) -> None:
     """Have a server search, and download the outputs.
 
     Raises
@@ -60,58 +57,50 @@ def run_remote_search(
     from swsearch.output_files import check_spared
     from swsearch.report.job_outputs import saved_formats
 
-    begun = time.monotonic()
+    begun, url, run, messages = time.monotonic(), str(command.url), command.run, command.messages
+    _check_options(url, command.engine, run)
     if not origin.queries.strip():
         raise InputError("queries: the name is empty, expected a file, or - for stdin")
     read = [origin.queries, *origin.files.values(), run.config]
-    paths = [each.path for each in outputs]
     saved = [each for each in (written.save_profile, written.save_msa) if each is not None]
+    paths = [*(each.path for each in outputs), *saved]
     formats = [*(each.outfmt for each in outputs), *saved_formats(written.save_profile, written.save_msa)]
-    check_spared([*paths, *saved], read)
+    check_spared(paths, read)
     doubts = options.filters.doubts()
-    notice = None if messages.quiet else lambda text: say(f"swsearch: {text}")
-    with Client(url, notice=notice) as client, _submission_key(run.checkpoint) as key:
+    with Client(url, notice=None if messages.quiet else say) as client, _submission_key(run.checkpoint) as key:
         database = client.database()
         size = size_of(database.get("n_subjects", 0), database.get("n_residues", 0))
         engine = database.get("engine", "unknown")
         if messages.verbose:
-            say(f"swsearch: {client.url}: {database['name']}: {size}; engine {engine}")
+            say(f"{client.url}: {database['name']}: {size}; engine {engine}")
         request = request_for(
-            database["name"], Path(origin.queries), options, origin, query_format=query_format, outputs=formats,
-            header=written.header,
+            database["name"], Path(origin.queries), options, origin, query_format=command.query_format,
+            outputs=formats, header=written.header,
         )  # fmt: skip
-        job = client.submit_request(request, "" if key is None else key.text)
+        job = client.submit_request(request, "" if key is None else key.read_text())
         try:
             if job.stated.get("outputs") != formats:
                 raise ServerError(f"{client.url}: accepted other outputs; install the same version on both sides")
-            _download(job, formats, [*paths, *saved], read, messages)
+            _download(job, formats, paths, read, messages)
         except BaseException:
             if key is None or job.stated["state"] in ("failed", "cancelled"):
                 _end(job, key)
             else:
-                say(f"swsearch: {client.url}: keeps job {job.identifier}; the same command goes on with it")
+                say(f"{client.url}: keeps job {job.identifier}; the same command goes on with it")
             raise
         _end(job, key)
         for note in job.stated.get("notes", ()):
             if note not in doubts:
-                say(f"swsearch: {note}")
+                say(note)
         if not messages.quiet:
             n_queries, cells = job.stated.get("n_queries", 0), job.stated.get("cells", 0)
             done = summary(n_queries, size, cells, time.monotonic() - begun, engine)
             say(f"{done}, at {client.url}/{database['name']}")
 
 
-@dataclass(frozen=True)
-class _Key:
-    """The key of a submission in the folder of a checkpoint."""
-
-    path: Path
-    text: str
-
-
 @contextmanager
-def _submission_key(checkpoint: str | None) -> Iterator[_Key | None]:
-    """Lock the folder of a checkpoint, and give its key, made when it is first used; None without a folder."""
+def _submission_key(checkpoint: str | None) -> Iterator[Path | None]:
+    """Lock the folder of a checkpoint, and give the file of its key, made when it is first used; None without."""
     from swsearch.pipeline.checkpoint import checkpoint_folder
 
     if checkpoint is None:
@@ -123,23 +112,22 @@ def _submission_key(checkpoint: str | None) -> Iterator[_Key | None]:
         with path.open("a+") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             file.seek(0)
-            if not re.fullmatch("[0-9a-f]{32}", text := file.read(33)):
+            if not re.fullmatch("[0-9a-f]{32}", file.read(33)):
                 file.truncate(0)
-                text = uuid.uuid4().hex
-                file.write(text)
+                file.write(uuid.uuid4().hex)
                 file.flush()
-            yield _Key(path, text)
+            yield path
     except BlockingIOError:
         raise InputError(f"checkpoint: {checkpoint} is in use by another command; choose another folder") from None
     except UnicodeDecodeError:
         raise InputError(f"checkpoint: {path} is damaged; remove it") from None
 
 
-def _end(job: ServerJob, key: _Key | None) -> None:
+def _end(job: ServerJob, key: Path | None) -> None:
     """Have the server remove a job, and forget its key."""
     job.forget_quietly()
     if key is not None:
-        key.path.unlink(missing_ok=True)
+        key.unlink(missing_ok=True)
 
 
 def _download(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,15 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from swsearch.cli.console import say, size_of
+from swsearch.cli.console import checked_threads, say, size_of
+from swsearch.cli.tables import EngineTable, MessageTable, RunTable
+from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.client.urls import is_url, server_url
 from swsearch.errors import InputError, OptionError
 
 if TYPE_CHECKING:
-    from swsearch.cli.tables import EngineTable, MessageTable, RunTable
+    from swsearch.cli.progress import SearchProgress
     from swsearch.db import Database
     from swsearch.inputs import Query
-    from swsearch.options.words import QueryFormat
     from swsearch.pipeline.backend import Backend
     from swsearch.pipeline.options import SearchOptions
     from swsearch.pipeline.search import Search
@@ -70,123 +72,122 @@ def origin_of(queries: str, files: Mapping[str, str] | None = None) -> Origin:
     return Origin(queries, shlex.join(["swsearch", *sys.argv[1:]]), datetime.now(UTC), files=files or {})
 
 
-def paths_of(subjects: list[str]) -> Path | list[Path]:
-    """Return what stands for the subjects: one file, or several that are searched as one."""
-    paths = [Path(each) for each in subjects]
-    return paths if len(paths) > 1 else paths[0]
+class SearchCommand:
+    """A search as a command runs it, from its words to its summary. Importing waits until the GPU warms up."""
+
+    def __init__(self, queries: str, subjects: list[str], given: Mapping[str, Any]) -> None:
+        self.queries, self.subjects, self.query_format = queries, subjects, given["query_format"]
+        self.engine, self.run, self.messages = EngineTable.of(given), RunTable.of(given), MessageTable.of(given)
+        self.url = url_among(subjects)
+        """Address of the server that is to search instead."""
+        if self.url is None and self.run.cluster is None and self.engine.engine in ("auto", "gpu"):
+            warm_up_gpu(self.engine.device)
+
+    def read_queries(self, options: SearchOptions) -> tuple[list[Query], SearchOptions]:
+        """Read the queries; return the options with the gap costs of profiles among them."""
+        from swsearch.inputs import check_subject_inputs
+        from swsearch.pipeline.search_queries import query_notes, search_queries
+
+        self._begun = time.monotonic()
+        check_subject_inputs(self.queries, self.subjects)
+        self._threads = checked_threads(self.engine.threads, self.messages.quiet)
+        found = search_queries(Path(self.queries), options, self.query_format, argument="")
+        if not self.messages.quiet and (profiles := [query.profile for query in found if query.profile is not None]):
+            more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
+            say(f"{profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
+        for note in query_notes(self.queries, found):
+            say(f"warning: {note}")
+        return found, options.with_costs_of(found)
+
+    @contextmanager
+    def results(
+        self, found: list[Query], options: SearchOptions, origin: Origin, one_by_one: bool = False
+    ) -> Iterator[SearchResults]:
+        """Open what searches, and the results of a search that has not begun."""
+        from swsearch.pipeline.search_results import SearchResults
+
+        paths, threads = [Path(each) for each in self.subjects], self._threads
+        subjects = paths if len(paths) > 1 else paths[0]
+        made, backend_of = self._backend(subjects, options.cpu_only, one_by_one)
+        with made, SearchResults(found, subjects, options, backend_of, threads=threads, origin=origin) as results:
+            yield results
+
+    def _backend(
+        self, subjects: Path | list[Path], cpu_only: str, one_by_one: bool
+    ) -> tuple[AbstractContextManager[Any], Callable[[Database], Backend]]:
+        """Return what searches some paths, to be closed, and what makes it a backend; see `LocalBackend`."""
+        asked, run, threads = self.engine, self.run, self._threads
+        if run.cluster is None:
+            if run.task_timeout is not None:
+                raise OptionError("task_timeout", run.task_timeout, "none without --cluster", "leave it out")
+            from swsearch.backends.local import LocalBackend
+            from swsearch.engines import create_engine
+
+            engine = create_engine(
+                asked.engine, threads=threads, device=asked.device, gpu_memory=asked.gpu_memory,
+                notice=None if self.messages.quiet or self.messages.verbose else say, cpu_only=cpu_only,
+            )  # fmt: skip
+            return engine, partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
+        from swsearch.cluster.backend import ClusterBackend
+        from swsearch.cluster.opening import check_is_database, engine_request, open_pool
+
+        wanted = engine_request(asked.engine, asked.gpu_memory, asked.device, "--cluster")
+        check_is_database(subjects)
+        pool = open_pool(run.cluster, wanted, threads, run.task_timeout)
+        return pool, partial(ClusterBackend, pool=pool)
+
+    def check_spared(self, outputs: Sequence[str | None], results: SearchResults, *read: str | None) -> None:
+        """Raise `InputError` if an output is a file that this search reads."""
+        from swsearch.output_files import check_spared
+
+        search = results.search
+        volumes = [each.path for each in search.backend.database.volumes]
+        kept = [] if search.checkpoint is None else map(str, search.checkpoint.folder.iterdir())
+        check_spared(outputs, [self.queries, *self.subjects, *volumes, *kept, self.run.config, *read])
+
+    @contextmanager
+    def progress(self, results: SearchResults, written: Callable[[], str] = lambda: "") -> Iterator[SearchProgress]:
+        """Say what will run, show how far it is, and say what was done and, beside reports, written."""
+        from swsearch.cli.progress import SearchProgress, display_of
+
+        search, messages = results.search, self.messages
+        _say_beforehand(search, messages)
+        display = display_of(messages.progress, messages.quiet)
+        with SearchProgress(display, search.cells, len(search.queries)) as done:
+            search.progress, search.restored, search.forgone = done.advance, done.restored, done.forgone
+            yield done
+        for text in _fit_notes(results, messages.quiet):
+            say(text)
+        if messages.quiet:
+            return
+        for text in (results.iterated.describe() if search.options.iterations > 1 else "", written()):
+            if text:
+                say(text)
+        run, seconds = results.run, time.monotonic() - self._begun
+        size = size_of(run.database_subjects, run.database_residues, run.database_code is not None)
+        engine = "" if run.execution is None else run.execution.engine
+        say(summary(len(search.queries), size, search.cells - done.spared_cells, seconds, engine))
 
 
-def backend_for(
-    asked: EngineTable,
-    run: RunTable,
-    subjects: Any,
-    threads: int | None,
-    messages: MessageTable,
-    cpu_only: str = "",
-    one_by_one: bool = False,
-) -> tuple[AbstractContextManager[Any], Callable[[Database], Backend]]:
-    """Return what searches some paths, to be closed, and what makes it a backend.
-
-    Parameters
-    ----------
-    asked, run, subjects, threads, messages
-        What the command was given.
-    cpu_only : str, optional
-        As for `create_engine`.
-    one_by_one : bool, optional
-        As for `LocalBackend`.
-    """
-    if run.cluster is None:
-        if run.task_timeout is not None:
-            raise OptionError("task_timeout", run.task_timeout, "none without --cluster", "leave it out")
-        from swsearch.backends.local import LocalBackend
-        from swsearch.engines import create_engine
-
-        notice = None if messages.quiet or messages.verbose else lambda text: say(f"swsearch: {text}")
-        engine = create_engine(
-            asked.engine, threads=threads, device=asked.device, gpu_memory=asked.gpu_memory, notice=notice,
-            cpu_only=cpu_only,
-        )  # fmt: skip
-        return engine, partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
-    from swsearch.cluster.backend import ClusterBackend
-    from swsearch.cluster.opening import check_is_database, engine_request, open_pool
-
-    wanted = engine_request(asked.engine, asked.gpu_memory, asked.device, "--cluster")
-    check_is_database(subjects)
-    pool = open_pool(run.cluster, wanted, threads, run.task_timeout)
-    return pool, partial(ClusterBackend, pool=pool)
-
-
-def read_queries(
-    path: str, options: SearchOptions, query_format: QueryFormat, quiet: bool
-) -> tuple[list[Query], SearchOptions]:
-    """Read the queries; return the options with the gap costs of profiles among them."""
-    from swsearch.pipeline.search_queries import search_queries
-
-    queries = search_queries(Path(path), options, query_format, argument="")
-    say_of_queries(path, queries, quiet)
-    return queries, options.with_costs_of(queries)
-
-
-def say_of_queries(path: str, found: Sequence[Query], quiet: bool) -> None:
-    """Say which profiles are among the queries, and warn of queries that are empty."""
-    from swsearch.pipeline.search_queries import query_notes
-
-    if not quiet and (profiles := [query.profile for query in found if query.profile is not None]):
-        more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
-        say(f"swsearch: {profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
-    for note in query_notes(path, found):
-        say(f"swsearch: warning: {note}")
-
-
-def say_beforehand(search: Search, messages: MessageTable) -> None:
+def _say_beforehand(search: Search, messages: MessageTable) -> None:
     """Say what will run; allocates, so that what does not fit is told before any output."""
     from swsearch.statistics.choice import why_none
 
     options, backend, subjects = search.options, search.backend, search.subjects
     if messages.verbose:
         if backend.fallback:
-            say(f"swsearch: {backend.fallback}")
-        say(f"swsearch: engine {backend.description}; {options.scoring.describe()}; {options.mode} alignment")
-        say(f"swsearch: {subjects.name}: {size_of(subjects.n_places, subjects.n_residues)}")
+            say(backend.fallback)
+        say(f"engine {backend.description}; {options.scoring.describe()}; {options.mode} alignment")
+        say(f"{subjects.name}: {size_of(subjects.n_places, subjects.n_residues)}")
     note = search.session.note
     if messages.verbose and note:
-        say(f"swsearch: {note}")
+        say(note)
     if search.checkpoint is not None and search.checkpoint.n_kept and not messages.quiet:
         kept = f"{search.checkpoint.n_kept // options.n_frames:,} of {len(search.queries):,}"
         state = "go on from where they were" if options.makes_profiles else "are done and not searched again"
-        say(f"swsearch: checkpoint {search.checkpoint.folder}: {kept} queries {state}")
+        say(f"checkpoint {search.checkpoint.folder}: {kept} queries {state}")
     if search.criteria.method is None:
-        say(f"swsearch: {why_none()}")
-
-
-def say_afterwards(results: SearchResults, seconds: float, spared: int, quiet: bool, *, written: str = "") -> None:
-    """Say what was found out about statistics, and what was done.
-
-    Parameters
-    ----------
-    results : SearchResults
-        Taken to the last.
-    seconds : float
-        That it took.
-    spared : int
-        Cells that were not computed.
-    quiet : bool
-        Whether to say only what is doubtful.
-    written : str, optional
-        What was written, beside reports.
-    """
-    for text in _fit_notes(results, quiet):
-        say(f"swsearch: {text}")
-    if not quiet:
-        if results.search.options.iterations > 1:
-            say(f"swsearch: {results.iterated.describe()}")
-        if written:
-            say(f"swsearch: {written}")
-        search, run = results.search, results.run
-        size = size_of(run.database_subjects, run.database_residues, run.database_code is not None)
-        engine = "" if run.execution is None else run.execution.engine
-        say(summary(len(search.queries), size, search.cells - spared, seconds, engine))
+        say(why_none())
 
 
 def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
@@ -211,4 +212,4 @@ def summary(n_queries: int, size: str, cells: int, seconds: float, engine: str) 
     """Return a line that says what was done, of how many cells that were computed, in how many seconds."""
     rate = cells / max(seconds, 1e-9) / 1e9
     plural = "query" if n_queries == 1 else "queries"
-    return f"swsearch: {n_queries} {plural} x {size}, {seconds:.2f} s, {rate:.2f} GCUPS, engine {engine}"
+    return f"{n_queries} {plural} x {size}, {seconds:.2f} s, {rate:.2f} GCUPS, engine {engine}"

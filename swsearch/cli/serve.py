@@ -121,9 +121,8 @@ def serve_command(
     from swsearch.server.run import bound, logging_to
 
     limits = ServerLimits.of(given)
-    tokens, doubt = frozenset[str](), ""
-    if asked.token_file is not None:
-        tokens, doubt = read_tokens(Path(asked.token_file))
+    file = asked.token_file
+    tokens, doubt = (frozenset[str](), "") if file is None else read_tokens(Path(file))
     proxies = check_networks(asked.forwarded_allow_ips) if asked.forwarded_allow_ips is not None else []
     hosts = [check_host_name(name) for name in asked.allow_host]
     settings = ServerSettings(
@@ -132,8 +131,8 @@ def serve_command(
         _checked_root(asked.root_path), (asked.host, *hosts),
     )  # fmt: skip
     if doubt:
-        say(f"swsearch: warning: {doubt}")
-    with bound(asked.host, asked.port) as made, logging_to(_log, messages.verbose):
+        say(f"warning: {doubt}")
+    with bound(asked.host, asked.port) as made, logging_to(say, messages.verbose):
         from swsearch.server.jobs import open_jobs
 
         with open_jobs(settings) as jobs:
@@ -144,7 +143,7 @@ def serve_command(
                 _say_what_is_served(jobs, server.url)
             server.serve_until_ended()
             if not messages.quiet:
-                say("swsearch: ending; jobs that run go on at the next start")
+                say("ending; jobs that run go on at the next start")
 
 
 def _server(jobs: "Jobs", made: "socket.socket", proxies: list[str]) -> "HttpServer":
@@ -154,24 +153,20 @@ def _server(jobs: "Jobs", made: "socket.socket", proxies: list[str]) -> "HttpSer
     settings = jobs.settings
     most = connections_for(settings.limits.connections)
     if most < settings.limits.connections:
-        say(f"swsearch: warning: {most:,} connections at a time: a process may open no more files here (ulimit -n)")
+        say(f"warning: {most:,} connections at a time: a process may open no more files here (ulimit -n)")
     if is_for_others(made) and not settings.tokens:
         say(
-            "swsearch: warning: whoever reaches this machine can search here, without a token and unencrypted; "
+            "warning: whoever reaches this machine can search here, without a token and unencrypted; "
             "--token-file asks for one, a proxy encrypts"
         )
     return HttpServer(create_app(jobs), made, Connections(most), forwarded=proxies)
 
 
-def _log(text: str) -> None:
-    say(f"swsearch: {text}")
-
-
 def _say_what_is_served(jobs: "Jobs", url: str) -> None:
     for name, served in jobs.databases.items():
         size = size_of(served.database.n_subjects, served.database.n_residues, served.is_dna)
-        say(f"swsearch: {name}: {size}, engine {served.engine.description}")
-    say(f"swsearch: listening on {url}")
+        say(f"{name}: {size}, engine {served.engine.description}")
+    say(f"listening on {url}")
 
 
 def _checked_root(given: str) -> str:

@@ -47,7 +47,7 @@ class OneCommand(TyperCommand):
             raise line.translated(error) from None
         if not ctx.params.get("quiet"):
             for note in notes:
-                say(f"swsearch: note: {note}")
+                say(f"note: {note}")
         return left
 
     def invoke(self, ctx: Any) -> Any:
@@ -94,7 +94,7 @@ class _Line:
     """
 
     def __init__(self, command: Any, ctx: typer.Context) -> None:
-        self.path = _path(ctx)
+        self.path = ctx.command_path
         self.rows = rows_taken(command)
         self.words: list[str] = []
         self.given: dict[str, str] = {}
@@ -262,15 +262,6 @@ class _Line:
 def _cut(text: str) -> str:
     """Return the beginning of what was typed, if it is long."""
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
-
-
-def _path(ctx: Any) -> str:
-    """Return the names of a command and those above it; the program has one name, however it was started."""
-    names = []
-    while ctx.parent is not None:
-        names.append(str(ctx.info_name))
-        ctx = ctx.parent
-    return " ".join(["swsearch", *reversed(names)])
 
 
 def _takes_value(option: Any) -> bool:

@@ -24,13 +24,8 @@ def warm_up_gpu(device: int | tuple[int, ...] | str | None) -> None:
     """
     if importlib.util.find_spec("pycuda") is not None:
         with contextlib.suppress(RuntimeError):  # no thread to be had
-            threading.Thread(target=_open, args=(_first(device),), name="swsearch-cuda", daemon=True).start()
-
-
-def _first(device: int | tuple[int, ...] | str | None) -> int | None:
-    if isinstance(device, str):
-        return 0
-    return device[0] if isinstance(device, tuple) else device
+            first = 0 if isinstance(device, str) else device[0] if isinstance(device, tuple) else device
+            threading.Thread(target=_open, args=(first,), name="swsearch-cuda", daemon=True).start()
 
 
 def _open(device: int | None) -> None:
