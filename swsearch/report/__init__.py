@@ -13,7 +13,7 @@ from typing import IO, Any
 from swsearch.errors import OptionError
 from swsearch.report.alignments import A3mWriter, AlignedFastaWriter, StockholmWriter
 from swsearch.report.arrow import ArrowFileWriter, ParquetWriter
-from swsearch.report.base import BinaryWriter, Writer, did_you_mean
+from swsearch.report.base import Writer, did_you_mean
 from swsearch.report.blast_json import BlastJsonWriter
 from swsearch.report.blast_xml import BlastXmlWriter
 from swsearch.report.html import HtmlWriter
@@ -22,17 +22,6 @@ from swsearch.report.pairwise import PairwiseWriter
 from swsearch.report.sam import PafWriter, SamWriter
 from swsearch.report.settings_text import OptionsWriter
 from swsearch.report.tabular import CommaSeparatedWriter, CommentedWriter, TabularWriter
-
-__all__ = [
-    "FORMATS",
-    "OUTPUT_FORMATS",
-    "BinaryWriter",
-    "OutputFormat",
-    "Writer",
-    "create_writer",
-    "find_format",
-    "format_for_path",
-]
 
 
 @dataclass(frozen=True)
@@ -164,7 +153,7 @@ def create_writer(outfmt: str, stream: IO[Any], header: bool = False) -> Writer:
     outfmt : str
         A format's number or name, then, for tables, columns: ``"6"``, ``"6 qseqid sseqid score"``, ``"jsonl"``.
     stream : file object
-        Where to write: text, or bytes where the format's writer is a `BinaryWriter`.
+        Where to write: text, or bytes where the format's writer is binary.
     header : bool, optional
         Whether the first line is to name the columns, in formats that can have such a line.
 

@@ -10,9 +10,9 @@ import json
 from abc import abstractmethod
 from typing import IO, TYPE_CHECKING, Any
 
-from swsearch.errors import InputError, OptionError
+from swsearch.errors import InputError
 from swsearch.report import headers
-from swsearch.report.base import BinaryWriter, did_you_mean
+from swsearch.report.base import BinaryWriter, unknown_column
 from swsearch.report.provenance import provenance
 from swsearch.results import SearchResult
 from swsearch.results.fields import HIT_FIELDS, TEXT, Field, fields_in
@@ -70,9 +70,7 @@ class ArrowWriter(BinaryWriter):
         """See `Writer.create`."""
         for name in columns:
             if name not in ARROW_COLUMNS:
-                remedy = did_you_mean(name.lower(), ARROW_COLUMNS, 3)
-                expected = f"columns out of {', '.join(ARROW_COLUMNS)}, not {name!r}"
-                raise OptionError("outfmt", outfmt, expected, remedy)
+                raise unknown_column(name, ARROW_COLUMNS, outfmt)
         return cls(stream, [ARROW_COLUMNS[name] for name in dict.fromkeys(columns)])
 
     def begin(self, run: RunInfo) -> None:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import IO, Any, ClassVar, Generic, TypeVar, get_args
 
-from swsearch.errors import InputError
+from swsearch.errors import InputError, OptionError
 from swsearch.results import SearchResult
 from swsearch.run_info import Program, RunInfo
 
@@ -113,3 +113,10 @@ def did_you_mean(name: str, known: Iterable[str], count: int) -> str:
     """Return the remedy for an unknown name: at most ``count`` similar names; empty if there is none."""
     close = difflib.get_close_matches(name, list(known), n=count)
     return f"did you mean {' or '.join(close)}?" if close else ""
+
+
+def unknown_column(name: str, columns: Iterable[str], outfmt: str) -> OptionError:
+    """Return the error for a column that ``--outfmt`` names and a format does not have."""
+    known = list(columns)
+    expected = f"columns out of {', '.join(known)}, not {name!r}"
+    return OptionError("outfmt", outfmt, expected, did_you_mean(name.lower(), known, 3))

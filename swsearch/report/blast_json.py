@@ -48,7 +48,7 @@ class BlastJsonWriter(Writer):
 def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
     """Describe a query's search, but for its hits."""
     search: dict[str, Any] = {
-        "query_id": blast_terms.query_name(number),
+        "query_id": f"Query_{number}",
         "query_title": blast_terms.query_title(result),
         "query_len": result.query_length,
         "hits": [],
@@ -58,7 +58,7 @@ def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
         search["message"] = said
     return {
         "program": run.program,
-        "version": blast_terms.version(run),
+        "version": f"swsearch {run.version}",  # Biopython looks for three numbers with dots
         "reference": blast_terms.REFERENCE,
         "search_target": {"db": headers.encodable(result.database_name)},
         "params": {

@@ -36,35 +36,20 @@ def hsp_fields(order: str) -> list[Field]:
     return [known[name] for name in dict.fromkeys([*order.split(), *known])]
 
 
-def filtering(run: RunInfo) -> str:
-    """Return what was masked, in blastp's place for it: ``query_mask tantan``."""
-    masks = {name: mask for name, mask in run.asked.items() if name in ("query_mask", "subject_mask")}
-    return headers.describe_options(masks) or UNFILTERED
-
-
-def version(run: RunInfo) -> str:
-    """Return program and version; Biopython looks for three numbers with dots."""
-    return f"swsearch {run.version}"
-
-
-def query_name(number: int) -> str:
-    """Return what a query is called, counted from 1."""
-    return f"Query_{number}"
-
-
 def query_title(result: SearchResult) -> str:
     """Return the query's whole header, on one line."""
     return headers.one_line(f"{result.query_id} {result.query_description}").strip()
 
 
 def parameters(run: RunInfo) -> Terms:
-    """Return the parameters of a search."""
+    """Return the parameters of a search; its masks stand where blastp has its filter: ``query_mask tantan``."""
+    masks = {name: mask for name, mask in run.asked.items() if name in ("query_mask", "subject_mask")}
     return {
         "matrix": headers.encodable(run.scoring.matrix.name),
         "expect": run.evalue,
         "gap_open": run.scoring.gap_open,
         "gap_extend": run.scoring.gap_extend,
-        "filter": filtering(run),
+        "filter": headers.describe_options(masks) or UNFILTERED,
     }
 
 

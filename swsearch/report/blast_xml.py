@@ -51,7 +51,7 @@ class BlastXmlWriter(Writer):
         self._queries += 1
         query: blast_terms.Terms = {
             "iter_num": self._queries,
-            "query-ID": blast_terms.query_name(self._queries),
+            "query-ID": f"Query_{self._queries}",
             "query-def": title,
             "query-len": result.query_length,
         }
@@ -81,10 +81,10 @@ class BlastXmlWriter(Writer):
         run = self._run
         program: blast_terms.Terms = {
             "program": run.program,
-            "version": blast_terms.version(run),
+            "version": f"swsearch {run.version}",  # Biopython looks for three numbers with dots
             "reference": blast_terms.REFERENCE,
             "db": run.database_name,
-            "query-ID": blast_terms.query_name(1),
+            "query-ID": "Query_1",
             "query-def": first_title,
             "query-len": first_length,
         }

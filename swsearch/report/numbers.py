@@ -7,6 +7,7 @@ scores from 7.7 to 1e5.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -16,17 +17,8 @@ NO_NUMBER = "nan"
 """What stands in a table where there is no E-value or bit score: every reader of floats takes it."""
 
 
-def evalue_text(evalue: float | None) -> str:
+def evalue_text(evalue: float | None, small: str = ".0e") -> str:
     """Return an E-value as blastp's pairwise report prints it: ``2e-68``, ``0.001``, ``0.50``, ``26``."""
-    return _evalue(evalue, ".0e")
-
-
-def evalue_table(evalue: float | None) -> str:
-    """Return an E-value as blastp's tables print it: ``2.12e-68`` where the pairwise report has ``2e-68``."""
-    return _evalue(evalue, ".2e")
-
-
-def _evalue(evalue: float | None, small: str) -> str:
     if evalue is None or math.isnan(evalue):
         return NO_NUMBER
     if evalue < 1e-180:
@@ -35,6 +27,10 @@ def _evalue(evalue: float | None, small: str) -> str:
         if evalue < limit:
             return format(evalue, form)
     return format(evalue, ".0f")
+
+
+evalue_table = partial(evalue_text, small=".2e")
+"""Returns an E-value as blastp's tables print it: ``2.12e-68`` where the pairwise report has ``2e-68``."""
 
 
 def bit_score_text(bit_score: float | None) -> str:

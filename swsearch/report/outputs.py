@@ -17,6 +17,7 @@ from swsearch.output_files import check_output, is_stdout, open_outputs, place_o
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.search_results import SearchResults
 from swsearch.processors import available_processors
+from swsearch.report.base import Writer
 from swsearch.results import SearchResult
 from swsearch.run_info import Program, RunInfo
 
@@ -225,12 +226,12 @@ def _check_terminal(output: Output) -> None:
 
 
 @contextlib.contextmanager
-def _open_writers(outputs: Sequence[Output]) -> Iterator[list[report.Writer]]:
+def _open_writers(outputs: Sequence[Output]) -> Iterator[list[Writer]]:
     """Open all outputs; they appear under their names when the block ends, all or, if it fails, none of them."""
     targets = [(each.path, each.format.writer.binary) for each in outputs if each.stream is None]
     with open_outputs(targets) as streams:
         opened = iter(streams)
-        writers: list[report.Writer] = []
+        writers: list[Writer] = []
         try:
             for output in outputs:
                 stream = next(opened) if output.stream is None else output.stream

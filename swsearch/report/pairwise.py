@@ -12,7 +12,7 @@ from swsearch.blocks import IntArray
 from swsearch.report import headers, numbers
 from swsearch.report.base import Writer
 from swsearch.results import SearchResult
-from swsearch.results.hit_batches import AlignedHitBatch, HitBatch, aligned_batches, hit_batches
+from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches, hit_batches
 from swsearch.run_info import RunInfo
 from swsearch.shifted_alignment import SHIFT_MARKS
 from swsearch.statistics.fitted import Fit
@@ -95,32 +95,26 @@ def _query_heading(result: SearchResult) -> Iterator[str]:
 
 
 def _hit_list(result: SearchResult) -> Iterator[str]:
-    width = TITLE_WIDTH + 2
-    if result.statistics is None:
-        yield f"{'':{width}}Score"
-        yield f"{'Best sequences:':{width}}(Raw)"
-    else:
+    width, has_statistics = TITLE_WIDTH + 2, result.statistics is not None
+    if has_statistics:
         unit = " (Raw)" if np.isnan(result.table.numbers.bit_scores[0]) else "(Bits)"
         yield f"{'':{width}}Score     E"
         yield f"{'Sequences producing significant alignments:':{width - 1}}{unit}  Value"
+    else:
+        yield f"{'':{width}}Score"
+        yield f"{'Best sequences:':{width}}(Raw)"
     yield ""
     for batch in hit_batches(result):
-        yield from _hit_list_lines(batch)
+        bits, evalues, _, _ = batch.hit_numbers.optional
+        columns = zip(headers.subject_titles(batch), batch.hit_scores.tolist(), bits, evalues, strict=True)
+        for titles, score, bit_score, evalue in columns:
+            title = _shortened(titles[0])
+            if has_statistics:
+                shown = str(score) if bit_score is None else numbers.bit_score_text(bit_score)
+                yield f"{title:{width}}{shown:7} {numbers.evalue_text(evalue)}"
+            else:
+                yield f"{title:{width}}{score}"
     yield ""
-
-
-def _hit_list_lines(batch: HitBatch) -> Iterator[str]:
-    width = TITLE_WIDTH + 2
-    has_statistics = batch.result.statistics is not None
-    bits, evalues, _, _ = batch.hit_numbers.optional
-    columns = zip(headers.subject_titles(batch), batch.hit_scores.tolist(), bits, evalues, strict=True)
-    for titles, score, bit_score, evalue in columns:
-        title = _shortened(titles[0])
-        if has_statistics:
-            shown = str(score) if bit_score is None else numbers.bit_score_text(bit_score)
-            yield f"{title:{width}}{shown:7} {numbers.evalue_text(evalue)}"
-        else:
-            yield f"{title:{width}}{score}"
 
 
 def _hits(batch: AlignedHitBatch) -> Iterator[str]:

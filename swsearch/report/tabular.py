@@ -18,7 +18,7 @@ import numpy as np
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import OptionError
 from swsearch.report import blast_terms, headers, numbers
-from swsearch.report.base import Writer, did_you_mean
+from swsearch.report.base import Writer, unknown_column
 from swsearch.results import SearchResult
 from swsearch.results.fields import HIT_FIELDS
 from swsearch.results.hit_batches import AlignedHitBatch, HitBatch, aligned_batches, hit_batches
@@ -263,8 +263,7 @@ def choose_columns(names: Iterable[str], outfmt: str) -> list[Column]:
         elif name.startswith("delim="):
             raise OptionError("outfmt", outfmt, "no delim=", "6 and 7 are tab-separated, 10 is comma-separated")
         else:
-            remedy = did_you_mean(name.lower(), [*COLUMNS, "std"], 3)
-            raise OptionError("outfmt", outfmt, f"columns out of std, {', '.join(COLUMNS)}, not {name!r}", remedy)
+            raise unknown_column(name, ["std", *COLUMNS], outfmt)
     return list(chosen.values())
 
 
