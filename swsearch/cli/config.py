@@ -56,7 +56,10 @@ def words_of_file(
     known = {name: each for name, each in options.items() if name.startswith("--") and name not in NOT_IN_A_FILE}
     replaced = {rows[other].flag for row in rows.values() if row.flag in given for other in row.resets.split()}
     taken = given | replaced
-    for name in _names(settings.pop(MISSING_SETTINGS, []), path):
+    missing = settings.pop(MISSING_SETTINGS, [])
+    if not isinstance(missing, list) or not all(isinstance(each, str) for each in missing):
+        raise OptionError(f"{path}: missing", missing, "a list of names of options")
+    for name in missing:
         if f"--{name}" not in taken:
             raise InputError(
                 f"{path}: {MISSING_SETTINGS}: the search had --{name}, which is not in the file; give it"
@@ -85,12 +88,6 @@ def _text(path: str) -> str:
         return data.decode("utf-8", "strict" if len(data) < MOST_CONFIG_BYTES else "replace")
     except UnicodeDecodeError:
         raise InputError(f"{CONFIG} {path}: is no text in UTF-8, expected TOML such as evalue = 1e-5") from None
-
-
-def _names(given: Any, path: str) -> list[str]:
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise OptionError(f"{path}: missing", given, "a list of names of options")
-    return given
 
 
 def _words(path: str, key: str, row: Option, value: Any) -> list[str]:

@@ -99,13 +99,16 @@ def _examine_gpu() -> Generator[Finding, None, str]:
         return "cpu"
     try:
         return (yield from _examine_gpu_parts())
-    except GpuUnavailableError as error:
-        yield Finding("gpu", f"not used: {str(error).removeprefix(UNUSABLE)}")
-        return "cpu"
     except Exception as error:
-        # auto takes a GPU that can be opened, so what fails here fails a search too
-        yield Finding("gpu", f"failed: {error}; search with --engine cpu", good=False)
-        return "gpu, which fails: use --engine cpu"
+        yield (finding := _failure("gpu", error, "search with --engine cpu"))
+        return "cpu" if finding.good else "gpu, which fails: use --engine cpu"
+
+
+def _failure(topic: str, error: Exception, remedy: str) -> Finding:
+    """Say that a GPU cannot be opened, or that it fails then, and so would a search: auto takes it."""
+    if isinstance(error, GpuUnavailableError):
+        return Finding(topic, f"not used: {str(error).removeprefix(UNUSABLE)}")
+    return Finding(topic, f"failed: {error}; {remedy}", good=False)
 
 
 def _examine_gpu_parts() -> Generator[Finding, None, str]:
@@ -138,18 +141,16 @@ def _examine_other_devices(devices: Sequence[DeviceInfo], chosen: DeviceInfo) ->
 
     taken = []
     for each in devices:
-        if each.index == chosen.index:
-            taken.append(each)
-        elif not why_too_old(each):
+        name, is_opened = f"device {each.index}", not why_too_old(each)
+        if is_opened and each.index != chosen.index:
             try:
                 with GpuEngine(each.index) as engine:
-                    yield _tested(engine, f"device {each.index}")
-                taken.append(each)
-            except GpuUnavailableError as error:
-                yield Finding(f"device {each.index}", f"not used: {str(error).removeprefix(UNUSABLE)}")
+                    yield _tested(engine, name)
             except Exception as error:
-                yield Finding(f"device {each.index}", f"failed: {error}; search with another --device", good=False)
-                taken.append(each)  # it can be opened
+                is_opened = not isinstance(error, GpuUnavailableError)
+                yield _failure(name, error, "search with another --device")
+        if is_opened:
+            taken.append(each)
     yield Finding("device all", f"--device all takes {names_of(taken)}")
 
 

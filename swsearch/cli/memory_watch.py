@@ -154,11 +154,6 @@ def give_up(error: BaseException) -> None:
             os._exit(EXIT_CODE)
 
 
-def _say(how: str) -> None:
-    with contextlib.suppress(OSError):
-        print(f"swsearch: error: {sentence()} (it ended with {how})", file=sys.stderr, flush=True)
-
-
 def _settle() -> None:
     """Use less address space, keep what libraries print about their end apart, and end with the one that waits."""
     # messages go where they went; what is written to descriptor 2 itself is a library's last word
@@ -231,5 +226,7 @@ def _wait(child: int, pipe: int) -> int:
     if status < 0 and -status not in _CRASHES:  # another process ended it
         return 128 - status
     ended = signal.Signals(-status).name if status < 0 else f"exit code {status}"
-    _say(reasons[-1] if reasons else ended)
+    with contextlib.suppress(OSError):
+        how = reasons[-1] if reasons else ended
+        print(f"swsearch: error: {sentence()} (it ended with {how})", file=sys.stderr, flush=True)
     return EXIT_CODE

@@ -103,38 +103,34 @@ class SearchCommand:
     def results(
         self, found: list[Query], options: SearchOptions, origin: Origin, one_by_one: bool = False
     ) -> Iterator[SearchResults]:
-        """Open what searches, and the results of a search that has not begun."""
+        """Open what searches, and the results of a search that has not begun; ``one_by_one`` as of `LocalBackend`."""
         from swsearch.pipeline.search_results import SearchResults
 
-        paths, threads = [Path(each) for each in self.subjects], self._threads
+        paths, asked, run, threads = [Path(each) for each in self.subjects], self.engine, self.run, self._threads
         subjects = paths if len(paths) > 1 else paths[0]
-        made, backend_of = self._backend(subjects, options.cpu_only, one_by_one)
-        with made, SearchResults(found, subjects, options, backend_of, threads=threads, origin=origin) as results:
-            yield results
-
-    def _backend(
-        self, subjects: Path | list[Path], cpu_only: str, one_by_one: bool
-    ) -> tuple[AbstractContextManager[Any], Callable[[Database], Backend]]:
-        """Return what searches some paths, to be closed, and what makes it a backend; see `LocalBackend`."""
-        asked, run, threads = self.engine, self.run, self._threads
+        made: AbstractContextManager[Any]
+        backend_of: Callable[[Database], Backend]
         if run.cluster is None:
             if run.task_timeout is not None:
                 raise OptionError("task_timeout", run.task_timeout, "none without --cluster", "leave it out")
             from swsearch.backends.local import LocalBackend
             from swsearch.engines import create_engine
 
-            engine = create_engine(
+            made = engine = create_engine(
                 asked.engine, threads=threads, device=asked.device, gpu_memory=asked.gpu_memory,
-                notice=None if self.messages.quiet or self.messages.verbose else say, cpu_only=cpu_only,
+                notice=None if self.messages.quiet or self.messages.verbose else say, cpu_only=options.cpu_only,
             )  # fmt: skip
-            return engine, partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
-        from swsearch.cluster.backend import ClusterBackend
-        from swsearch.cluster.opening import check_is_database, engine_request, open_pool
+            backend_of = partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
+        else:
+            from swsearch.cluster.backend import ClusterBackend
+            from swsearch.cluster.opening import check_is_database, engine_request, open_pool
 
-        wanted = engine_request(asked.engine, asked.gpu_memory, asked.device, "--cluster")
-        check_is_database(subjects)
-        pool = open_pool(run.cluster, wanted, threads, run.task_timeout)
-        return pool, partial(ClusterBackend, pool=pool)
+            wanted = engine_request(asked.engine, asked.gpu_memory, asked.device, "--cluster")
+            check_is_database(subjects)
+            made = pool = open_pool(run.cluster, wanted, threads, run.task_timeout)
+            backend_of = partial(ClusterBackend, pool=pool)
+        with made, SearchResults(found, subjects, options, backend_of, threads=threads, origin=origin) as results:
+            yield results
 
     def check_spared(self, outputs: Sequence[str | None], results: SearchResults, *read: str | None) -> None:
         """Raise `InputError` if an output is a file that this search reads."""

@@ -140,7 +140,10 @@ def serve_command(
             signals.pass_on(server.end)
             server.listen()
             if not messages.quiet:
-                _say_what_is_served(jobs, server.url)
+                for name, served in jobs.databases.items():
+                    size = size_of(served.database.n_subjects, served.database.n_residues, served.is_dna)
+                    say(f"{name}: {size}, engine {served.engine.description}")
+                say(f"listening on {server.url}")
             server.serve_until_ended()
             if not messages.quiet:
                 say("ending; jobs that run go on at the next start")
@@ -160,13 +163,6 @@ def _server(jobs: "Jobs", made: "socket.socket", proxies: list[str]) -> "HttpSer
             "--token-file asks for one, a proxy encrypts"
         )
     return HttpServer(create_app(jobs), made, Connections(most), forwarded=proxies)
-
-
-def _say_what_is_served(jobs: "Jobs", url: str) -> None:
-    for name, served in jobs.databases.items():
-        size = size_of(served.database.n_subjects, served.database.n_residues, served.is_dna)
-        say(f"{name}: {size}, engine {served.engine.description}")
-    say(f"listening on {url}")
 
 
 def _checked_root(given: str) -> str:

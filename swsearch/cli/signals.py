@@ -50,7 +50,7 @@ def listen() -> None:
         signal.signal(number, _raise)
     if _installed:
         sys.unraisablehook = _dropped
-        signal.signal(signal.SIGALRM, _raise_again)
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
 
 
 def pass_on(hear: Callable[[], None]) -> None:
@@ -90,10 +90,6 @@ def _raise(number: int, frame: object) -> None:
     if _received.number is not None and now - _received.at < SAME_WISH:
         return
     _received.number, _received.at = _received.number or number, now
-    raise KeyboardInterrupt
-
-
-def _raise_again(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 

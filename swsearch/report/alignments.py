@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import IO, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -189,9 +189,7 @@ class OneAlignmentWriter(AlignmentWriter):
     texts: ClassVar[Callable[..., Iterator[str]]]
     """Yields the text of the file, of an alignment and its alphabet."""
 
-    def __init__(self, stream: IO[Any]) -> None:
-        super().__init__(stream)
-        self._query: str | None = None
+    _query: str | None = None
 
     def write(self, result: SearchResult) -> None:
         """Write the alignment of the only query."""

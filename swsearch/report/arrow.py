@@ -13,7 +13,6 @@ from typing import IO, TYPE_CHECKING, Any
 from swsearch.errors import InputError
 from swsearch.report import headers
 from swsearch.report.base import BinaryWriter, unknown_column
-from swsearch.report.provenance import provenance
 from swsearch.results import SearchResult
 from swsearch.results.fields import HIT_FIELDS, TEXT, Field, fields_in
 from swsearch.results.hit_batches import aligned_batches, hit_batches
@@ -27,7 +26,7 @@ ROWS_PER_GROUP = 65_536
 """Rows that are written at once; readers can read the groups of a larger file one by one."""
 
 METADATA_KEY = "swsearch"
-"""Key of `swsearch.report.provenance` in the schema's metadata, as JSON."""
+"""Key of `swsearch.report.headers.provenance` in the schema's metadata, as JSON."""
 
 ARROW_COLUMNS: dict[str, Field] = {
     field.name: field for field in HIT_FIELDS.values() if not {"typed", "asked"}.isdisjoint(field.shown_in.split())
@@ -59,10 +58,8 @@ class ArrowWriter(BinaryWriter):
         self._sink = _CountingStream(stream)
         self._fields = fields
         self.needs_alignments = any(field.needs_alignment for field in fields or ARROW_COLUMNS.values())
-        self._parts: list[list[ColumnValues]] = []
         self._n_rows = 0
         self._queries = 0
-        self._schema: pyarrow.Schema = None
         self._file: Any = None
 
     @classmethod
@@ -78,9 +75,9 @@ class ArrowWriter(BinaryWriter):
         import pyarrow
 
         self._fields = self._fields or fields_in("typed", run.program)
-        self._parts = [[] for _ in self._fields]
+        self._parts: list[list[ColumnValues]] = [[] for _ in self._fields]
         columns = [pyarrow.field(field.name, getattr(pyarrow, field.type)()) for field in self._fields]
-        metadata = json.dumps(provenance(run), ensure_ascii=True, sort_keys=True)
+        metadata = json.dumps(headers.provenance(run), ensure_ascii=True, sort_keys=True)
         self._schema = pyarrow.schema(columns, metadata={METADATA_KEY: metadata})
         self._file = self._open(self._schema)
 

@@ -1,15 +1,19 @@
-"""Identifiers and headers as they are printed: any FASTA header fills one cell of one line."""
+"""Identifiers and headers as they are printed, and searches as reports describe them.
+
+Any FASTA header fills one cell of one line.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from swsearch.db.entry_names import names_of
 from swsearch.errors import printable
 from swsearch.results import SearchResult
 from swsearch.results.hit_batches import HitBatch
-from swsearch.run_info import Asked, Program
+from swsearch.run_info import Asked, Program, RunInfo
 from swsearch.statistics.fitted import Fit, FittedStatistics
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 
@@ -81,6 +85,57 @@ def statistics_note(result: SearchResult) -> str:
     if _differs_from_tblastx(result.statistics, result.program):
         return f"E-values: {statistics_name(result.statistics, result.program)}"
     return ""
+
+
+def translated(of: RunInfo | SearchResult) -> dict[str, Any]:
+    """Say what was translated, and by which genetic codes; nothing of proteins."""
+    if of.program == "blastp":
+        return {}
+    codes = {"genetic_code": of.genetic_code, "database_code": of.database_code}
+    return {"program": of.program, **{name: code for name, code in codes.items() if code is not None}}
+
+
+def provenance(run: RunInfo) -> dict[str, Any]:
+    """Describe a run in values that JSON can hold: everything that decides what a file holds, and nothing else.
+
+    No time, host, engine or number of threads: the output has the same bytes whatever these are.
+
+    Returns
+    -------
+    dict
+        ``program``, ``version``; ``database`` (name, subjects, residues, and the sources that it was built from, with
+        their SHA-256); ``parameters`` (mode, matrix, gap_open, gap_extend, evalue, max_hits, effective_residues,
+        of translated DNA program, genetic_code and database_code, and what was asked for besides: masks, filters,
+        max_alignments);
+        ``statistics`` (name and parameters), or null.
+    """
+    scoring, statistics = run.scoring, run.statistics
+    described: dict[str, Any] | None = None
+    if statistics is not None:
+        constants = statistics.parameters() if isinstance(statistics, KarlinAltschul) else {}
+        described = {"name": statistics_name(statistics, run.program), **constants}
+    return {
+        "program": "swsearch",
+        "version": run.version,
+        "database": {
+            "name": encodable(run.database_name),
+            "subjects": run.database_subjects,
+            "residues": run.database_residues,
+            "sources": [dict(source) for source in run.database_sources],
+        },
+        "parameters": {
+            "mode": run.mode,
+            "matrix": encodable(scoring.matrix.name),
+            "gap_open": scoring.gap_open,
+            "gap_extend": scoring.gap_extend,
+            "evalue": run.evalue,
+            "max_hits": run.max_hits,
+            "effective_residues": run.effective_residues or run.database_residues,
+            **translated(run),
+            **run.asked,
+        },
+        "statistics": described,
+    }
 
 
 def entries_of(titles: Sequence[str]) -> list[tuple[str, str]]:

@@ -28,7 +28,6 @@ from swsearch.profiles.logo import logo_of
 from swsearch.profiles.profile import Profile
 from swsearch.report import headers, json_text, numbers
 from swsearch.report.base import Writer
-from swsearch.report.provenance import translated
 from swsearch.report.settings_text import html_of
 from swsearch.report.taxa import hits_by_taxon
 from swsearch.results import SearchResult
@@ -359,7 +358,7 @@ def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, st
         ("Hits reported", f"at most {run.max_hits:,} a query{threshold}"),
         ("Statistics", described),
     ]
-    if codes := translated(run):
+    if codes := headers.translated(run):
         rows.append(("Translation", ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in codes.items())))
     if run.asked:
         rows.append(("Options", headers.describe_options(run.asked)))

@@ -8,7 +8,6 @@ import numpy as np
 
 from swsearch.report import headers, json_text, taxa
 from swsearch.report.base import Writer
-from swsearch.report.provenance import translated
 from swsearch.report.settings_text import JSON_KEY
 from swsearch.results import SearchResult
 from swsearch.results.fields import HIT_FIELDS, fields_in
@@ -76,7 +75,7 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
             "mode": result.mode,
             "statistics": headers.statistics_name(statistics, result.program) if statistics else None,
             "effective_residues": int(result.effective_residues),
-            **translated(result),
+            **headers.translated(result),
             **result.asked,
             **fit,
         },

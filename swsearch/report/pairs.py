@@ -132,14 +132,9 @@ class JsonWriter(PairWriter):
             "gap_open": shown(found.scoring.gap_open),
             "gap_extend": shown(found.scoring.gap_extend),
             "score": shown(found.score),
-            "query_start": found.query_start,
-            "query_end": found.query_end,
-            "subject_start": found.subject_start,
-            "subject_end": found.subject_end,
+            **{name: getattr(found, name) for name in ("query_start", "query_end", "subject_start", "subject_end")},
             "alignment_length": found.length,
-            "identities": found.identities,
-            "positives": found.positives,
-            "gaps": found.gaps,
+            **{name: getattr(found, name) for name in ("identities", "positives", "gaps")},
             "cigar": found.cigar_string,
             "query_row": top,
             "midline": middle,
@@ -277,30 +272,24 @@ class PairSamWriter(PairWriter):
     def _check_names(self) -> None:
         for subject in self._run.subjects:
             if not subject.identifier or sam.NOT_IN_REFERENCE.search(subject.identifier):
-                raise InputError(
-                    f"outfmt sam: subject {subject.identifier!r} has a name that SAM does not allow for a reference "
-                    "(blanks, commas, quotes, brackets, or a leading * or =); rename it, or use --outfmt paf"
+                raise _not_sam(
+                    f"subject {subject.identifier!r} has a name that SAM does not allow for a reference (blanks, "
+                    "commas, quotes, brackets, or a leading * or =); rename it"
                 )
         (name, count), *_ = Counter(subject.identifier for subject in self._run.subjects).most_common(1)
         if count > 1:
-            raise InputError(
-                f"outfmt sam: {count} subjects are named {name!r}, expected unique names; rename them, or use "
-                "--outfmt paf"
-            )
+            raise _not_sam(f"{count} subjects are named {name!r}, expected unique names; rename them")
         star = self._run.recurrence.scoring.matrix.alphabet.letters.find("*")
         for query in self._run.queries:
+            told = f"query {query.identifier!r} has"
             fits = 1 <= len(query.identifier) <= sam.READ_NAME_LENGTH
             if not fits or sam.NOT_IN_READ.search(query.identifier):
-                raise InputError(
-                    f"outfmt sam: query {query.identifier!r} has a name that SAM does not allow for a read (at most "
-                    "254 printable characters, no @); rename it, or use --outfmt paf"
-                )
+                allowed = "at most 254 printable characters, no @"
+                raise _not_sam(f"{told} a name that SAM does not allow for a read ({allowed}); rename it")
             stop = np.flatnonzero(query.codes == star)
             if len(stop):
-                raise InputError(
-                    f"outfmt sam: query {query.identifier!r} has '*' at position {stop[0] + 1}, which SAM does not "
-                    "allow in a sequence; remove it, or use --outfmt paf"
-                )
+                where = f"at position {stop[0] + 1}"
+                raise _not_sam(f"{told} '*' {where}, which SAM does not allow in a sequence; remove it")
 
     def write(self, pair: ScoredPair) -> None:
         """Write the line of one pair."""
@@ -311,6 +300,10 @@ class PairSamWriter(PairWriter):
         tags = [f"MD:Z:{sam.md_tag(found)}"] if alphabet is DNA and aligned.has_pairs else []
         names, letters = (pair.query.identifier, pair.subject.identifier), alphabet.decode(pair.query.codes)
         self._stream.write(sam.sam_line(aligned, *names, flag, letters, *tags))
+
+
+def _not_sam(problem: str) -> InputError:
+    return InputError(f"outfmt sam: {problem}, or use --outfmt paf")
 
 
 class PairPafWriter(PairWriter):
