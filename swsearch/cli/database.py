@@ -352,10 +352,9 @@ def _chosen(database: "Database", names: list[str] | None) -> "tuple[IntArray, l
     if names is None:
         return np.arange(database.n_subjects), []
     asked, subjects = database.places_of(names)
-    known = np.zeros(len(names), dtype=bool)
-    known[asked] = True
+    missing = np.setdiff1d(np.arange(len(names)), asked)
     _, first = np.unique(subjects, return_index=True)
-    return subjects[np.sort(first)], [names[place] for place in np.flatnonzero(~known).tolist()]
+    return subjects[np.sort(first)], [names[place] for place in missing.tolist()]
 
 
 def _too_short(database: "Database", subjects: "IntArray", residues: tuple[int, int]) -> list[str]:

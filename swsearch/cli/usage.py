@@ -36,7 +36,8 @@ class OneCommand(TyperCommand):
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         line = _Line(self, ctx)
-        words, notes = other_programs.translated(line.path, args, line.spellings, line.rows)
+        own = {spelling: _takes_value(option) for spelling, option in line.options.items()}
+        words, notes = other_programs.translated(line.path, args, own, line.rows)
         line.check(words)
         if (file := line.given.get(CONFIG)) is not None:
             words = [*line.of_file(file), *words]
@@ -89,6 +90,8 @@ class _Line:
         The last value of each option, by the option's first spelling; empty for one that takes none.
     commands : list of str
         Subcommands; none of a command that has no others.
+    options : dict of str to object
+        The command's options by every spelling.
     helps : bool
         Whether there is an option that ends the command at once, such as ``--help``.
     """
@@ -104,18 +107,13 @@ class _Line:
         self.commands = command.list_commands(ctx) if isinstance(command, TyperGroup) else []
         params = command.get_params(ctx)
         self._arguments = [each for each in params if each.param_type_name == "argument"]
-        self._options = {
+        self.options = {
             spelling: each
             for each in params
             if each.param_type_name == "option"
             for spelling in (*each.opts, *each.secondary_opts)
         }
-        self._names = {other_programs.plain(each): each for each in self._options if each.startswith("--")}
-
-    @property
-    def spellings(self) -> dict[str, bool]:
-        """Spellings of the options, and whether they take a value."""
-        return {spelling: _takes_value(option) for spelling, option in self._options.items()}
+        self._names = {other_programs.plain(each): each for each in self.options if each.startswith("--")}
 
     def check(self, args: list[str]) -> None:
         """Raise `InputError` for the first word that cannot be meant, or if one is missing."""
@@ -131,7 +129,7 @@ class _Line:
                     break
                 continue
             name, equals, value = word.partition("=")
-            option = self._options.get(name)
+            option = self.options.get(name)
             if option is None or (equals and not name.startswith("--")):
                 self._check_short(word, rest)
             elif equals and not _takes_value(option):
@@ -144,7 +142,7 @@ class _Line:
     def of_file(self, path: str) -> list[str]:
         """Return the options of a file of options that are not on the command line; raises `InputError`."""
         found: list[str] = []
-        for key, option, words in words_of_file(path, self._options, {*self.given}, self.rows):
+        for key, option, words in words_of_file(path, self.options, {*self.given}, self.rows):
             self.keys[option.opts[0]] = f"{path}: {key}"
             for word in words:
                 self.given[option.opts[0]] = word.partition("=")[2]
@@ -171,7 +169,7 @@ class _Line:
         if value is None and _takes_value(option):
             got = ", got nothing"
             value = rest.pop(0) if rest else ""
-            if value in self._options:
+            if value in self.options:
                 got, value = f", got the option {value}", ""
         if not value and _takes_value(option):
             raise InputError(f"{self.path}: {name} needs a value{got}; expected {_with_value(option)}")
@@ -182,7 +180,7 @@ class _Line:
         if word.startswith("--"):
             raise InputError(self._no_such_option(word, rest))
         for place, letter in enumerate(word[1:], 1):
-            option = self._options.get(f"-{letter}")
+            option = self.options.get(f"-{letter}")
             if option is None:
                 raise InputError(self._no_such_option(word, rest))
             attached = word[place + 1 :]
@@ -226,7 +224,7 @@ class _Line:
             advice, following = known.get(word[1], ""), word[2:]
         if wanted not in self._names and advice:
             option, *with_value = advice.split()
-            if option not in self._options or len(with_value) > 1:
+            if option not in self.options or len(with_value) > 1:
                 return f"{problem}: {advice}"
             if with_value:
                 return f"{problem}; did you mean {advice}?"
@@ -237,7 +235,7 @@ class _Line:
             return f"{problem}; options follow a command, one of {', '.join(self.commands)}"
         if not meant:
             return f"{problem}; {self.path} --help lists what there is"
-        one = self._options[meant[0]]
+        one = self.options[meant[0]]
         shown = f" {shlex.quote(_cut(following))}" if following and len(meant) == 1 and _takes_value(one) else ""
         return f"{problem}; did you mean {' or '.join(meant)}{shown}?"
 
@@ -254,7 +252,7 @@ class _Line:
                 f"{self.path}: {needed[len(self.words)]} is missing, expected {self.path} {' '.join(needed)}; "
                 f"{self.path} --help describes it"
             )
-        for option in self._options.values():
+        for option in self.options.values():
             if option.required and option.opts[0] not in self.given:
                 raise InputError(f"{self.path}: {_with_value(option)} is missing; {self.path} --help describes it")
 
