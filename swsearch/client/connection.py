@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from socket import gaierror
 from typing import Any
 
-from swsearch.client.urls import TOKEN_VARIABLE, ServerUrl
+from swsearch.client.urls import API_PATH, TOKEN_VARIABLE, ServerUrl
 from swsearch.errors import InputError, ServerError, printable
 from swsearch.processors import OwnProcess
 from swsearch.version import version
@@ -21,9 +21,6 @@ try:
     import httpx
 except ModuleNotFoundError:
     raise InputError("a search on a server needs httpx; install it with pip install 'swsearch[client]'") from None
-
-API_PATH = "/api/v1"
-"""Beginning of all paths of the API."""
 
 CONNECT_SECONDS = 20.0
 """Seconds within which a server must accept a connection."""

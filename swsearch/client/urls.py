@@ -8,6 +8,9 @@ from urllib.parse import quote, unquote, urlsplit
 
 from swsearch.errors import InputError, OptionError
 
+API_PATH = "/api/v1"
+"""Beginning of all paths of the API."""
+
 SCHEMES = ("http://", "https://")
 
 EXPECTED_URL = "an address such as http://host:8080/sprot"

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
@@ -16,6 +16,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from swsearch.client.search_request import SearchRequest
+from swsearch.client.urls import API_PATH
 from swsearch.errors import InputError, OptionError
 from swsearch.options.words import JOB_STATES
 from swsearch.report import OUTPUT_FORMATS
@@ -23,7 +24,6 @@ from swsearch.report.tabular import COLUMNS
 from swsearch.server.errors import ServerProblem
 from swsearch.server.jobs import Jobs
 from swsearch.server.models import (
-    API,
     SHOWN_JOBS,
     DatabaseAnswer,
     DatabasesAnswer,
@@ -65,6 +65,7 @@ MAX_FIELDS = 100
 OF_ANY_ROUTE = problems(401, 403, 422, 503)
 SUBMITTING = problems(400, 404, 413, 415, 429, 507)
 OF_A_JOB = problems(404, 410)
+OF_A_DONE_JOB = OF_A_JOB | problems(409)
 
 EXAMPLE = {
     "database": "sprot",
@@ -73,6 +74,8 @@ EXAMPLE = {
     "title": "An example",
 }
 """A body of JSON."""
+
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 ReadSearches = Callable[[], list[SearchRequest]]
 """Reads the searches of a body, in a thread."""
@@ -172,24 +175,27 @@ SubmissionKey = Annotated[
     str, Header(alias="Idempotency-Key", max_length=100, description="Any text, another one for each submission.")
 ]
 
-WaitParameter = Annotated[Wait, Query(description="Seconds to wait for the job's end.")]
-
 
 class _DocumentedRoute(APIRoute):
-    """A route whose docstring is its summary and its description in OpenAPI."""
+    """A route whose docstring is its summary and its description in OpenAPI; answers have only the fields set."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         summary, _, description = (inspect.getdoc(endpoint) or "").partition("\n")
         documented = {"summary": summary.rstrip("."), "description": " ".join(description.split())}
-        super().__init__(path, endpoint, **{**options, **documented})
+        super().__init__(path, endpoint, **{**options, **documented, "response_model_exclude_unset": True})
 
 
 router = APIRouter(
-    prefix=API, route_class=_DocumentedRoute, dependencies=[Depends(check_query)], responses=OF_ANY_ROUTE
+    prefix=API_PATH, route_class=_DocumentedRoute, dependencies=[Depends(check_query)], responses=OF_ANY_ROUTE
 )
 
 
-@router.get("/databases", tags=["server"], response_model_exclude_unset=True)
+def _file_route(path: str, method: str = "GET", **options: Any) -> Callable[[Endpoint], Endpoint]:
+    """Return the decorator of a route that answers with a file."""
+    return router.api_route(path, methods=[method], tags=["jobs"], response_class=Response, **options)
+
+
+@router.get("/databases", tags=["server"])
 def databases(request: Request) -> DatabasesAnswer:
     """List the databases.
 
@@ -199,10 +205,7 @@ def databases(request: Request) -> DatabasesAnswer:
     return DatabasesAnswer(databases=[DatabaseAnswer(**each) for each in found])
 
 
-@router.get(
-    "/databases/{name}", tags=["server"], responses=problems(404),
-    response_model_exclude_unset=True,
-)  # fmt: skip
+@router.get("/databases/{name}", tags=["server"], responses=problems(404))
 def database(request: Request, name: Annotated[str, Path(description="Name of a database.")]) -> DatabaseAnswer:
     """Describe a database.
 
@@ -215,10 +218,7 @@ def database(request: Request, name: Annotated[str, Path(description="Name of a 
     return DatabaseAnswer(**known[name].to_json())
 
 
-@router.post(
-    "/jobs", status_code=202, tags=["jobs"], responses=SUBMITTING, openapi_extra=_body(),
-    response_model_exclude_unset=True,
-)  # fmt: skip
+@router.post("/jobs", status_code=202, tags=["jobs"], responses=SUBMITTING, openapi_extra=_body())
 async def submit(
     request: Request, response: Response, beside: Annotated[SubmitQuery, Query()], key: SubmissionKey = ""
 ) -> SubmittedAnswer:
@@ -239,7 +239,7 @@ async def submit(
     return stated
 
 
-@router.get("/jobs", tags=["jobs"], response_model_exclude_unset=True)
+@router.get("/jobs", tags=["jobs"])
 def jobs(
     request: Request,
     state: Annotated[States, Query(description="Only jobs of these states, with commas between them.")] = JOB_STATES,
@@ -255,11 +255,8 @@ def jobs(
     return JobsAnswer(jobs=[JobAnswer.of(job, client, root, is_brief=True) for job in found])
 
 
-@router.get(
-    "/jobs/{identifier}", tags=["jobs"], responses=OF_A_JOB,
-    response_model_exclude_unset=True,
-)  # fmt: skip
-async def job(request: Request, identifier: OfJob, wait: WaitParameter = 0.0) -> JobAnswer:
+@router.get("/jobs/{identifier}", tags=["jobs"], responses=OF_A_JOB)
+async def job(request: Request, identifier: OfJob, wait: Wait = 0.0) -> JobAnswer:
     """Describe a job.
 
     With ?wait= when it has ended, or the time is over. Whoever knows a job's identifier may read it;
@@ -269,7 +266,7 @@ async def job(request: Request, identifier: OfJob, wait: WaitParameter = 0.0) ->
     return JobAnswer.of(found, client_of(request), root_of(request.scope))
 
 
-@router.delete("/jobs/{identifier}", status_code=204, tags=["jobs"], responses=OF_A_JOB | problems(409))
+@router.delete("/jobs/{identifier}", status_code=204, tags=["jobs"], responses=OF_A_DONE_JOB)
 async def forget(request: Request, identifier: OfJob) -> None:
     """Remove a job.
 
@@ -278,10 +275,7 @@ async def forget(request: Request, identifier: OfJob) -> None:
     await jobs_of(request).delete(identifier, client_of(request))
 
 
-@router.post(
-    "/jobs/{identifier}/cancel", tags=["jobs"], responses=OF_A_JOB,
-    response_model_exclude_unset=True,
-)  # fmt: skip
+@router.post("/jobs/{identifier}/cancel", tags=["jobs"], responses=OF_A_JOB)
 async def cancel(request: Request, identifier: OfJob) -> JobAnswer:
     """Cancel a job.
 
@@ -291,15 +285,8 @@ async def cancel(request: Request, identifier: OfJob) -> JobAnswer:
     return JobAnswer.of(found, client_of(request), root_of(request.scope))
 
 
-@router.get(
-    "/jobs/{identifier}/results", tags=["jobs"], response_class=Response,
-    responses=RESULTS | OF_A_JOB | problems(409),
-)  # fmt: skip
-async def results(
-    request: Request,
-    identifier: OfJob,
-    asked: Annotated[JobResultsQuery, Query()],
-) -> Response:
+@_file_route("/jobs/{identifier}/results", responses=RESULTS | OF_A_DONE_JOB)
+async def results(request: Request, identifier: OfJob, asked: Annotated[JobResultsQuery, Query()]) -> Response:
     """Get results.
 
     In any format of `swsearch search`, byte for byte; sent as they are written.
@@ -311,10 +298,7 @@ async def results(
     return await answer(request, pieces, wanted.media_type, "reports", name)
 
 
-@router.get(
-    "/jobs/{identifier}/outputs/{number}", tags=["jobs"], response_class=Response,
-    responses=RESULTS | OF_A_JOB | problems(409),
-)  # fmt: skip
+@_file_route("/jobs/{identifier}/outputs/{number}", responses=RESULTS | OF_A_DONE_JOB)
 async def output(
     request: Request, identifier: OfJob, number: Annotated[OutputNumber, Path(description="Number, from 0.")]
 ) -> Response:
@@ -337,10 +321,7 @@ async def output(
     return await answer(request, pieces, file.media_type, "reports", name, headers=headers, status=status)
 
 
-@router.get(
-    "/jobs/{identifier}/queries", tags=["jobs"], response_class=Response,
-    responses=_files("text/plain") | OF_A_JOB,
-)  # fmt: skip
+@_file_route("/jobs/{identifier}/queries", responses=_files("text/plain") | OF_A_JOB)
 def queries(request: Request, identifier: OfJob) -> Response:
     """Get the queries.
 
@@ -351,16 +332,12 @@ def queries(request: Request, identifier: OfJob) -> Response:
     return Response(found.queries, headers=headers, media_type="text/plain; charset=utf-8")
 
 
-@router.get(
-    "/jobs/{identifier}/subjects", tags=["jobs"], response_class=Response,
-    responses=_files("text/x-fasta") | OF_A_JOB | problems(409),
-)  # fmt: skip
+@_file_route("/jobs/{identifier}/subjects", responses=_files("text/x-fasta") | OF_A_DONE_JOB)
 async def subjects(
-    request: Request,
-    identifier: OfJob,
+    request: Request, identifier: OfJob,
     hits: Annotated[HitRanges, Query(description="Numbers of hits, from 1: 1,2,5-8.")],
     query: Annotated[QueryNumber, Query(description="Number of the query, from 1.")] = 1,
-) -> Response:
+) -> Response:  # fmt: skip
     """Get whole subjects.
 
     Sequences of hits of a query, as FASTA.
@@ -369,10 +346,7 @@ async def subjects(
     return await answer(request, pieces, FASTA_TYPE, "reports", f"{identifier}.fasta")
 
 
-@router.post(
-    "/search", tags=["jobs"], response_class=Response, responses=RESULTS | SUBMITTING,
-    openapi_extra=_body(),
-)  # fmt: skip
+@_file_route("/search", "POST", responses=RESULTS | SUBMITTING, openapi_extra=_body())
 async def search(request: Request, beside: Annotated[SearchQuery, Query()]) -> Response:
     """Search at once.
 
@@ -382,7 +356,7 @@ async def search(request: Request, beside: Annotated[SearchQuery, Query()]) -> R
     jobs, wanted = jobs_of(request), beside.wanted()
     searches = await run_sync(await read_body(request, beside))
     if len(searches) > 1:
-        raise InputError(f"database: got {len(searches)}, expected one; POST {API}/jobs takes several")
+        raise InputError(f"database: got {len(searches)}, expected one; POST {API_PATH}/jobs takes several")
     running = jobs.begin_search(client_of(request))
     pieces = jobs.search(searches[0], wanted, running)
     name = wanted.file_name(f"swsearch-{searches[0].database}")

@@ -13,13 +13,13 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from swsearch.client.urls import API_PATH
 from swsearch.errors import SwsearchError
 from swsearch.server import api, blast, pages
 from swsearch.server.access import Access
 from swsearch.server.errors import answer_to, framework_problem
 from swsearch.server.jobs import REPORT_THREADS, SEARCH_THREADS, Jobs
 from swsearch.server.metrics import METRICS_TYPE, Metrics
-from swsearch.server.models import API
 from swsearch.server.streaming import Threads
 from swsearch.version import version
 
@@ -45,7 +45,7 @@ def create_app(jobs: Jobs) -> FastAPI:
         title="swsearch",
         version=version(),
         description="Exact Smith-Waterman searches of resident databases.",
-        openapi_url=f"{API}/openapi.json",
+        openapi_url=f"{API_PATH}/openapi.json",
         root_path_in_servers=False,
         generate_unique_id_function=lambda route: route.name,
         docs_url=None,

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import from_json
 
 from swsearch.client.search_request import MAX_OUTPUTS, OPTION_NAMES, SERVER_ROWS, SearchRequest
+from swsearch.client.urls import API_PATH
 from swsearch.errors import OptionError
 from swsearch.options.kinds import Flag, Integer, JsonSchema, Real
 from swsearch.options.row import Option
@@ -25,9 +26,6 @@ from swsearch.report.job_outputs import SAVED_FORMATS
 from swsearch.server.errors import STATUSES, ServerProblem
 from swsearch.server.results import Format
 from swsearch.server.store import IDENTIFIER_LENGTH, LETTERS, Job, is_identifier
-
-API = "/api/v1"
-"""Beginning of all paths of the API."""
 
 MAX_WAIT = 60.0
 """Seconds that a request may wait for the end of a job."""
@@ -145,17 +143,18 @@ def _wait(text: Any) -> float:
     return seconds
 
 
-_WAIT_SCHEMA = {"type": "number", "minimum": 0, "maximum": MAX_WAIT, "default": 0}
-
-Wait = Annotated[Any, BeforeValidator(_wait), WithJsonSchema(_WAIT_SCHEMA)]
-
-WAIT = Field(0.0, description="Seconds to wait for the job's end.")
+Wait = Annotated[
+    Any,
+    BeforeValidator(_wait),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": MAX_WAIT, "default": 0}),
+    Field(description="Seconds to wait for the job's end."),
+]
 
 
 class SubmitQuery(TextSearch):
     """Parameters beside a submitted job."""
 
-    wait: Wait = WAIT
+    wait: Wait = 0.0
 
 
 class FormatQuery(BaseModel):
@@ -163,7 +162,7 @@ class FormatQuery(BaseModel):
 
     format: str = Field(
         "json",
-        description=f"Format of the results; GET {API}/formats lists all.",
+        description=f"Format of the results; GET {API_PATH}/formats lists all.",
         json_schema_extra={"enum": [*FORMATS]},
     )
     columns: str = Field("", description="Columns of a table, with commas between them.")
@@ -389,7 +388,7 @@ class JobAnswer(_Stated):
     @classmethod
     def of(cls, job: Job, client: str, root: str, *, is_brief: bool = False, **more: Any) -> Self:
         """Return a job as a client sees it, without long options if brief; ``root`` stands before all paths."""
-        place = f"{root}{API}/jobs/{job.identifier}"
+        place = f"{root}{API_PATH}/jobs/{job.identifier}"
         links = {name: f"{place}/{name}" for name in ("results", "outputs", "queries", "subjects", "cancel")}
         known = {name: getattr(job, name) for name in JobAnswer.model_fields if hasattr(job, name)}
         options = {k: v for k, v in job.options.items() if not is_brief or not isinstance(v, (list, dict))}
