@@ -188,7 +188,6 @@ class SearchRequest:
         origin = replace(usual, queries=name, command=command, files=files, checksums=sums)
         if "begun" not in self.origin:
             return origin
-        begun: datetime | None
         try:
             begun = datetime.fromisoformat(self.origin["begun"])
         except ValueError:
@@ -394,7 +393,7 @@ def options_to_json(options: SearchOptions) -> dict[str, Any]:
     told: dict[str, Any] = {"max_hits": options.max_hits}  # a server may have another default
     for name in SERVER_ROWS:
         if (value := getattr(options, name)) != getattr(_DEFAULTS, name):
-            told[name] = _as_json(value)
+            told[name] = list(value) if isinstance(value, tuple) else value  # as JSON gives it back
     changed = {name: getattr(options.rules, name) for name in INCLUSION_RULES}
     if rules := {name: value for name, value in changed.items() if value != getattr(Inclusion, name)}:
         told["inclusion"] = rules
@@ -404,11 +403,6 @@ def options_to_json(options: SearchOptions) -> dict[str, Any]:
     if options.has_named_costs:
         told |= {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
     return told
-
-
-def _as_json(value: Any) -> Any:
-    """Return an option's value as JSON gives it back, so that both sides compare equal."""
-    return list(value) if isinstance(value, tuple) else value
 
 
 def matrix_to_json(matrix: Matrix) -> str | dict[str, str]:

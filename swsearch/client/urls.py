@@ -11,7 +11,9 @@ from swsearch.errors import InputError, OptionError
 API_PATH = "/api/v1"
 """Beginning of all paths of the API."""
 
-SCHEMES = ("http://", "https://")
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+SCHEMES = tuple(f"{name}://" for name in DEFAULT_PORTS)
 
 EXPECTED_URL = "an address such as http://host:8080/sprot"
 
@@ -47,8 +49,7 @@ class ServerUrl:
     def authority(self) -> str:
         """Host and port, as a URL has them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        usual = 443 if self.scheme == "https" else 80
-        return host if self.port == usual else f"{host}:{self.port}"
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def server(self) -> str:
@@ -96,5 +97,4 @@ def server_url(text: Any) -> ServerUrl:
     root, _, name = parts.path.rpartition("/")
     if any(part in ("", ".", "..") for part in root.split("/")[1:]):
         raise OptionError("url", text, EXPECTED_URL, "its path has empty parts")
-    usual = 443 if parts.scheme == "https" else 80
-    return ServerUrl(parts.scheme, host, port or usual, root, unquote(name))
+    return ServerUrl(parts.scheme, host, port or DEFAULT_PORTS[parts.scheme], root, unquote(name))

@@ -27,6 +27,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from swsearch.client.urls import DEFAULT_PORTS
 from swsearch.errors import SwsearchError, printable
 from swsearch.server.errors import ServerProblem, answer_to, problem_of
 from swsearch.server.metrics import Metrics
@@ -65,8 +66,6 @@ HEADERS = {
 
 OWN_SITES = ("same-origin", "none")
 """Values of ``Sec-Fetch-Site`` for this server's own pages and for an address that the user typed."""
-
-DEFAULT_PORTS = {"http": 80, "https": 443}
 
 BROWSER_HEADERS = ("sec-fetch-dest", "sec-fetch-user", "upgrade-insecure-requests")
 """Headers that only browsers send; Node.js sends ``Sec-Fetch-Mode: cors`` and ``Accept-Language``, too."""

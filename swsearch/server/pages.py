@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
-from typing import Any
+from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
@@ -130,8 +130,7 @@ def form(request: Request) -> Response:
     if example := EXAMPLES.get(query.get("example", "")):
         filled = replace(filled, queries=example.fasta, values=example.values)
     elif identifier := query.get("from"):
-        check_identifier(identifier)
-        databases = tuple(job.database for job in jobs_of(request).group(identifier))
+        databases = tuple(job.database for job in jobs_of(request).group(check_identifier(identifier)))
         filled = FilledForm.of_request(jobs_of(request).store.request(identifier), identifier, databases)
     return _form(request, filled)
 
@@ -156,8 +155,7 @@ def _submitted(request: Request, filled: FilledForm) -> Response:
         if queries.startswith(tuple(COMPRESSED_AS)):
             raise OptionError("queries", filled.file_name, "text; decompress the file first")
         if not queries.strip() and filled.queries_of:
-            check_identifier(filled.queries_of)
-            queries = jobs_of(request).store.request(filled.queries_of).queries
+            queries = jobs_of(request).store.request(check_identifier(filled.queries_of)).queries
         jobs = jobs_of(request).submit(filled.requests(queries), client)
     except SwsearchError as error:
         return _form(request, filled.again(), error)
@@ -203,15 +201,21 @@ def example(key: str) -> Response:
 # jobs
 
 
-def check_identifier(identifier: str) -> None:
-    """Raise ``not_found`` if no job can have an identifier."""
+def check_identifier(identifier: str) -> str:
+    """Return an identifier; raise ``not_found`` if no job can have it."""
     if not is_identifier(identifier):
         raise ServerProblem("not_found", f"job {named(identifier[:40])!r} not found")
+    return identifier
 
 
 def _job(request: Request, identifier: str) -> Job:
-    check_identifier(identifier)
-    return jobs_of(request).job(identifier)
+    return jobs_of(request).job(check_identifier(identifier))
+
+
+OfPath = Annotated[Job, Depends(_job)]
+"""The job that a path names."""
+
+IdentifierOfPath = Annotated[str, Depends(check_identifier)]
 
 
 def progress_of(job: Job, now: float) -> dict[str, Any]:
@@ -241,9 +245,8 @@ def mine(request: Request, page: str = "1") -> Response:
 
 
 @router.api_route("/jobs/{identifier}", methods=["GET", "HEAD"], response_model=None)
-async def job(request: Request, identifier: str) -> Response:
+async def job(request: Request, job: OfPath) -> Response:
     """Show the progress of a job, or its report."""
-    job = await run_sync(_job, request, identifier)
     if job.state == "done":
         return await _report(request, job, range_of("", job.n_queries))
     return await run_sync(_progress, request, job)
@@ -258,35 +261,31 @@ def _progress(request: Request, job: Job) -> Response:
 
 
 @router.api_route("/jobs/{identifier}/state", methods=["GET", "HEAD"], response_model=None)
-def state(request: Request, identifier: str) -> Response:
+def state(job: OfPath) -> Response:
     """Send the progress of a job to the script of its page."""
-    found = progress_of(_job(request, identifier), time.time())
-    return JSONResponse(found, headers={**PAGE_HEADERS, "Cache-Control": "no-store"})
+    return JSONResponse(progress_of(job, time.time()), headers={**PAGE_HEADERS, "Cache-Control": "no-store"})
 
 
 @router.api_route("/jobs/{identifier}/report", methods=["GET", "HEAD"], response_model=None)
-async def report(request: Request, identifier: str, queries: str = "") -> Response:
+async def report(request: Request, job: OfPath, queries: str = "") -> Response:
     """Show the report of some queries of a job."""
-    job = await run_sync(_job, request, identifier)
     return await _report(request, job, range_of(queries, job.n_queries))
 
 
 @router.api_route("/jobs/{identifier}/report/{first}/subjects", methods=["GET", "HEAD"], response_model=None)
-async def subjects(request: Request, identifier: str, first: int, query: str = "1", hits: str = "1") -> Response:
+async def subjects(request: Request, job: OfPath, first: int, query: str = "1", hits: str = "1") -> Response:
     """Send whole subjects of a query as FASTA; ``query`` counts from the first query of a page of the report."""
-    job = await run_sync(_job, request, identifier)
     number = first + whole_of("query", query) - 1
     if not 1 <= first <= number <= job.n_queries:
         raise OptionError("query", query, "one of the report's queries")
-    pieces = await run_sync(jobs_of(request).subjects, identifier, number, parse_hits(hits))
-    return await answer(request, pieces, FASTA_TYPE, "reports", f"{identifier}-{number}.fasta")
+    pieces = await run_sync(jobs_of(request).subjects, job.identifier, number, parse_hits(hits))
+    return await answer(request, pieces, FASTA_TYPE, "reports", f"{job.identifier}-{number}.fasta")
 
 
 @router.api_route("/jobs/{identifier}/details", methods=["GET", "HEAD"], response_model=None)
-def details(request: Request, identifier: str) -> Response:
+def details(request: Request, job: OfPath) -> Response:
     """Show the options of a job, its downloads and the address to share."""
-    job = _job(request, identifier)
-    size = len(jobs_of(request).store.request(identifier).queries)
+    size = len(jobs_of(request).store.request(job.identifier).queries)
     database = jobs_of(request).databases.get(job.database)
     values = _values(request, job) | {
         "downloads": list(downloads_of(job, database is not None and database.is_dna)),
@@ -298,28 +297,25 @@ def details(request: Request, identifier: str) -> Response:
 
 
 @router.api_route("/jobs/{identifier}/summary", methods=["GET", "HEAD"], response_model=None)
-def summary(request: Request, identifier: str, page: str = "1") -> Response:
+def summary(request: Request, job: OfPath, page: str = "1") -> Response:
     """Show the best hit of each query."""
-    job = _job(request, identifier)
-    first, pager = _pager(f"{root_of(request.scope)}/jobs/{identifier}/summary", page, job.n_queries)
+    first, pager = _pager(f"{root_of(request.scope)}/jobs/{job.identifier}/summary", page, job.n_queries)
     span = (first + 1, min(first + ROWS_PER_PAGE, job.n_queries))
-    table = jobs_of(request).rendered(identifier, Format("7 sseqid score evalue"), span)
+    table = jobs_of(request).rendered(job.identifier, Format("7 sseqid score evalue"), span)
     rows = summary_of(b"".join(table), first)
     return show_page(request, "summary.html", {**_values(request, job), "rows": rows, **pager})
 
 
 @router.api_route("/jobs/{identifier}/cancel", methods=["POST"], response_model=None)
-async def cancel(request: Request, identifier: str, then: str = Form("")) -> Response:
+async def cancel(request: Request, identifier: IdentifierOfPath, then: str = Form("")) -> Response:
     """Cancel a job, and show it or the list."""
-    check_identifier(identifier)
     await jobs_of(request).cancel(identifier, client_of(request))
     return go_to(request, "/jobs" if then == "jobs" else f"/jobs/{identifier}")
 
 
 @router.api_route("/jobs/{identifier}/delete", methods=["POST"], response_model=None)
-async def delete(request: Request, identifier: str) -> Response:
+async def delete(request: Request, identifier: IdentifierOfPath) -> Response:
     """Delete a job, and show the list."""
-    check_identifier(identifier)
     await jobs_of(request).delete(identifier, client_of(request))
     return go_to(request, "/jobs")
 
