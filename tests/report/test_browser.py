@@ -12,7 +12,6 @@ import pytest
 
 import swsearch
 from support.browser import (
-    MARKS,
     WIDTHS,
     all_of,
     column,
@@ -20,9 +19,9 @@ from support.browser import (
     filter_field,
     heading,
     one,
-    resize,
     until,
-)  # fmt: skip
+)
+from support.browsers import MARKS, Browser
 from support.report_cases import QUERY, make_result, report
 from swsearch.alphabet import PROTEIN
 from swsearch.report import create_writer
@@ -124,15 +123,15 @@ def test_alignments_are_those_of_the_pairwise_rows(opened: Any, examples: Path, 
     assert len(all_of(driver, "tr.detail")) == 1
 
 
-def test_the_rows_are_downloaded_as_blasts_table(opened: Any, found: list[Any], chromium: Any) -> None:
+def test_the_rows_are_downloaded_as_blasts_table(opened: Any, found: list[Any], browser: Browser) -> None:
     driver = opened(report("html", *found))
-    for old in chromium.downloads.iterdir():
+    for old in browser.downloads.iterdir():
         old.unlink()
     heading(driver, "Length").click()
     filter_field(driver, "E-value at most").send_keys("1")
     (button,) = [each for each in all_of(driver, ".filters button") if each.text == "Download TSV"]
     button.click()
-    target = chromium.downloads / "P01308.tsv"
+    target = browser.downloads / "P01308.tsv"
     deadline = time.monotonic() + 20
     while not target.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -245,8 +244,8 @@ def test_a_profile_is_drawn_where_it_is_looked_at(opened: Any) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_it_fits_the_screen(opened: Any, found: list[Any], width: int, chromium: Any) -> None:
-    resize(chromium, width)
+def test_it_fits_the_screen(opened: Any, found: list[Any], width: int, browser: Browser) -> None:
+    browser.resize(width)
     driver = opened(report("html", *found))
     one(driver, ".open-hit").click()
     time.sleep(0.2)

@@ -11,7 +11,6 @@ import pytest
 
 import swsearch
 from support.browser import (
-    MARKS,
     WIDTHS,
     all_of,
     button,
@@ -21,9 +20,9 @@ from support.browser import (
     filter_field,
     heading,
     one,
-    resize,
     until,
 )
+from support.browsers import MARKS, Browser
 from support.report_cases import QUERY, make_result, report, with_two_alignments
 from swsearch.report.html import HtmlWriter, Link
 
@@ -63,8 +62,8 @@ return found;
 
 
 @pytest.mark.parametrize("width", [*WIDTHS, 768])
-def test_no_words_of_a_picture_lie_on_others(opened: Any, hundred: Any, width: int, chromium: Any) -> None:
-    resize(chromium, width)
+def test_no_words_of_a_picture_lie_on_others(opened: Any, hundred: Any, width: int, browser: Browser) -> None:
+    browser.resize(width)
     many = dataclasses.replace(hundred.distribution, counts=hundred.distribution.counts * 100_000)
     driver = opened(report("html", hundred, dataclasses.replace(hundred, distribution=many)))
     all_of(driver, ".open-hit")[1].click()
@@ -89,8 +88,8 @@ def test_the_first_hit_is_seen_at_once_and_coverage_unfolds(opened: Any, hundred
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_head_of_the_table_stays(opened: Any, hundred: Any, width: int, chromium: Any) -> None:
-    resize(chromium, width)
+def test_the_head_of_the_table_stays(opened: Any, hundred: Any, width: int, browser: Browser) -> None:
+    browser.resize(width)
     driver = opened(report("html", hundred))
     driver.execute_script("arguments[0].scrollIntoView()", all_of(driver, ".open-hit")[70])
     for each in (heading(driver, "Subject"), all_of(driver, ".open-hit")[70]):
@@ -277,7 +276,7 @@ def test_a_server_has_whole_subjects(opened: Any, hundred: Any) -> None:
     assert button(driver, "Whole subjects").get_attribute("href") == expected
 
 
-def test_five_thousand_hits_and_texts_without_end(opened: Any, chromium: Any) -> None:
+def test_five_thousand_hits_and_texts_without_end(opened: Any, browser: Browser) -> None:
     result = make_result()
     names = ["a" * 10_000, "\u202eltr \u0627\u0644", "-" * 500, *(f"s{k}" for k in range(4997))]
     hits = [
@@ -286,7 +285,7 @@ def test_five_thousand_hits_and_texts_without_end(opened: Any, chromium: Any) ->
         )
         for k, name in enumerate(names)
     ]
-    resize(chromium, 360)
+    browser.resize(360)
     result = dataclasses.replace(result, hits=hits, query_id="q" * 10_000, query_description="title " * 2000)
     driver = opened(report("html", result))
     assert one(driver, ".shown").text == "5,000 hits shown"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.browser import MARKS, WIDTHS, all_of, one, resize, until
+from support.browser import WIDTHS, all_of, one, until
+from support.browsers import MARKS, Browser
 from support.report_cases import SUBJECT, make_result, report
 from swsearch.db.taxonomy import Taxa, Taxon
 from swsearch.results import SearchResult
@@ -41,8 +42,8 @@ def rows(driver: Any, table: int = 0) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("width", (*WIDTHS, 768))
-def test_the_most_frequent_taxa_are_shown_and_the_others_unfold(opened: Any, chromium: Any, width: int) -> None:
-    resize(chromium, width)
+def test_the_most_frequent_taxa_are_shown_and_the_others_unfold(opened: Any, browser: Browser, width: int) -> None:
+    browser.resize(width)
     driver = opened(report("html", many(), make_result()))
     link = one(driver, ".note a")
     assert link.text == f"{N_TAXA} taxa"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.browser import MARKS, all_of, button, downloaded, drawn, one, resize
+from support.browser import all_of, button, downloaded, drawn, one
+from support.browsers import MARKS, Browser
 from support.samples import sample
 from support.translated_cases import align_records, result_of, shifted_result, write_translated
 from swsearch.run_info import Program
@@ -23,8 +24,8 @@ def blocks(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("case", sample([*PROGRAMS, "shifted"], lambda case: case == "tblastx"))
-def test_numbers_frames_and_units(opened: Any, chromium: Any, case: str) -> None:
-    resize(chromium, 800)  # where an alignment has 60 columns, as in the pairwise report
+def test_numbers_frames_and_units(opened: Any, browser: Browser, case: str) -> None:
+    browser.resize(800)  # where an alignment has 60 columns, as in the pairwise report
     program: Any = "blastx" if case == "shifted" else case
     result = shifted_result(together=True) if case == "shifted" else result_of(program, 0, align_records(program)[0])
     driver = opened(write_translated("html", [result]))

@@ -15,17 +15,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from support.browsers import BROWSER, DRIVER, Browser, chromium
+from support.browsers import MARKS, Browser, chromium
 from support.samples import sample
 from support.serving import QUERY, SEQUENCES, Served, serving, until
 from swsearch.server.settings import ServerSettings
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(BROWSER is None or DRIVER is None, reason="needs chromium and chromedriver"),
-    # warnings of the driver's own libraries are theirs
-    pytest.mark.filterwarnings("default"),
-]
+pytestmark = MARKS
 
 NAMES = ("lab.example", "evil.example")
 """Names that lead the browser to this machine, to which it sends no Sec-Fetch headers."""

@@ -8,18 +8,13 @@ from typing import Any
 
 import pytest
 
-from support.browsers import BROWSER, DRIVER, Browser, chromium
+from support.browsers import MARKS, Browser, chromium
 from support.fake_house import FakeHouse
 from support.serving import QUERY, Served, serving
 
 WIDTHS = (360, 768, 1280, 1920)
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(BROWSER is None or DRIVER is None, reason="needs chromium and chromedriver"),
-    # warnings of the driver's own libraries are theirs
-    pytest.mark.filterwarnings("default"),
-]
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
@@ -103,18 +98,6 @@ def test_a_search_from_the_form_to_its_downloads(browser: Browser, served: Serve
 
 
 @pytest.mark.exhaustive
-def test_ticked_hits_come_as_fasta_of_whole_subjects(browser: Browser, served: Served) -> None:
-    browser.get(f"{served.url}/")
-    browser.one("#queries").send_keys(QUERY)
-    browser.one("#go").click()
-    browser.until(lambda: is_report(browser))
-    browser.one("#query tbody input[type=checkbox]").click()
-    (whole,) = [each for each in browser.all("a.button") if each.text == "Whole subjects"]
-    with urllib.request.urlopen(whole.get_attribute("href")) as answer:
-        assert answer.read().startswith(b">alpha protein alpha\nMKVLAAG")
-
-
-@pytest.mark.exhaustive
 def test_a_job_is_watched_without_loading_the_page_again(browser: Browser, house: FakeHouse, url: str) -> None:
     browser.get(f"{url}/?example=insulin")
     browser.one("#go").click()
@@ -130,22 +113,6 @@ def test_a_job_is_watched_without_loading_the_page_again(browser: Browser, house
     assert browser.run("return window.stays")
     house.put(identifier, state="done", ended=1_795_000_009.0, n_hits=1)
     browser.until(lambda: is_report(browser))
-
-
-@pytest.mark.exhaustive
-def test_a_job_is_cancelled_and_searched_again(browser: Browser, house: FakeHouse, url: str) -> None:
-    browser.get(f"{url}/?example=glucagon")
-    browser.one("#evalue").send_keys("0.5")
-    browser.one("#go").click()
-    identifier = identifier_of(browser)
-    browser.one("form button:not(.plain)").click()
-    browser.until(lambda: browser.text("#state-title") == "The search was cancelled")
-    assert house.jobs[identifier].state == "cancelled"
-    browser.one("a.button.main").click()
-    browser.until(lambda: browser.all("#queries"))
-    assert "P01275_53-81" in browser.one("#queries").get_attribute("value")
-    assert browser.one("#evalue").get_attribute("value") == "0.5"
-    assert browser.one("#preset").get_attribute("value") == "short"
 
 
 @pytest.mark.exhaustive
@@ -245,24 +212,6 @@ def test_it_all_works_without_a_script(browser: Browser, house: FakeHouse, url: 
     browser.one("tbody button").click()
     browser.until(lambda: browser.text("tbody .state") == "Cancelled")
     browser.said()  # the answer of 422 is in it
-
-
-@pytest.mark.exhaustive
-def test_what_is_wrong_has_the_focus_and_nothing_is_lost(started: Browser, house: FakeHouse, url: str) -> None:
-    started.begin_again()
-    started.get(f"{url}/")
-    started.one("#queries").send_keys(QUERY)
-    started.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    started.one("#min_identity").send_keys("half")
-    started.one("#include_ids").send_keys("a\nb")
-    started.one("#go").click()
-    started.until(lambda: started.all("#min_identity-problem"))
-    assert started.focus.get_attribute("id") == "min_identity"
-    assert started.one("#min_identity").is_displayed()
-    assert started.one("#include_ids").get_attribute("value") == "a\nb"
-    assert started.one("#queries").get_attribute("value") == QUERY
-    assert started.one("#go").text == "Search"
-    assert all("422" in each for each in started.said())
 
 
 HINTS = [

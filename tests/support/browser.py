@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
 WIDTHS = (360, 1280, 1920)
-
-MARKS = [
-    pytest.mark.browser,
-    pytest.mark.skipif(BROWSER is None or DRIVER is None, reason="needs chromium and chromedriver"),
-    # warnings of the driver's own libraries are theirs
-    pytest.mark.filterwarnings("default"),
-]
-"""Of modules whose tests drive the browser."""
-
-
-def resize(driver: Any, width: int) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 def all_of(driver: Any, selector: str) -> list[Any]:

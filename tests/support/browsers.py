@@ -16,6 +16,14 @@ from support.serving import PATIENCE
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
 
+MARKS = [
+    pytest.mark.browser,
+    pytest.mark.skipif(BROWSER is None or DRIVER is None, reason="needs chromium and chromedriver"),
+    # warnings of the driver's own libraries are theirs
+    pytest.mark.filterwarnings("default"),
+]
+"""Of modules whose tests drive the browser."""
+
 
 class Browser:
     """What a person does with a browser, and what a test asks of it.
