@@ -115,9 +115,11 @@ def is_exhaustive(item: pytest.Item) -> bool:
 
 
 def the_same(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield tests of which a quick run does all: there are no more cases, and no command in a process of its own.
+    """Yield the tests that ``--after-quick`` leaves out, because a quick run has done the same.
 
-    Of cases that combine several parameters, one tells what a process of its own can tell.
+    A test stays if it is exhaustive, if hypothesis draws its cases, or if it starts commands: a quick run forks them,
+    an exhaustive run starts processes. Of the cases of a function that have several parameters, one such case stays;
+    an exhaustive case is enough.
     """
     seen = {_function(item) for item in items if is_exhaustive(item)}
     for item in items:
