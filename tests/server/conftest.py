@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.fake_house import FakeHouse
+from support.houses import House, Opened, built, engines, settings
 from support.serving import Served, serving, tiny_database
 from support.web_pages import Visitor, pages_alone
+from swsearch.engines.base import Engine
 from swsearch.server.settings import ServerSettings
 
 
@@ -46,3 +50,26 @@ def house(fakes: tuple[FakeHouse, Any]) -> FakeHouse:
 def visitor(house: FakeHouse, fakes: tuple[FakeHouse, Any]) -> Visitor:
     """Somebody who has not been there."""
     return Visitor(fakes[1])
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of some proteins, which nobody writes to."""
+    return built(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture
+def opened(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    """Open houses over the database, with engines that they get one after the other, or with those of a server."""
+
+    @contextmanager
+    def open_house(*made: Engine | BaseException, **changes: object) -> Iterator[House]:
+        if not made:
+            with House(settings(database, tmp_path, **changes)) as house:
+                yield house
+            return
+        with engines(monkeypatch, *made) as names, House(settings(database, tmp_path, **changes)) as house:
+            house.names = names
+            yield house
+
+    return open_house

@@ -1,6 +1,5 @@
 """Tokens, clients and names of hosts; and a server that asks for a token."""
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -11,17 +10,6 @@ from swsearch.errors import InputError, OptionError
 from swsearch.server.access import Hosts, Tokens, client_name
 
 TOKEN, OTHER = "a-token-of-twenty-letters", "another.token_of~twenty"
-
-
-def test_a_token_and_its_cookie_are_told_from_others():
-    tokens = Tokens([TOKEN, OTHER])
-    assert tokens.owner(TOKEN) == tokens.owner_of_cookie(Tokens.cookie(TOKEN)) != tokens.owner(OTHER)
-    assert re.fullmatch("[0-9a-f]{32}", tokens.owner(TOKEN))
-    for wrong in ("", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "\ud800", Tokens.cookie(TOKEN)):
-        assert tokens.owner(wrong) is None
-    assert tokens.owner_of_cookie(TOKEN) is None
-    assert tokens
-    assert not Tokens([])
 
 
 def test_a_file_of_tokens_is_read(tmp_path):

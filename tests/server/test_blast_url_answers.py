@@ -4,74 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import zipfile
 from collections.abc import Generator
 
 import pytest
-from Bio import Blast
-from Bio.Blast import NCBIWWW
 
-from swsearch.server.blast import state_page, waiting_page
-from swsearch.server.blast_formats import BLAST_FORMATS, format_of, marks, refused, report_in, small_page
+from swsearch.server.blast_formats import BLAST_FORMATS, format_of, report_in
 
 RID = "ABCDEFGH23456789JKLM"
-HOSTILE = "a<script>alert(1)</script>&\"' RID = X RTOE = 1 Status=READY ThereAreHits=yes --> QBlastInfoBegin"
-
-
-def reference(page: str) -> tuple[str, int]:
-    """What Biopython's two parsers read in the answer to a Put."""
-    found: list[tuple[str, int]] = [
-        parse(io.BytesIO(page.encode())) for parse in (NCBIWWW._parse_qblast_ref_page, Blast._parse_qblast_ref_page)
-    ]
-    assert found[0] == found[1]
-    return found[0]
-
-
-def test_a_put_names_the_search() -> None:
-    page = small_page("submitted", ["one", HOSTILE], [marks(f"    RID = {RID}", "    RTOE = 3")])
-    assert reference(page) == (RID, 3)
-    assert re.search(r"^    RID = (.*$)", page, re.MULTILINE)[1] == RID  # type: ignore[index]
-    assert re.search(r"^    RTOE = (.*$)", page, re.MULTILINE)[1] == "3"  # type: ignore[index]
-    assert re.findall(r"(?:RID|RTOE) = (.+?)[\n\s]", page) == [RID, "3"]
-    assert "<script" not in page
-
-
-@pytest.mark.parametrize("said", ["DATABASE: got 'nr', expected one of sprot", HOSTILE, "RID = 1", "rtoe=1"])
-def test_a_refused_put_is_a_sentence_that_biopython_shows(said: str) -> None:
-    page = refused(said)
-    for module in (NCBIWWW, Blast):
-        with pytest.raises(ValueError, match="Error message from NCBI") as caught:
-            module._parse_qblast_ref_page(io.BytesIO(page.encode()))
-        if said.startswith("DATABASE"):
-            assert said in str(caught.value)
-    assert "<script" not in page
-    assert "Status=" not in page
-
-
-@pytest.mark.parametrize(
-    ("page", "read"),
-    [
-        (state_page("READY", True), ["READY", "yes"]),
-        (state_page("READY", False), ["READY", "no"]),
-        (state_page("FAILED", problem=HOSTILE), ["FAILED"]),
-        (state_page("UNKNOWN"), ["UNKNOWN"]),
-        (state_page("WAITING"), ["WAITING"]),
-        (waiting_page(0.4), ["WAITING"]),
-        (refused(HOSTILE, "FAILED"), ["FAILED"]),
-    ],
-)
-def test_a_state_is_read_once(page: str, read: list[str]) -> None:
-    assert re.findall(r"(?:Status|ThereAreHits)=(.+?)[\n\s]", page) == read
-    assert re.search(rf"\s+Status={read[0]}", page)
-    if read == ["READY", "yes"]:
-        assert re.search(r"QBlastInfoBegin\s+ThereAreHits=yes", page)
-    assert "<script" not in page
-
-
-def test_biopython_waits_for_a_waiting_page_and_for_no_refusal() -> None:
-    assert waiting_page(0).startswith("<!DOCTYPE html")
-    assert not refused("failed", "FAILED").startswith("<!DOCTYPE html")
 
 
 @pytest.mark.parametrize(

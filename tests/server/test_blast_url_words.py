@@ -25,14 +25,6 @@ def said_of(**changed: str | None) -> str:
     return sentence_of(problem_of(caught.value))
 
 
-def test_what_qblast_sends() -> None:
-    words = asked(ENTREZ_QUERY="(none)", EXPECT="10.0", HITLIST_SIZE="50")
-    request = request_of(words, DATABASES)
-    assert (request.database, request.query_format) == ("sprot", "fasta")
-    assert request.queries == f">query_1\n{PROTEIN}\n".encode()
-    assert request.options == {"evalue": 10.0, "max_hits": 50}
-
-
 def test_every_option_that_there_is() -> None:
     request = request_of(
         asked(

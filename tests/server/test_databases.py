@@ -8,16 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from support.houses import CLIENT, OTHER, House, ObedientEngine, asked, built, done, engines, settings
+from support.houses import CLIENT, OTHER, House, ObedientEngine, Opened, asked, built, done, settings
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import DatabaseError, EngineError, GpuUnavailableError, InputError
 from swsearch.server.databases import FAILURES_IN_A_ROW, names_of, without_folders
 from swsearch.server.errors import ServerProblem
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture
@@ -40,16 +35,6 @@ def test_folders_are_not_told() -> None:
     assert text == "sprot.h5: damaged; see you"
 
 
-def test_what_is_stated_of_a_database_tells_no_folder(database: Path, tmp_path: Path) -> None:
-    with House(settings(database, tmp_path)) as house:
-        stated = house.databases["small"].to_json()
-    assert (stated["name"], stated["title"], stated["state"], stated["problem"]) == ("small", "small.h5", "ready", "")
-    assert stated["sources"][0]["path"] == "small.fasta"
-    assert stated["n_subjects"] == 150
-    assert len(stated["sha256"]) == len(stated["identity"]) == 64
-    assert str(database.parent) not in str(stated)
-
-
 def test_databases_that_cannot_be_opened_leave_nothing_open(database: Path, tmp_path: Path) -> None:
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(2):
@@ -61,14 +46,13 @@ def test_databases_that_cannot_be_opened_leave_nothing_open(database: Path, tmp_
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_an_engine_that_fails_is_made_anew(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_fails_is_made_anew(opened: Opened) -> None:
     first, second = ObedientEngine("gpu"), ObedientEngine("gpu")
-    with engines(monkeypatch, first, second) as names, House(settings(database, tmp_path, engine="gpu")) as house:
+    with opened(first, second, engine="gpu") as house:
         done(house, asked(1))
         first.error = EngineError("the device is lost")
         failed = house.wait(house.submit([asked(2)], CLIENT)[0].identifier, 60)
         assert failed.state == "failed"
-        assert failed.problem is not None
         assert (failed.problem["code"], failed.problem["message"]) == ("unavailable", "the device is lost")
         assert first.is_closed
         health = house.jobs.health()
@@ -76,15 +60,13 @@ def test_an_engine_that_fails_is_made_anew(database: Path, tmp_path: Path, monke
         assert "the engine failed and was made anew, gpu now: the device is lost" in health["databases"][0]["note"]
         done(house, asked(2))
         assert house.search_now(asked(1), "6", CLIENT).whole()
-    assert names == ["gpu", "gpu"]
+    assert house.names == ["gpu", "gpu"]
     assert second.is_closed
 
 
-def test_jobs_that_another_brought_down_are_done_with_the_next_engine(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jobs_that_another_brought_down_are_done_with_the_next_engine(opened: Opened) -> None:
     first, second = ObedientEngine(), ObedientEngine()
-    with engines(monkeypatch, first, second), House(settings(database, tmp_path, workers=4)) as house:
+    with opened(first, second, workers=4) as house:
         first.may_go.clear()
         first.error = EngineError("the device is lost")
         jobs = [house.submit([asked(2, first=1 + k)], f"client {k}")[0] for k in range(3)]
@@ -96,42 +78,30 @@ def test_jobs_that_another_brought_down_are_done_with_the_next_engine(
     assert second.begun.acquire(blocking=False)
 
 
-def test_the_cpu_takes_the_place_of_a_device_that_is_gone(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cpu_takes_the_place_of_a_device_that_is_gone(opened: Opened) -> None:
     gone = GpuUnavailableError("no device")
     first = ObedientEngine("gpu")
-    with (
-        engines(monkeypatch, first, gone, CpuEngine()) as names,
-        House(settings(database, tmp_path, engine="gpu")) as house,
-    ):
+    with opened(first, gone, CpuEngine(), engine="gpu") as house:
         first.error = EngineError("the device is lost")
         assert house.wait(house.submit([asked(1)], CLIENT)[0].identifier, 60).state == "failed"
         done(house, asked(1))
         assert house.jobs.health()["databases"][0]["engine"].startswith("cpu")
-    assert names == ["gpu", "gpu", "cpu"]
+    assert house.names == ["gpu", "gpu", "cpu"]
 
 
-def test_an_engine_that_cannot_search_is_none(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_cannot_search_is_none(opened: Opened) -> None:
     first, second = ObedientEngine("gpu"), ObedientEngine("gpu")
     first.error = second.error = EngineError("the device is lost")
-    with (
-        engines(monkeypatch, first, second, CpuEngine()) as names,
-        House(settings(database, tmp_path, engine="gpu")) as house,
-    ):
+    with opened(first, second, CpuEngine(), engine="gpu") as house:
         assert house.wait(house.submit([asked(1)], CLIENT)[0].identifier, 60).state == "failed"
         done(house, asked(1))
-    assert names == ["gpu", "gpu", "cpu"]
+    assert house.names == ["gpu", "gpu", "cpu"]
     assert second.is_closed
 
 
-def test_without_any_engine_searches_are_refused_with_the_reason(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_any_engine_searches_are_refused_with_the_reason(opened: Opened) -> None:
     first = ObedientEngine("gpu")
-    with engines(monkeypatch, first), House(settings(database, tmp_path, engine="gpu")) as house:
+    with opened(first, engine="gpu") as house:
         first.error = EngineError("the device is lost")
         assert house.wait(house.submit([asked(1)], CLIENT)[0].identifier, 60).state == "failed"
         for ask in (lambda: house.submit([asked(1)], CLIENT), lambda: house.search_now(asked(1), "6", CLIENT)):
@@ -144,36 +114,28 @@ def test_without_any_engine_searches_are_refused_with_the_reason(
 
 
 @pytest.mark.exhaustive
-def test_a_device_that_fails_again_and_again_is_given_up(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_fails_again_and_again_is_given_up(opened: Opened) -> None:
     made = [ObedientEngine("gpu") for _ in range(FAILURES_IN_A_ROW)]
-    with (
-        engines(monkeypatch, *made, CpuEngine()) as names,
-        House(settings(database, tmp_path, engine="gpu")) as house,
-    ):
+    with opened(*made, CpuEngine(), engine="gpu") as house:
         for each in made:
             each.error = EngineError("it fails with this one")
             assert house.wait(house.submit([asked(1)], CLIENT)[0].identifier, 60).state == "failed"
         done(house, asked(1))
-    assert names == ["gpu"] * FAILURES_IN_A_ROW + ["cpu"]
+    assert house.names == ["gpu"] * FAILURES_IN_A_ROW + ["cpu"]
 
 
-def test_a_search_for_which_there_is_no_memory_fails_and_the_next_one_does_not(
-    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_for_which_there_is_no_memory_fails_and_the_next_one_does_not(opened: Opened) -> None:
     made = [ObedientEngine("gpu") for _ in range(FAILURES_IN_A_ROW + 2)]
     for each in made:
         each.longest = 120_000
     long_one = asked(1, max_hits=1, statistics="none")
     long_one = type(long_one)("small", b">long\n" + b"MK" * 35_000, options=long_one.options)
-    with engines(monkeypatch, *made) as names, House(settings(database, tmp_path, engine="gpu")) as house:
+    with opened(*made, engine="gpu") as house:
         for _ in made[1:]:  # however often: that is no reason for the CPU
             failed = house.wait(house.submit([long_one], CLIENT)[0].identifier, 60)
-            assert failed.problem is not None
             assert failed.problem["message"] == "no memory for so many residues"
         done(house, asked(1))
-    assert names == ["gpu"] * len(made)
+    assert house.names == ["gpu"] * len(made)
 
 
 def test_a_database_that_was_replaced_is_searched_until_the_end(own: Path, tmp_path: Path) -> None:
@@ -204,7 +166,6 @@ def test_a_database_that_is_truncated_fails_jobs_and_not_the_server(own: Path, t
         assert "was written to: 1,000 bytes" in place.check_files()[1]
         failed = house.wait(house.submit([asked(3)], CLIENT)[0].identifier, 60)
         assert failed.state == "failed"
-        assert failed.problem is not None
         assert "small.h5" in failed.problem["message"]
         assert str(own.parent) not in failed.problem["message"]
         health = house.jobs.health()

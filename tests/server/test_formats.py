@@ -7,9 +7,8 @@ import re
 import pytest
 
 from support.command_line import run
-from support.fake_house import FakeHouse
 from support.serving import QUERY, Served
-from support.web_pages import Visitor
+from support.web_pages import Page
 from swsearch import report
 from swsearch.report.outputs import pair_outputs
 
@@ -47,13 +46,11 @@ def test_a_format_has_a_media_type_and_an_extension_or_that_of_another(served: S
         assert meant.outfmt == key
 
 
-def test_a_format_has_a_description_and_words_of_the_page(served: Served, house: FakeHouse, visitor: Visitor) -> None:
+def test_a_format_has_a_description_and_words_of_the_page(served: Served, job: str) -> None:
     stated = {each["format"]: each["description"] for each in served.get("/formats").json["formats"]}
     assert [*stated] == [*FORMATS]
     assert all(re.fullmatch(r"[A-Z].{10,}\.", text) for text in stated.values()), stated
-    address = visitor.sent({})
-    house.put(address[-20:], state="done", n_hits=1)
-    (downloads,) = visitor.page(f"{address}/details").all("ul", class_="downloads")
+    downloads = Page(served.ask("GET", f"{job}/details").body.decode()).one("ul", class_="downloads")
     labels = [each.text for each in downloads.inside if each.name == "a"]
     hints = [each.text for each in downloads.inside if each.name == "span"]
     assert len(set(labels)) == len(set(hints)) == len(FORMATS)

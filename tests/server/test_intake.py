@@ -11,16 +11,10 @@ from typing import Any
 
 import pytest
 
-from support.houses import CLIENT, OTHER, House, ObedientEngine, asked, built, done, engines, settings
+from support.houses import CLIENT, OTHER, House, ObedientEngine, Opened, asked, done, settings
 from swsearch.client.search_request import SearchRequest
 from swsearch.server.errors import ServerProblem
 from swsearch.server.intake import MAX_IDENTIFIERS, MAX_IN_PROFILES
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("data"))
-
 
 LIMITS = {"hits": 50, "body": 200_000, "residues": 20_000, "queries": 100}
 
@@ -88,8 +82,8 @@ def test_one_search_of_a_group_that_is_refused_refuses_all(house: House) -> None
     assert not list((house.settings.folder / "jobs").iterdir())
 
 
-def test_many_small_records_are_refused_before_they_take_memory(database: Path, tmp_path: Path) -> None:
-    with House(settings(database, tmp_path)) as house:
+def test_many_small_records_are_refused_before_they_take_memory(opened: Opened) -> None:
+    with opened() as house:
         request = of(b">\n" * 1_000_000)
         tracemalloc.start()
         try:
@@ -118,10 +112,10 @@ def test_queries_without_residues_have_no_hits(house: House) -> None:
     house.delete(none.identifier, CLIENT)
 
 
-def test_too_many_jobs(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_jobs(opened: Opened) -> None:
     engine = ObedientEngine()
     limits = {"queued": 4, "client_jobs": 3}
-    with engines(monkeypatch, engine), House(settings(database, tmp_path, **limits)) as house:
+    with opened(engine, **limits) as house:
         engine.may_go.clear()
         jobs = house.submit([asked(1)] * 3, CLIENT)
         with pytest.raises(ServerProblem, match="3 of your jobs wait or run, of at most 3") as caught:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from importlib.resources import files
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -13,16 +13,6 @@ from support.fake_house import FakeHouse
 from support.web_pages import Page, Visitor, pages_alone
 from swsearch.client.search_request import OPTION_NAMES, SERVER_ROWS
 from swsearch.errors import OptionError, SequenceError
-from swsearch.options.words import (
-    MASKS,
-    MODES,
-    PRESETS,
-    QUERY_FORMATS,
-    SortKey,
-    StatisticsMethod,
-    Strand,
-    SubjectMask,
-)
 from swsearch.pipeline.options import DEFAULT_EVALUE, SearchOptions
 from swsearch.server.errors import ServerProblem
 from swsearch.server.page_views import lasting, named
@@ -32,7 +22,6 @@ from swsearch.server.search_form import (
     FORM_FIELDS,
     MAX_FILE_TEXT,
     NOT_ON_THE_PAGE,
-    choices_of,
     default_title,
 )
 
@@ -51,39 +40,19 @@ NO_USUAL = {name for name, row in SERVER_ROWS.items() if row.default is None}
 TRANSLATION_OPTIONS = [name for name, row in SERVER_ROWS.items() if row.requires == "translate"]
 
 OPTIONS_TYPED = {
-    "translate": ("on", True),
-    "genetic_code": ("11", 11),
-    "strand": ("minus", "minus"),
-    "frame_shift": ("15", 15),
-    "evalue": ("1e-5", 1e-5),
-    "max_hits": ("1,000", 1000),
-    "preset": ("short", "short"),
-    "matrix": ("BLOSUM80", "BLOSUM80"),
-    "gap_open": ("12", 12),
-    "gap_extend": (" 2 ", 2),
-    "mode": ("semiglobal", "semiglobal"),
-    "query_loc": (" 2-9 ", "2-9"),
-    "max_alignments": ("3", 3),
-    "query_mask": ("lower", "lower"),
-    "subject_mask": ("none", "none"),
-    "allow_dna": ("on", True),
-    "ignore_missing_ids": ("on", True),
-    "statistics": ("fitted", "fitted"),
-    "dbsize": ("5M", 5_000_000),
-    "sort": ("score", "score"),
-    "min_score": ("50", 50),
-    "min_identity": ("30 %", 30.0),
-    "min_query_coverage": ("50", 50.0),
-    "min_subject_coverage": ("12.5", 12.5),
-    "include_ids": ("P01308,\nP69905\n", ["P01308", "P69905"]),
-    "exclude_ids": ("P00698", ["P00698"]),
-    "taxids": ("9606, 10090", ["9606", "10090"]),
-    "exclude_taxids": ("63221", ["63221"]),
-    "iterations": ("3", 3),
-    "inclusion_evalue": (".001", 0.001),
-    "inclusion_coverage": ("50", 50.0),
-    "max_included": ("2k", 2000),
-}
+    "translate": ("on", True), "genetic_code": ("11", 11), "strand": ("minus", "minus"), "frame_shift": ("15", 15),
+    "evalue": ("1e-5", 1e-5), "max_hits": ("1,000", 1000), "preset": ("short", "short"),
+    "matrix": ("BLOSUM80", "BLOSUM80"), "gap_open": ("12", 12), "gap_extend": (" 2 ", 2),
+    "mode": ("semiglobal", "semiglobal"), "query_loc": (" 2-9 ", "2-9"), "max_alignments": ("3", 3),
+    "query_mask": ("lower", "lower"), "subject_mask": ("none", "none"), "allow_dna": ("on", True),
+    "ignore_missing_ids": ("on", True), "statistics": ("fitted", "fitted"), "dbsize": ("5M", 5_000_000),
+    "sort": ("score", "score"), "min_score": ("50", 50), "min_identity": ("30 %", 30.0),
+    "min_query_coverage": ("50", 50.0), "min_subject_coverage": ("12.5", 12.5),
+    "include_ids": ("P01308,\nP69905\n", ["P01308", "P69905"]), "exclude_ids": ("P00698", ["P00698"]),
+    "taxids": ("9606, 10090", ["9606", "10090"]), "exclude_taxids": ("63221", ["63221"]), "iterations": ("3", 3),
+    "inclusion_evalue": (".001", 0.001), "inclusion_coverage": ("50", 50.0), "max_included": ("2k", 2000),
+}  # fmt: skip
+"""Fields of the form: what is typed, and what is asked for then."""
 
 
 def request_of(house: FakeHouse, address: str) -> Any:
@@ -110,18 +79,6 @@ def test_what_an_empty_field_says_is_what_it_means() -> None:
         if name in FORM_FIELDS and FORM_FIELDS[name].widget != "flag":
             default = FORM_FIELDS[name].default
             assert default == value if isinstance(value, str) else float(default) == value, name
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("mode", MODES), ("preset", PRESETS), ("query_format", QUERY_FORMATS), ("query_mask", MASKS),
-        ("subject_mask", get_args(SubjectMask)), ("statistics", get_args(StatisticsMethod)),
-        ("sort", get_args(SortKey)), ("strand", get_args(Strand)),
-    ],
-)  # fmt: skip
-def test_every_word_of_a_choice_can_be_chosen(name: str, words: tuple[str, ...]) -> None:
-    assert set(choices_of(FORM_FIELDS[name])) == set(words)
 
 
 def test_what_is_typed_is_asked_for(visitor: Visitor, house: FakeHouse) -> None:
@@ -187,22 +144,12 @@ def test_a_long_paste_is_taken(visitor: Visitor, house: FakeHouse) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("evalue", "ten"),
-        ("evalue", "-1"),
-        ("evalue", "1e400"),
-        ("max_hits", "1.5"),
-        ("max_hits", "0"),
-        ("max_hits", "9" * 40),
-        ("max_hits", "\u0663"),
-        ("dbsize", "1e19"),
-        ("gap_open", "-3"),
-        ("min_identity", "101"),
-        ("matrix", "NOPE"),
-        ("matrix_text", "no matrix"),
-        ("iterations", "0"),
+        ("evalue", "ten"), ("evalue", "-1"), ("evalue", "1e400"), ("max_hits", "1.5"), ("max_hits", "0"),
+        ("max_hits", "9" * 40), ("max_hits", "\u0663"), ("dbsize", "1e19"), ("gap_open", "-3"),
+        ("min_identity", "101"), ("matrix", "NOPE"), ("matrix_text", "no matrix"), ("iterations", "0"),
         ("inclusion_evalue", "x"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_value_comes_back_at_its_field(visitor: Visitor, house: FakeHouse, name: str, text: str) -> None:
     typed = {"queries": ">q\nMKV", "database": "trembl", "title": "mine", "exclude_ids": "P1\nP2", name: text}
     answer = visitor.post("/search", typed)
@@ -480,21 +427,10 @@ def test_static_files_are_kept_under_the_address_of_their_content(visitor: Visit
         assert visitor.get(path).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("path", "is_safe"),
-    [
-        ("/jobs", True),
-        ("/jobs/ABC?queries=1-50", True),
-        ("//evil.org", False),
-        ("/\\evil.org", False),
-        ("https://evil.org", False),
-        ("/a\r\nSet-Cookie: x=1", False),
-        ("/" + "a" * 600, False),
-        ("", False),
-    ],
-)
-def test_who_logs_in_stays_here(path: str, is_safe: bool) -> None:
-    assert safe_path(path) == (path if is_safe else "/")
+def test_who_logs_in_stays_here() -> None:
+    assert [safe_path(path) for path in ("/jobs", "/jobs/ABC?queries=1-50")] == ["/jobs", "/jobs/ABC?queries=1-50"]
+    for path in ("//evil.org", "/\\evil.org", "https://evil.org", "/a\r\nSet-Cookie: x=1", "/" + "a" * 600, ""):
+        assert safe_path(path) == "/", path
 
 
 def test_a_token_becomes_a_cookie_that_no_script_reads() -> None:

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from Bio.Data import CodonTable
-from Bio.Seq import Seq
 
 from support.command_line import run
 from support.houses import CLIENT, House, asked, built, built_dna, done, settings
@@ -96,33 +94,6 @@ def test_every_format_has_the_bytes_of_the_command_line(
         for rendered in (house.rendered(job.identifier, key), *now):
             assert same(rendered.whole()) == same(wanted[key]), key
             assert rendered.is_binary == report.find_format(key).writer.binary
-
-
-@pytest.mark.exhaustive
-def test_translated_dna_has_the_bytes_of_the_command_line_or_is_refused(folder: Path, house: House) -> None:
-    options = {"translate": True, "max_alignments": 2, "max_hits": 5}
-    codons = {letter: codon for codon, letter in CodonTable.unambiguous_dna_by_id[1].forward_table.items()} | {
-        "X": "N"
-    }
-    with Database.open(folder / "small.h5") as database:
-        genes = ["".join(codons.get(letter, "NNN") for letter in database.sequence(place)) for place in (3, 40)]
-    dna = genes[0] + "AC" + str(Seq(genes[1]).reverse_complement())
-    queries = f">both two genes\n{dna}\n>none\n{'AT' * 30}\n".encode()
-    request = replace(asked(1, **options), origin={"queries": "q.fa"}, queries=queries)
-    refused = [kind.key for kind in report.OUTPUT_FORMATS if "blastx" not in kind.writer.programs]
-    keys = [kind.key for kind in report.OUTPUT_FORMATS if kind.key not in refused]
-    wanted = expected(folder, queries, keys, options)
-    assert b"-1\t" in wanted["6"] or wanted["6"].count(b"both\t") >= 2
-    job = done(house, request)
-    for key in keys:
-        same = without_circumstances if key == "html" else bytes
-        assert same(house.rendered(job.identifier, key).whole()) == same(wanted[key]), key
-    for key in refused:
-        with pytest.raises(ServerProblem, match=f"format {key}: got results of translated DNA"):
-            house.rendered(job.identifier, key)
-        with pytest.raises(ServerProblem, match=f"format {key}: got results of translated DNA"):
-            house.search_now(request, key, CLIENT)
-    assert len(b"".join(house.subjects(job.identifier, 1, [1, 2])).split(b">")) == 3
 
 
 @pytest.mark.parametrize("options", [{"max_alignments": 2}, {"statistics": "published", "translate": True}], ids=str)
@@ -254,17 +225,6 @@ def test_pieces_come_as_they_are_made_and_are_made_no_more_once_they_are_closed(
     with pytest.raises(StopIteration):
         next(rendered.chunks)
     assert made == [4]
-
-
-def test_file_names_and_types_are_plain() -> None:
-    names = [Format(key).file_name('a b/../ü\r\n"x') for key in KEYS]
-    assert all(re.fullmatch(r"a-b-..-x\.[a-z0-9.]+", each) for each in names)
-    assert len(set(names)) == len(KEYS) - 1  # both tables of BLAST
-    assert Format("15").media_type == "application/json"
-    assert {each.content_type.split(";")[0] for each in report.OUTPUT_FORMATS if each.writer.binary} == {
-        "application/vnd.apache.parquet",
-        "application/vnd.apache.arrow.file",
-    }
 
 
 def test_a_writer_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,17 +43,6 @@ def added(store: JobStore, **changes: Any) -> Job:
     return store.job(made.identifier)
 
 
-def test_what_was_added_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
-    store = JobStore(tmp_path)
-    request, made = asked(2, max_hits=7), job(title="\u00fc \"'", notes=("a", "b"), place=0)
-    store.add([made], [request], 9, 9)
-    store.close()
-    again = JobStore(tmp_path)
-    assert again.job(made.identifier) == made
-    assert again.request(made.identifier) == request
-    again.close()
-
-
 def test_a_second_server_is_told_of_the_first(store: JobStore) -> None:
     with pytest.raises(InputError, match="in use by another server; end that one, or give another --folder"):
         JobStore(store.folder)
@@ -163,18 +152,6 @@ def test_a_job_that_is_gone_is_remembered_for_a_while(store: JobStore) -> None:
     with pytest.raises(ServerProblem) as caught:
         store.job(first.identifier)
     assert caught.value.status == 404
-
-
-def test_the_queue_takes_so_many_jobs(store: JobStore) -> None:
-    for client, most, own, said in (
-        (CLIENT, 2, 9, "the queue is full: 1 jobs wait or run, of at most 2"),
-        (f"{CLIENT}/browser", 9, 2, "1 of your jobs wait or run, of at most 2"),
-    ):
-        added(store, client=client)
-        with pytest.raises(ServerProblem, match=said) as caught:
-            store.add([job(client=client), job(client=client)], [asked(1)] * 2, most, own)
-        assert (caught.value.status, caught.value.retry_after) == (429, 10)
-        store.delete(store.jobs_of(client, 1)[0].identifier)
 
 
 def test_without_room_nothing_is_added(store: JobStore) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +29,9 @@ from swsearch.server.settings import ServerLimits, ServerSettings
 from swsearch.server.store import Job
 
 T = TypeVar("T")
+
+Opened = Callable[..., AbstractContextManager[Any]]
+"""The type of fixtures that open servers for a test."""
 
 LETTERS = np.array(list("ARNDCQEGHILKMFPSTWYV"))
 N_SUBJECTS = 150
@@ -115,6 +118,8 @@ class House:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self._closing = ExitStack()
+        self.names: list[str] = []
+        """The names by which engines were asked for, where a test gives them."""
 
     def __enter__(self) -> House:
         with ExitStack() as opened:
