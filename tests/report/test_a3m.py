@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,9 +17,7 @@ from support.command_line import fails, run
 from swsearch.errors import InputError
 from swsearch.report import alignments
 from tests.support.query_alignments import a3m_rows, alignment_from
-from tests.support.report_cases import QUERY, SUBJECT, hostile_result, make_result, report, with_two_alignments
-
-SUBJECTS = [("s1", "a subject", SUBJECT), ("s2", "", "GG" + QUERY[10:50] + "GG"), ("s3", "stop", QUERY[:-1] + "*")]
+from tests.support.report_cases import PARTS, QUERY, SUBJECT, make_result, report, with_two_alignments
 
 
 def rows(text: str) -> list[tuple[str, str]]:
@@ -29,7 +28,7 @@ def rows(text: str) -> list[tuple[str, str]]:
 
 
 def test_insertions_are_lower_case() -> None:
-    found = rows(report("a3m", make_result(subjects=SUBJECTS)))
+    found = rows(report("a3m", make_result(subjects=PARTS)))
     assert found[0] == (">q1 the query", QUERY)
     assert [title.split()[0] for title, _ in found[2:]] == [">s2/3-42", ">s3/1-69"]
     assert "TQwwDN" in found[1][1] and found[1][0].endswith(" a subject") and " E=" in found[1][0]
@@ -38,7 +37,7 @@ def test_insertions_are_lower_case() -> None:
 
 
 def test_aligned_fasta_has_the_columns_of_the_query_alone() -> None:
-    result = make_result(subjects=SUBJECTS)
+    result = make_result(subjects=PARTS)
     found = rows(report("fasta-aligned", result))
     expected = rows(report("a3m", result))
     assert found == [(title, "".join(a for a in row if not a.islower())) for title, row in expected]
@@ -63,16 +62,22 @@ def test_every_alignment_of_a_subject_is_a_row() -> None:
     assert len(found) == 3 and len({title for title, _ in found}) == 3
 
 
-@pytest.mark.parametrize("outfmt", ["a3m", "fasta-aligned"])
-def test_hostile_headers_are_names_and_lines(outfmt: str) -> None:
-    text = report(outfmt, hostile_result())
-    names = [title.split()[0] for title, _ in rows(text)]
-    assert len(set(names)) == len(names) == 9
-    text.encode("utf-8")
+@pytest.mark.parametrize("outfmt", ["a3m", "fasta-aligned", "stockholm"])
+def test_names_are_unique_words_that_are_no_comments_and_titles_are_lines(outfmt: str) -> None:
+    odd = ["#s", "a\x1bb", "//", "é\u2028x", "", "a\u00a0b", ">s", "bad\udcff", "s", "s"]
+    subjects = [(name, "one\x01two second" if name == "s" else " \x00line\nend ", QUERY) for name in odd]
+    text = report(outfmt, make_result(("s/1-70#2", "the query", QUERY), subjects))
+    read = AlignIO.read(io.StringIO(text), "stockholm" if outfmt == "stockholm" else "fasta")
+    clean = ["_s", "a_b", "_", "é_x", "N/A", "a_b", "_s", "bad\ufffd", "s", "s"]
+    ends = ["", "", "", "", "", "#2", "#2", "", "", "#3"]
+    names = [f"{name}/1-70{end}" for name, end in zip(clean, ends, strict=True)]
+    assert [record.id for record in read] == ["s/1-70#2", *names]
+    said = [re.sub(rf"^{re.escape(record.id)} (E=\S+ )?", "", record.description) for record in read]
+    assert said == ["the query", *["line end"] * 8, "one", "one"]
 
 
 def test_biopython_reads_both() -> None:
-    result = make_result(subjects=SUBJECTS)
+    result = make_result(subjects=PARTS)
     read = list(SeqIO.parse(io.StringIO(report("a3m", result)), "fasta"))
     assert read[0].id == "q1" and str(read[0].seq) == QUERY
     aligned = AlignIO.read(io.StringIO(report("fasta-aligned", result)), "fasta")
@@ -120,7 +125,7 @@ def hh_suite(name: str) -> str:
 
 @pytest.mark.peer
 def test_hh_suite_reads_it(tmp_path: Path) -> None:
-    subjects = [*SUBJECTS, ("odd", "letters", QUERY[:20] + "BJZXUO" + QUERY[26:])]
+    subjects = [*PARTS, ("odd", "letters", QUERY[:20] + "BJZXUO" + QUERY[26:])]
     result = with_two_alignments(make_result(subjects=subjects))
     (tmp_path / "q.a3m").write_text(report("a3m", result))
     command = [hh_suite("hhmake"), "-i", "q.a3m", "-o", "q.hhm", "-M", "a3m", "-v", "2"]
@@ -132,7 +137,7 @@ def test_hh_suite_reads_it(tmp_path: Path) -> None:
 
 @pytest.mark.peer
 def test_reformat_makes_the_same_of_it(tmp_path: Path) -> None:
-    result = make_result(subjects=SUBJECTS)
+    result = make_result(subjects=PARTS)
     (tmp_path / "q.a3m").write_text(report("a3m", result))
     command = ["perl", hh_suite("reformat.pl"), "-r", "a3m", "fas", "q.a3m", "q.fas"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from support.report_cases import (
+    NOTHING,
     QUERY,
-    SUBJECT,
-    hostile_result,
+    TWO,
     make_result,
     mutated,
     run_info,
@@ -30,8 +30,6 @@ from swsearch.scoring import Scoring
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from pyarrow import feather, parquet  # noqa: E402
 
-TWO = (("s1", "a subject", SUBJECT), ("s2", "", QUERY[:40]))
-NOTHING = make_result(("q2", "", "WWW"), [])
 FORMATS = pytest.mark.parametrize("outfmt", ["parquet", "arrow"])
 
 
@@ -157,14 +155,6 @@ def test_polars_and_pandas_read_them(tmp_path: Path) -> None:
         assert frame["score"].tolist() == [result[0].score, result[1].score, 263]
         assert frame["evalue"].isna().tolist() == [False, False, True]
     assert feather.read_table(tmp_path / "x.arrow").num_rows == 3
-
-
-@FORMATS
-def test_hostile_headers_are_kept(outfmt: str) -> None:
-    rows = read(outfmt, hostile_result()).to_pylist()
-    for row, hit in zip(rows, hostile_result(), strict=True):
-        kept = hit.subject_description.replace("\udcff", "\ufffd")
-        assert row["subject_description"] == kept
 
 
 @FORMATS

@@ -73,26 +73,6 @@ def is_number(theirs: float, ours: float | None) -> bool:
     return math.isnan(theirs) if ours is None else math.isclose(theirs, ours, rel_tol=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "hostile"])
-def test_searchio_reads_it(name: str) -> None:
-    results = CASES[name]
-    read = list(SearchIO.parse(io.StringIO(report("xml", *results)), "blast-xml"))
-    assert [query.id for query in read] == [result.query_id for result in results]
-    for query, result in zip(read, results, strict=True):
-        assert query.description == result.query_description
-        assert [hit.id for hit in query] == [hit.subject_id for hit in result]
-        assert [hit.description for hit in query] == [hit.subject_description for hit in result]
-        assert (query.version, query.target, query.seq_len) == ("0.1.0", "some/db.h5", result.query_length)
-        for theirs, hit in zip(query, result, strict=True):
-            for hsp, ours in zip(theirs, hit.hsps, strict=True):
-                pair = ours.pair
-                assert (hsp.query_start, hsp.query_end) == (pair.query_start, pair.query_end)
-                if hit.subject_length:  # SearchIO takes an empty side's from 1, to 0 for a reverse strand
-                    assert (hsp.hit_start, hsp.hit_end) == (pair.subject_start, pair.subject_end)
-                assert (str(hsp.query.seq), str(hsp.hit.seq)) == pair.rows()[::2]
-                assert is_number(hsp.evalue, ours.evalue)
-
-
 def test_searchio_finds_hostile_and_merged_headers_again() -> None:
     text = report("5", hostile_result())
     assert text.isascii()

@@ -9,10 +9,8 @@ import hashlib
 import io
 import json
 import re
-import subprocess
-import sys
 from datetime import UTC, datetime
-from html.parser import HTMLParser
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ import pytest
 
 import swsearch
 from support.report_cases import QUERY, SUBJECT, make_result, report
+from support.web_pages import Page
 from swsearch.alphabet import PROTEIN
 from swsearch.report import create_writer
 from swsearch.report.html import HtmlWriter, Link, content_policy
@@ -33,43 +32,9 @@ HOSTILE = (
     "<img src=x onerror=alert(1)></script><script>alert(2)</script><!-- \u2028 & \" ' \x01 second \ud800 \x1b[0m"
 )
 
-VOID = {"meta", "br", "img", "link", "input"}
 
-
-class Page(HTMLParser):
-    """Reads a page strictly: every element is closed in turn."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.stack: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[tuple[dict[str, str | None], str]] = []
-        self.style = ""
-        self.words = ""
-        self.feed(text)
-        self.close()
-        assert not self.stack
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.stack.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.stack.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        inside = self.stack[-1] if self.stack else ""
-        if inside == "script":
-            self.scripts.append((self.elements[-1][1], data))
-        elif inside == "style":
-            self.style += data
-        else:
-            self.words += data
-
-    def data(self, identifier: str) -> Any:
-        (found,) = [json.loads(text) for attributes, text in self.scripts if attributes.get("id") == identifier]
-        return found
+def data_of(page: Page, identifier: str) -> Any:
+    return json.loads(page.one("script", id=identifier).text)
 
 
 def counted(result: SearchResult) -> SearchResult:
@@ -83,15 +48,15 @@ def test_a_page_that_is_well_formed_and_allows_nothing_but_itself() -> None:
     text = report("html", counted(make_result()), make_result(("q2", "", "WWW"), []))
     assert text.isascii()
     page = Page(text)
-    (policy,) = [a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
-    assert policy is not None
+    policy = page.one("meta", http_equiv="Content-Security-Policy").attributes["content"]
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
-    (script,) = [code for attributes, code in page.scripts if not attributes]
-    for code in (script, page.style):
+    (script,) = [each.text for each in page.all("script") if not each.attributes]
+    style = page.one("style").text
+    for code in (script, style):
         digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
-    assert not [a for tag, a in page.elements if "src" in a or (a.get("href") or "#")[0] != "#"]
+    assert not [a for a in map(attrgetter("attributes"), page.elements) if "src" in a or a.get("href", "#")[0] != "#"]
     assert not re.search(
         r"innerHTML|insertAdjacentHTML|document\.write|\beval\b|\bfetch\b|\bimport\b|\.src\b|style=", script
     )
@@ -99,7 +64,7 @@ def test_a_page_that_is_well_formed_and_allows_nothing_but_itself() -> None:
         "http://www.w3.org",  # the name space of SVG
         *(f"https://www.{name}" for name in ("uniprot.org", "ncbi.nlm.nih.gov", "rcsb.org")),  # links of identifiers
     }
-    assert not re.search(r"@import|url\(", page.style)
+    assert not re.search(r"@import|url\(", style)
 
 
 def written(run: dict[str, Any], **options: Any) -> str:
@@ -127,29 +92,29 @@ def written(run: dict[str, Any], **options: Any) -> str:
 )
 def test_the_title_is_the_files_names_and_the_paths_are_parameters(queries: str, database: str, title: str) -> None:
     page = Page(written({"queries": queries, "database_name": database}))
-    words = [line.strip() for line in page.words.splitlines()]
-    assert {title, f"{title} - swsearch"} <= set(words)
-    assert database in page.words
-    assert queries == "-" or queries in page.words
+    assert title in [line.strip() for line in page.seen.splitlines()]
+    assert page.one("title").text == f"{title} - swsearch"
+    assert database in page.seen
+    assert queries == "-" or queries in page.seen
 
 
 def test_a_server_adds_its_links_and_where_subjects_are_and_sends_the_policy() -> None:
     links = [Link("Jobs & all", "/jobs?a=1&b=<2>"), Link('"New"', '/"search"')]
     page = Page(written({}, bar=links, subjects_url="/jobs/ABC</script>/subjects"))
-    assert [a["href"] for tag, a in page.elements if tag == "a"][1:3] == [link.href for link in links]
-    assert 'Jobs & all\n"New"' in page.words
-    assert page.data("index")["subjects"] == "/jobs/ABC</script>/subjects"
-    (policy,) = [a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    assert [each.attributes["href"] for each in page.all("a")][1:3] == [link.href for link in links]
+    assert 'Jobs & all\n"New"' in page.seen
+    assert data_of(page, "index")["subjects"] == "/jobs/ABC</script>/subjects"
+    policy = page.one("meta", http_equiv="Content-Security-Policy").attributes["content"]
     assert policy == content_policy()
     plain = Page(written({}))
-    assert plain.data("index")["subjects"] is None
-    assert not [a for tag, a in plain.elements if a.get("class") == "bar"]
+    assert data_of(plain, "index")["subjects"] is None
+    assert not [each for each in plain.elements if each.attributes.get("class") == "bar"]
 
 
 def test_the_data_are_those_of_the_result() -> None:
     result = counted(make_result(effective=5_000_000))
     page = Page(report("html", result, make_result(("q2", "none here", "WWW"), [])))
-    data = page.data("data-0")
+    data = data_of(page, "data-0")
     hit = result[0]
     assert (data["id"], data["title"], data["length"], data["sequence"]) == ("q1", "the query", 70, QUERY)
     assert "5,000,000" in data["note"]
@@ -167,8 +132,8 @@ def test_the_data_are_those_of_the_result() -> None:
     assert data["distribution"]["subjects"] == 5
     assert sum(data["distribution"]["counts"]) == 5
     assert len(data["distribution"]["expected"]) > 10
-    assert page.data("data-1")["hits"] == []
-    index = page.data("index")
+    assert data_of(page, "data-1")["hits"] == []
+    index = data_of(page, "index")
     assert [query["hits"] for query in index["queries"]] == [1, 0]
     assert index["positive"]["I"] == "ILMVJ" or set(index["positive"]["I"]) >= set("ILMV")
     assert set(index["positive"]["W"]) >= set("WY")
@@ -180,7 +145,7 @@ def test_several_alignments_of_a_hit_and_a_masked_query(monkeypatch: pytest.Monk
     masked = dataclasses.replace(pair, query=np.where(np.arange(70) > 60, 22, pair.query).astype(np.uint8))
     two = [Hsp(pair, 293, 100.0, 1e-9), Hsp(masked, 40, 20.0, None)]
     monkeypatch.setattr(type(result[0]), "hsps", property(lambda self: two))
-    first, second = Page(report("html", result)).data("data-0")["hits"][0]["hsps"]
+    first, second = data_of(Page(report("html", result)), "data-0")["hits"][0]["hsps"]
     assert "query" not in first
     assert len(second["query"]) == 70
     assert second["query"] != QUERY
@@ -192,13 +157,13 @@ def test_hostile_headers_are_never_markup() -> None:
     result = dataclasses.replace(result, database_name=HOSTILE, no_statistics=HOSTILE)
     text = report("html", result)
     page = Page(text)
-    assert {tag for tag, _ in page.elements} == {
+    assert {each.name for each in page.elements} == {
         "html", "head", "meta", "title", "style", "body", "a", "header", "h1", "p", "main", "noscript",
         "code", "nav", "section", "h2", "dl", "div", "dt", "dd", "footer", "script",
     }  # fmt: skip
     assert text.count("<script") == text.count("</script") == 3
-    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
-    titles = page.data("data-0")["hits"][0]["titles"]
+    assert not [name for each in page.elements for name in each.attributes if name.startswith("on")]
+    titles = data_of(page, "data-0")["hits"][0]["titles"]
     assert titles[0].startswith("<img src=x onerror=alert(1)></script>")
     assert titles[1].startswith("second")
     assert "\x1b" not in "".join(titles)
@@ -207,10 +172,10 @@ def test_hostile_headers_are_never_markup() -> None:
 @pytest.mark.parametrize("mode", ["global", "semiglobal"])
 def test_without_statistics_there_are_no_numbers(mode: Any) -> None:
     page = Page(report("html", make_result(mode=mode)))
-    data = page.data("data-0")
+    data = data_of(page, "data-0")
     assert data["note"].startswith("no E-values")
     assert data["hits"][0]["bits"] is data["hits"][0]["evalue"] is data["distribution"] is None
-    assert "Statistics" in page.words
+    assert "Statistics" in page.seen
 
 
 def test_only_the_run_differs() -> None:
@@ -244,37 +209,22 @@ def test_checksums_are_those_of_the_files(tmp_path: Any) -> None:
         assert checksums("-", database.name, database.sources()) == ()
 
 
-def test_a_search_writes_one(examples: Any, tmp_path: Any) -> None:
-    target = tmp_path / "report.html"
-    data = examples / "data"
-    line = [sys.executable, "-m", "swsearch", "search", data / "queries.fasta", data / "swissprot_sample.fasta.gz"]
-    done = subprocess.run(
-        [*map(str, line), "--outfmt", "html", "-o", str(target)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    page = Page(target.read_text(encoding="ascii"))
-    assert page.data("index")["queries"][0]["id"] == "P01308"
-    assert page.data("data-0")["distribution"]["subjects"] == 3575
-    assert "--outfmt html" in page.words
-    assert "SHA-256, built from" in page.words
-
-
 def test_other_scoring_systems_have_their_own_middle_lines() -> None:
     gaps = Scoring(gap_open=9)
-    assert Page(report("html", make_result(scoring=gaps))).data("index")["positive"]["W"]
+    assert data_of(Page(report("html", make_result(scoring=gaps))), "index")["positive"]["W"]
 
 
 def test_a_profile_has_its_logo_and_nothing_else_has() -> None:
     result, matrix = make_result(), Scoring().matrix
-    assert "profile" not in Page(report("html", result)).data("data-0")
+    assert "profile" not in data_of(Page(report("html", result)), "data-0")
     codes = PROTEIN.encode(QUERY)
     profile = swsearch.Profile("q1", "", codes, matrix.scores[codes][:, :27], source=f"made of {HOSTILE}")
     page = Page(report("html", dataclasses.replace(result, profile=profile)))
-    data = page.data("data-0")["profile"]
+    data = data_of(page, "data-0")["profile"]
     assert all(own in letters for own, (letters, _) in zip(QUERY, data["logo"], strict=True) if own in "WCHFYGPD")
     assert all(len(letters) == len(bits) and bits == sorted(bits, reverse=True) for letters, bits in data["logo"])
     assert data["source"].startswith("made of <img")
-    assert "img" not in {name for name, _ in page.elements}
+    assert "img" not in {each.name for each in page.elements}
 
 
 def test_columns_are_refused() -> None:

@@ -5,9 +5,11 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from support.report_cases import QUERY, SUBJECT, make_result, report, with_two_alignments
+from swsearch.report import json_text
 from swsearch.results import Hit, SearchResult
 from swsearch.scoring import Scoring
 
@@ -96,3 +98,32 @@ def test_further_alignments() -> None:
     (further,) = hit["further_alignments"]
     second = result[0].hsps[1]
     assert (further["score"], further["evalue"], further["query_row"]) == (second.score, 2.5, second.pair.query_row())
+
+
+def test_a_query_may_be_called_as_the_place_of_its_hits() -> None:
+    result = make_result(('"hits":[]', '{"hits":[]}', "MKTAYIAKQRQISFVKSHFSRQ"))
+    for outfmt in ("jsonl", "15"):
+        text = report(outfmt, result)
+        assert json.dumps(json.loads(text), separators=(",", ":")) == text.replace("\n", "")
+
+
+def test_hits_stand_in_their_place() -> None:
+    value = {"title": '"hits":[] \\"hits\\":[]', "deep": {"hits": [], "after": [1]}}
+    for hits in ([], [["1"]], [["1", "2"], ["3"]]):
+        text = "".join(json_text.with_hits(value, hits))
+        numbers = [int(each) for some in hits for each in some]
+        assert json.loads(text) == {**value, "deep": {"hits": numbers, "after": [1]}}
+        assert text == json_text.encode(json.loads(text))
+
+
+def test_objects_leave_out_what_is_absent() -> None:
+    columns = {"a": [1, 2, 3], "b%": json_text.strings(["x", 'y"%s', "\u00fc"]), "c": [4, 5, 6]}
+    some = json_text.objects(columns, {"b%": np.array([False, True, False])})
+    assert [json.loads(each) for each in some] == [
+        {"a": 1, "b%": "x", "c": 4},
+        {"a": 2, "c": 5},
+        {"a": 3, "b%": "ü", "c": 6},
+    ]
+    none = json_text.objects(columns, {"c": np.ones(3, dtype=np.bool_), "b%": np.zeros(3, dtype=np.bool_)})
+    assert [json.loads(each) for each in none] == [{"a": 1, "b%": "x"}, {"a": 2, "b%": 'y"%s'}, {"a": 3, "b%": "ü"}]
+    assert json_text.objects({"a": []}) == []

@@ -110,12 +110,3 @@ def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
         AlignmentFolder(tmp_path / "file" / "below", [], "a3m")
     with pytest.raises(OptionError, match="outfmt: got 'a2m', expected one of a3m, stockholm, fasta-aligned"):
         AlignmentFolder(tmp_path, [], "a2m")
-
-
-def test_what_was_written_is_said() -> None:
-    said = Written(1, 2, 0).describe(Path("x"))
-    assert said == "1 alignment in x, 2 sequences besides the queries"
-    assert (
-        Written(3, 2000, 1).describe(Path("x"))
-        == "3 alignments in x, 2,000 sequences besides the queries, 1 of queries alone"
-    )

@@ -105,24 +105,6 @@ def test_biopython_reads_the_blocks(run):
         assert [str(record.seq) for record in alignment] == [pair.query_row(), pair.subject_row()]
 
 
-def test_biopython_reads_the_sam(run):
-    text, pairs = written("sam", run)
-    theirs = list(Align.parse(io.StringIO(text), "sam"))
-    assert len(theirs) == len(pairs)
-    for alignment, pair in zip(theirs, pairs, strict=True):
-        assert alignment.score == pair.score
-        assert alignment.annotations["NM"] == pair.mismatches + pair.gaps
-        if run.recurrence.scoring.matrix.alphabet is DNA:  # from MD and CIGAR it has found the subject's letters
-            assert (alignment[1], alignment[0]) == (pair.query_row(), pair.subject_row())
-        else:
-            assert alignment.query.seq == PROTEIN.decode(pair.query)
-            assert columns(pair) == [
-                (i + k, j + k)
-                for (j, end), (i, _) in zip(*alignment.aligned.tolist(), strict=True)
-                for k in range(end - j)
-            ]
-
-
 def test_pysam_reads_the_sam(run, tmp_path):
     pysam = pytest.importorskip("pysam", reason="pysam is not installed")
     text, pairs = written("sam", run)
@@ -204,19 +186,6 @@ def test_paf_has_twelve_columns_and_its_tags(run):
             rescore(query.codes, subject.codes, run.recurrence.scoring, cigar, int(fields[2]), int(fields[7]))
             == pair.score
         )
-
-
-def test_pafpy_reads_the_paf(run):
-    pafpy = pytest.importorskip("pafpy", reason="pafpy is not installed")
-    text, pairs = written("paf", run)
-    for line, pair in zip(text.splitlines(), pairs, strict=True):
-        record = pafpy.PafRecord.from_str(line)
-        assert (record.qstart, record.qend, record.tstart, record.tend) == (
-            pair.query_start, pair.query_end, pair.subject_start, pair.subject_end,
-        )  # fmt: skip
-        assert (record.mlen, record.blen) == (pair.identities, pair.length)
-        assert record.get_tag("AS").value == pair.score
-        assert record.blast_identity() == pytest.approx(pair.identities / pair.length)
 
 
 def test_cigar_json_and_score_say_the_same(run):
@@ -323,18 +292,9 @@ def test_a_megabase_with_many_gaps_is_written_in_seconds():
 
 
 NAMES = [
-    "a",
-    "q:1",
-    "#x",
-    "a_very_long_name_that_is_cut",
-    "sp|P1|X",
-    "12",
-    "-",
-    "1 2",
-    "\N{NO-BREAK SPACE}",
-    "",
+    "a", "q:1", "#x", "a_very_long_name_that_is_cut", "sp|P1|X", "12", "-", "1 2", "\N{NO-BREAK SPACE}", "",
     "\x1b[31m",
-]
+]  # fmt: skip
 
 
 def assorted(count):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -9,77 +10,12 @@ from support.report_cases import QUERY, SUBJECT, make_result, report, with_two_a
 from swsearch.options.words import Mode
 from swsearch.report import pairwise
 
-
-def golden(text: str) -> str:
-    return textwrap.dedent(text).lstrip("\n")
+GOLDEN = Path(__file__).parents[1] / "golden" / "pairwise.txt"
 
 
 def test_report_as_people_know_it() -> None:
     result = make_result(subjects=[("s1", "a subject", SUBJECT), ("s2", "", QUERY[:40])], effective=2_000_000)
-    assert report("0", result, make_result(("q2", "", "WWW"), [])) == golden("""
-        swsearch 0.1.0
-
-        Database: some/db.h5
-                   3,000 sequences; 1,000,000 total letters
-
-
-        Query= q1 the query
-
-        Length=70
-        E-values refer to a database of 2,000,000 letters
-                                                                              Score     E
-        Sequences producing significant alignments:                          (Bits)  Value
-
-        s1 a subject                                                          117     1e-37
-        s2                                                                    78.6    2e-22
-
-
-        >s1 a subject
-        Length=72
-
-         Score = 117 bits (293),  Expect = 1e-37
-         Identities = 64/69 (93%), Positives = 66/69 (96%), Gaps = 3/69 (4%)
-
-        Query  1   MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQ--DNLSGAEKAVQVK  58
-                   MKTAYIAKQRQISFVKSHFSRQ +ERLGLIEVQAP+LSRVGDGTQ  DNLSGAEKAVQVK
-        Sbjct  3   MKTAYIAKQRQISFVKSHFSRQ-DERLGLIEVQAPLLSRVGDGTQWWDNLSGAEKAVQVK  61
-
-        Query  59  VKALPDAQF  67
-                   VKALPDAQF
-        Sbjct  62  VKALPDAQF  70
-
-
-        >s2
-        Length=40
-
-         Score = 78.6 bits (192),  Expect = 2e-22
-         Identities = 40/40 (100%), Positives = 40/40 (100%), Gaps = 0/40 (0%)
-
-        Query  1   MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRV  40
-                   MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRV
-        Sbjct  1   MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRV  40
-
-
-        Query= q2
-
-        Length=3
-
-        ***** No hits found *****
-
-
-
-        Lambda      K        H        a         alpha    sigma
-           0.267   0.0410    0.140     1.90     42.6     43.6
-
-          Database: some/db.h5
-          Number of letters in database: 1,000,000
-          Number of sequences in database: 3,000
-
-        Matrix: BLOSUM62
-        Gap Penalties: Existence: 11, Extension: 1
-        Mode: local, exact
-        Statistics: Karlin-Altschul, BLAST's constants and finite-size correction
-        """)
+    assert report("0", result, make_result(("q2", "", "WWW"), [])) == GOLDEN.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("mode", ["global", "semiglobal"])

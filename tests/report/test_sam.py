@@ -8,30 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from Bio import Align
 
-from support.report_cases import HOSTILE, QUERY, SUBJECT, hostile_result, make_result, report, with_two_alignments
+from support.report_cases import CASES, QUERY, SUBJECT, make_result, report
 from swsearch.report import headers
 from swsearch.results import Hsp, SearchResult
-from swsearch.scoring import Scoring
 
-TWO = (("s1", "a subject", SUBJECT), ("s2", "", QUERY[:40]))
-
-NOTHING = make_result(("q2", "", "WWW"), [])
-
-CASES = {
-    "plain": [
-        make_result(subjects=TWO),
-        make_result(("q2", "", "WWW"), []),
-        make_result(("q3", "", "A" + QUERY), TWO),
-    ],
-    "nothing": [make_result(("q2", "", "WWW"), [])],
-    "empty": [make_result(("q3", "no residues", ""), [])],
-    "two": [with_two_alignments(make_result(subjects=TWO))],
-    "hostile": [hostile_result()],
-    "global": [make_result(subjects=[*TWO, ("s3", "no residues", ""), ("s4", "", "PPPP")], mode="global")],
-    "unpublished": [make_result(subjects=TWO, scoring=Scoring(gap_open=2))],
-}
 cases = pytest.mark.parametrize("results", CASES.values(), ids=CASES)
 
 
@@ -76,19 +57,6 @@ def test_pysam_reads_it(results: list[SearchResult], tmp_path: Path) -> None:
         assert read.infer_query_length() == result.query_length
         assert read.query_length == (0 if read.is_secondary else result.query_length)
     assert sum(not read.is_secondary for read in reads) == sum(bool(result.hits) for result in results)
-
-
-@pytest.mark.parametrize("name", ["plain", "nothing", "two", "unpublished"])
-def test_biopython_reads_it(name: str) -> None:
-    expected = [each for result in CASES[name] for each in alignments(result)]
-    found = [each for each in Align.parse(io.StringIO(report("sam", *CASES[name])), "sam") if each.target is not None]
-    assert len(found) == len(expected)
-    for alignment, (_, subject, hsp) in zip(found, expected, strict=True):
-        assert alignment.score == hsp.score
-        assert alignment.target.id == subject
-        assert alignment.coordinates[:, 0].tolist() == [hsp.pair.subject_start, hsp.pair.query_start]
-        if hsp.evalue is not None:
-            assert alignment.annotations["EV"] == pytest.approx(hsp.evalue, rel=1e-5)
 
 
 @pytest.mark.peer
@@ -140,13 +108,3 @@ def test_pafpy_reads_it(results: list[SearchResult]) -> None:
         assert (tags["AS"], tags["cg"]) == (hsp.score, pair.cigar_string)
         assert ("EV" in tags) == (hsp.evalue is not None)
     assert text.count("tp:A:P") == sum(bool(result.hits) for result in results)
-
-
-def test_hostile_headers_stay_in_their_columns() -> None:
-    for outfmt in ("sam", "paf"):
-        text = report(outfmt, hostile_result())
-        text.encode()
-        lines = [line for line in text.splitlines() if not line.startswith("@")]
-        assert len(lines) == len(HOSTILE)
-        assert len({line.count("\t") for line in lines}) == 1
-        assert not any(ord(char) < 32 and char not in "\t\n" for char in text)

@@ -13,9 +13,7 @@ from Bio import AlignIO
 from swsearch.alphabet import PROTEIN
 from swsearch.report import alignments
 from tests.support.query_alignments import a3m_rows, alignment_from
-from tests.support.report_cases import QUERY, SUBJECT, hostile_result, make_result, report, with_two_alignments
-
-SUBJECTS = [("s1", "a subject", SUBJECT), ("s2", "", "GG" + QUERY[10:50] + "GG"), ("s3", "stop", QUERY[:-1] + "*")]
+from tests.support.report_cases import PARTS, QUERY, hostile_result, make_result, report, with_two_alignments
 
 
 def text_of(*rows: str) -> str:
@@ -44,7 +42,7 @@ def test_a_query_alone_is_an_alignment() -> None:
 
 
 def test_descriptions_and_evalues_are_told() -> None:
-    result = make_result(subjects=SUBJECTS)
+    result = make_result(subjects=PARTS)
     text = report("stockholm", result)
     read = AlignIO.read(io.StringIO(text), "stockholm")
     assert [record.description for record in read][:2] == ["the query", "a subject"]
@@ -53,18 +51,13 @@ def test_descriptions_and_evalues_are_told() -> None:
 
 
 def test_several_queries_are_several_alignments() -> None:
-    results = [make_result(subjects=SUBJECTS), make_result(("q2", "", QUERY[5:]), SUBJECTS[:1])]
+    results = [make_result(subjects=PARTS), make_result(("q2", "", QUERY[5:]), PARTS[:1])]
     read = list(AlignIO.parse(io.StringIO(report("stockholm", *results)), "stockholm"))
     assert [len(each) for each in read] == [4, 2] and read[1][0].id == "q2"
 
 
 def test_what_has_no_residues_is_no_alignment() -> None:
     assert report("stockholm", make_result(("q", "", ""), [])) == ""
-
-
-def test_hostile_headers_are_read() -> None:
-    read = AlignIO.read(io.StringIO(report("stockholm", hostile_result())), "stockholm")
-    assert len(read) == 9 and len({record.id for record in read}) == 9
 
 
 def hmmer(name: str) -> str:
@@ -76,8 +69,8 @@ def hmmer(name: str) -> str:
 def test_hmmbuild_takes_it(tmp_path: Path) -> None:
     odd = ("odd", "letters", QUERY[:20] + "BJZXUO" + QUERY[26:])
     results = [
-        with_two_alignments(make_result(subjects=[*SUBJECTS, odd])),
-        make_result(("q2", "no hits but one", QUERY), SUBJECTS[:1]),
+        with_two_alignments(make_result(subjects=[*PARTS, odd])),
+        make_result(("q2", "no hits but one", QUERY), PARTS[:1]),
         hostile_result(),
     ]
     (tmp_path / "all.sto").write_text(report("stockholm", *results), encoding="utf-8")

@@ -11,20 +11,17 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from Bio import SearchIO
 from Bio.Seq import Seq
 
-import swsearch
 from support.samples import sample
 from support.translated_cases import (
     QUERY_IS_DNA,
     SUBJECT_IS_DNA,
     align_records,
     as_found_together,
-    fasta,
     read_blast,
     records_of,
     result_of,
@@ -32,7 +29,6 @@ from support.translated_cases import (
     shifted_result,
     write_translated,
 )
-from swsearch.db import Database
 from swsearch.errors import InputError
 from swsearch.report import OUTPUT_FORMATS
 from swsearch.report.outputs import Output, check_program
@@ -231,28 +227,6 @@ def test_frame_shifts_are_marked_and_numbers_go_on_behind_them() -> None:
     for first, letters, last in numbers:
         if "\\" in letters:
             assert int(last) - int(first) + 1 == 3 * (len(letters) - 1) + 1
-
-
-@pytest.mark.parametrize("program", sample(["tblastn", "tblastx"], lambda program: program == "tblastn"))
-def test_a_search_of_dna_is_written_in_every_format_that_can_hold_it(program: Program, tmp_path: Path) -> None:
-    queries, dna = records_of(program)
-    for name, some in (("queries.fa", queries), ("dna.fa", dna)):
-        (tmp_path / name).write_text(fasta(some))
-    Database.build(tmp_path / "dna.fa", tmp_path / "dna.h5", translate=True).close()
-    kinds = [kind for kind in OUTPUT_FORMATS if program in kind.writer.programs]
-    paths = [tmp_path / f"out.{kind.key}" for kind in kinds]
-    options: Any = {"evalue": 1e-5, "statistics": "published", "engine": "cpu", "translate": program == "tblastx"}
-    with swsearch.search(tmp_path / "queries.fa", tmp_path / "dna.h5", **options) as results:
-        swsearch.write(results, paths, [kind.key for kind in kinds])
-    texts = {kind.key: path.read_bytes() for kind, path in zip(kinds, paths, strict=True)}
-    assert all(texts.values())
-    assert b"3 subjects, 1,087 nucleotides" in texts["html"]
-    found = [line.split("\t") for line in texts["6"].decode().splitlines()]
-    places = {(row[0], row[1], *row[6:10]) for row in found}
-    expected = {("A", "d1", "1", "48", "51", "194"), ("B", "d1", "1", "70", "562", "353")}
-    assert places >= (expected if program == "tblastn" else {("d1", "d1", "1", "582", "1", "582")})
-    saying = {key for key, text in texts.items() if b"for alignments with gaps; tblastx has other constants" in text}
-    assert saying >= {"0", "7", "jsonl", "html", "parquet"} if program == "tblastx" else not saying
 
 
 BLAST_COLUMNS = (

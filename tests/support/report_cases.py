@@ -166,6 +166,7 @@ def mutated(sequence: str, rate: float, generator: random.Random) -> str:
 
 
 TWO = (("s1", "a subject", SUBJECT), ("s2", "", QUERY[:40]))
+PARTS = [("s1", "a subject", SUBJECT), ("s2", "", "GG" + QUERY[10:50] + "GG"), ("s3", "stop", QUERY[:-1] + "*")]
 NOTHING = make_result(("q2", "", "WWW"), [])
 EMPTY = make_result(("q3", "no residues", ""), [])
 
