@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import swsearch
-from swsearch.cli import main
-from swsearch.pipeline.saved_options import settings_of
 from swsearch.report.settings_text import settings_in, toml_of
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
@@ -21,17 +17,12 @@ SEQUENCE = "MKVLAAGIVGWWHHKDEFRTYPCNQS"
 
 
 @pytest.fixture
-def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def search(swsearch: Callable[..., tuple[int, str, str]]) -> Callable[..., str]:
     """Search in this process; returns stdout, or the error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("signal.signal", lambda *_: None)
     Path("q.fasta").write_text(f">one\n{SEQUENCE}\n>two\n{SEQUENCE[5:]}\n>three\n{SEQUENCE[:9]}WW{SEQUENCE[9:]}\n")
 
     def run(*words: str, code: int = 0) -> str:
-        line = ["swsearch", "search", "q.fasta", "q.fasta", "--engine", "cpu", "--quiet", *words]
-        monkeypatch.setattr(sys, "argv", line)
-        ended = main.main()
-        out, err = capsys.readouterr()
+        ended, out, err = swsearch("search", "q.fasta", "q.fasta", "--engine", "cpu", "--quiet", *words)
         assert ended == code, err
         return out if code == 0 else err.removeprefix("swsearch: error: ").rstrip()
 
@@ -84,18 +75,12 @@ def test_the_command_line_goes_before_the_file(search: Callable[..., str]) -> No
         ("[search]\nmax-hits = 1", "o.toml: 'search' is no option of swsearch search"),
         ('config = "o.toml"', "o.toml: 'config' is no option of swsearch search"),
         ("max-hits 3", "o.toml: not TOML: Expected '=' after a key"),
-        (
-            'missing = ["include-ids"]',
-            "o.toml: missing: the search had --include-ids, which is not",
-        ),
+        ('missing = ["include-ids"]', "o.toml: missing: the search had --include-ids, which is not"),
         ("missing = 1", "o.toml: missing: got 1, expected a list of names of options"),
         ("device = 1979-05-27", "o.toml: device: got a date"),
         ('{"hits": []}', "o.toml: got JSON without 'options'"),
         ("{", "o.toml: got JSON without 'options'"),
-        (
-            "<!DOCTYPE html><p>",
-            "o.toml: got an HTML page without options, expected a report of swsearch search, or TOML",
-        ),
+        ("<!DOCTYPE html><p>", "o.toml: got an HTML page without options, expected a report of swsearch search, or"),
         ("a = " + "[" * 3000, "o.toml: not TOML"),
         ("\0", "o.toml: not TOML"),
     ],
@@ -131,27 +116,3 @@ def test_what_python_asked_for_and_no_file_holds_is_named() -> None:
     assert settings_in(toml_of(found.run), "") == found.run.settings
     stated = json.loads(json.dumps(found.run.settings))
     assert stated["gap-open"] == 9
-
-
-def test_names_of_settings_are_options_of_the_search() -> None:
-    from typer.main import get_command
-
-    from swsearch.cli.commands import app
-    from swsearch.pipeline.options import SearchOptions
-
-    command = get_command(app).get_command(None, "search")  # type: ignore[attr-defined]
-    known = {spelling for option in command.params for spelling in option.opts}
-    several = SearchOptions(
-        iterations=2, allow_dna=True, min_score=5, min_identity=1, min_query_coverage=1, min_subject_coverage=1,
-        include_ids=("a",), exclude_ids=("b",), ignore_missing_ids=True, taxids=(9606, 10090), exclude_taxids=(7,),
-    )  # fmt: skip
-    translated = SearchOptions(translate=True, genetic_code=2, strand="plus", frame_shift=15)
-    part = SearchOptions(query_loc=(2, 9), dbsize=5, sort="score")
-    stated = {name: value for each in (several, translated, part) for name, value in settings_of(each, FILES).items()}
-    assert {f"--{name}" for name in stated} <= known
-    assert {"translate": True, "genetic-code": 2, "strand": "plus", "taxids": "9606,10090"}.items() <= stated.items()
-    assert settings_of(several, {})["missing"] == ["include-ids", "exclude-ids"]
-    # whatever may be asked for is there, but for what changes no hit, and what has another name
-    elsewhere = {"task", "preset", "scoring", "rules", "has_named_costs", "distribution", "keep_next"}
-    names = {each.name for each in fields(SearchOptions)} - elsewhere
-    assert {name.replace("_", "-") for name in names} <= set(stated)

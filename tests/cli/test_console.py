@@ -4,27 +4,8 @@ import sys
 import pytest
 
 from swsearch.cli import console
-from swsearch.cli.console import Interrupted, PipeClosed, command, finish
+from swsearch.cli.console import command
 from swsearch.errors import MemoryLimitError, OutputError
-
-
-@pytest.mark.parametrize(
-    ("raised", "expected", "code"),
-    [
-        (KeyboardInterrupt(), Interrupted, 130),
-        (BrokenPipeError(), PipeClosed, 0),
-        (MemoryError(), MemoryLimitError, 4),
-        (OSError(28, "No space left on device", "x.tsv"), OutputError, 6),
-    ],
-)
-def test_how_a_command_may_end(raised, expected, code):
-    @command
-    def fails():
-        raise raised
-
-    with pytest.raises(expected) as caught:
-        fails()
-    assert caught.value.exit_code == code
 
 
 @pytest.mark.parametrize(
@@ -68,10 +49,3 @@ def test_messages_never_go_to_stdout(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stderr", None)
     console.say("a message")
     assert capsys.readouterr().out == ""
-
-
-def test_errors_are_printed_and_quiet_ends_are_not(capsys):
-    assert finish(OutputError("x: is a directory")) == 6
-    assert capsys.readouterr().err == "swsearch: error: x: is a directory\n"
-    assert finish(Interrupted()) == 130
-    assert capsys.readouterr().err == ""

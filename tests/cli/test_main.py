@@ -3,18 +3,14 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import h5py
 import pytest
 
 from support import fake_pycuda
 from support.command_line import SWSEARCH, WITHOUT_PYCUDA, fails, run
-from support.processes import started
 from support.samples import sample
 from swsearch.cli import main
 from swsearch.engines.base import ChunkPlan
@@ -161,37 +157,6 @@ def test_a_database_a_fasta_file_and_stdin_give_the_same(queries, database, fast
         assert (done.returncode, done.stdout.decode()) == (0, expected)
 
 
-def test_engines_give_the_same_bytes(tmp_path, queries):
-    # the reference engine is slow, so the subjects are few
-    lines = queries.read_text().split(">")[1:3]
-    small = tmp_path / "small.fasta"
-    small.write_text("".join(f">{entry}" for entry in lines))
-    for outfmt in ("0", "5", "6", "7", "15", "jsonl", "sam", "paf"):
-        outputs = [
-            run("search", small, queries, "--engine", engine, "--outfmt", outfmt, "--evalue", 1000).stdout
-            for engine in ("cpu", "reference")
-        ]
-        assert outputs[0] == outputs[1] != ""
-
-
-def test_output_to_a_file(queries, database, tmp_path):
-    done = run("search", queries, database, "-o", tmp_path / "hits.tsv")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert (tmp_path / "hits.tsv").read_text() == run("search", queries, database).stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "parts"),
-    [
-        (["search", "{q}", "{d}", "--outfmt", "6 qseqid ssseqid"], 1, ["not 'ssseqid'; did you mean sseqid"]),
-        (["align", "MKV" * 9, "MKV" * 9000, "--memory", "1K"], 4, ["takes more memory"]),
-    ],
-)
-def test_long_errors_leave_nothing(arguments, code, parts, queries, database, tmp_path):
-    fails(run(*(each.format(q=queries, d=database) for each in arguments), cwd=tmp_path), code, *parts)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_database_of_a_newer_format(tmp_path, queries):
     path = tmp_path / "newer.h5"
     assert run("db", "build", queries, "-o", path).returncode == 0
@@ -220,34 +185,6 @@ def test_head_ends_it_quietly(queries, database):
     assert "rror" not in done.stderr
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("command", ["search", "build"])
-def test_ctrl_c_and_kill_end_it_quietly(command, number, code, tmp_path):
-    # enough work for many seconds
-    work = tmp_path / "work.fasta"
-    work.write_text(
-        "".join(f">s{k}\n{'MKVLAAGIVGWWHH' * 300}\n" for k in range(1500 if command == "search" else 60_000))
-    )
-    target = tmp_path / "out"
-    arguments = (
-        ["search", work, work, "-o", target, "--engine", "cpu"]
-        if command == "search"
-        else ["db", "build", work, "-o", target]
-    )
-    before = set(tmp_path.iterdir())
-    with started([*SWSEARCH, *map(str, arguments)]) as process:
-        deadline = time.monotonic() + 20
-        while set(tmp_path.iterdir()) == before and time.monotonic() < deadline:  # until its temporary file is there
-            time.sleep(0.01)
-        time.sleep(1.0 if command == "search" else 0.0)
-        assert process.poll() is None, "it ended before it could be interrupted"
-        process.send_signal(number)
-        out, err = process.communicate(timeout=20)
-    assert process.returncode == code, err
-    assert (out, err) == (b"", b"")
-    assert set(tmp_path.iterdir()) == before
-
-
 def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, queries, database, fasta):
     # the portable stand-in for a full disk: no file may grow beyond 20 kB
     limited = ["bash", "-c", "trap '' XFSZ; ulimit -f 20; exec \"$@\"", "limited", *SWSEARCH]
@@ -262,20 +199,6 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, queries, database, fas
         done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
         fails(done, 6, "swsearch: error:", "x.h")
         assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
-def test_a_full_disk_behind_stdout(queries, database):
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*SWSEARCH, "search", queries, database, "--engine", "cpu"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 6
-    assert done.stderr == "swsearch: error: stdout: No space left on device; the output is not complete\n"
 
 
 @pytest.mark.parametrize(("mode", "name"), [("global", "Pearson's type III"), ("semiglobal", "Gumbel")])
@@ -301,31 +224,6 @@ def test_fitted_statistics_of_local_mode_stand_beside_published_ones(queries, da
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(rows) > 50
     assert all(0 <= float(row[2]) <= 1e-5 and float(row[3]) < 1e-3 and float(row[5]) > 9 for row in rows)
-
-
-def test_no_statistics_are_none_where_none_are_asked_for(queries, database):
-    columns = "6 qseqid sseqid evalue bitscore score"
-    done = run("search", queries, database, "--statistics", "none", "--max-hits", "2", "--outfmt", columns)
-    assert done.returncode == 0
-    assert "swsearch: no E-values: none were asked for; hits are ranked by score" in done.stderr
-    assert [line.split("\t")[2:4] for line in done.stdout.splitlines()] == [["nan", "nan"]] * 10
-
-
-def test_a_small_database_has_evalues_too(queries):
-    done = run("search", queries, queries, "--mode", "global", "--evalue", 1, "--max-hits", 1)
-    assert done.returncode == 0
-    assert "no E-values" not in done.stderr
-    rows = [line.split("\t") for line in done.stdout.splitlines()]
-    assert rows[4][:2] == ["P04637", "P04637"]
-    assert all(float(row[10]) < 1e-60 for row in rows)
-
-
-def test_empty_queries_are_named(tmp_path, database):
-    path = tmp_path / "q.fasta"
-    path.write_text(">empty\n>full\nMKVLAAGIVGWW\n")
-    done = run("search", path, database)
-    assert done.returncode == 0
-    assert "1 queries have no residues, such as 'empty'" in done.stderr
 
 
 def test_database_commands(tmp_path, queries, fasta, database):
@@ -367,11 +265,3 @@ def test_bench(queries, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "swsearch cpu" in done.stdout
     assert "GCUPS" in done.stdout
-
-
-def test_version_and_help():
-    assert re.fullmatch(r"swsearch \d+\S+\n", run("--version").stdout)
-    for command in ([], ["search"], ["align"], ["doctor"], ["bench"], ["db"], ["db", "build"]):
-        done = run(*command, "--help")
-        assert done.returncode == 0
-        assert "Usage" in done.stdout

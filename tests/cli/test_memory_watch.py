@@ -79,39 +79,9 @@ def succeeds(limits, words, work):
     return done.returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("megabytes", "words"), [(28, TABLE), (100, TABLE), (200, FORMATS), (310, FORMATS), (150, BUILD)]
-)
-def test_it_succeeds_or_says_that_it_cannot(megabytes, words, work):
-    succeeds(f"AS={megabytes * MIB}", words, work)
-
-
 def test_it_succeeds_where_memory_is_enough(work):
     assert succeeds(f"AS={1024 * MIB}", FORMATS, work)
     assert not succeeds(f"AS={60 * MIB}", TABLE, work)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("kind", "words"), [("AS", TABLE), ("AS", FORMATS), ("AS", ALIGN), ("AS", BUILD), ("DATA", TABLE)]
-)
-def test_it_succeeds_or_says_that_it_cannot_at_every_limit(kind, words, work):
-    """From what the interpreter needs, found by bisection, up to what always is enough."""
-
-    def starts(size):
-        program = "import swsearch.__main__, swsearch.cli.memory_watch, swsearch.cli.streams, resource"
-        return limited(f"{kind}={size}", sys.executable, "-c", program).returncode == 0
-
-    def bisect(good, low, high):
-        while high - low > MIB // 4:
-            middle = (low + high) // 2
-            low, high = (low, middle) if good(middle) else (middle, high)
-        return high
-
-    least = bisect(starts, MIB, 512 * MIB) + MIB  # where things lie in memory differs from run to run
-    enough = bisect(lambda size: succeeds(f"{kind}={size}", words, work), least, 1024 * MIB)
-    for number in range(16):  # closer where more happens, up to three times what was enough once
-        succeeds(f"{kind}={int(least * (3 * enough / least) ** (number / 15))}", words, work)
 
 
 def test_no_threads_are_no_reason_to_fail(work):
@@ -197,13 +167,6 @@ def test_an_error_is_said_once_whatever_fails_after_it(how, tmp_path):
     done = limited(f"AS={512 * MIB}", sys.executable, "-c", program, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "swsearch: error: no\n")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_exit_codes_and_messages_are_those_of_the_command(work):
-    words = ["db", "info", "missing.h5"]
-    expected = run(*words, cwd=work)
-    done = limited(f"AS={1024 * MIB}", *SWSEARCH, *words, cwd=work)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", expected.stderr)
 
 
 @pytest.mark.parametrize("number", sample([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], signal.SIGTERM.__eq__))

@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-import threading
 
 import pytest
 
@@ -16,7 +15,6 @@ from swsearch.cli.progress import (
     Objects,
     ReadingProgress,
     SearchProgress,
-    WorkProgress,
     clock_time,
     display_of,
 )
@@ -167,13 +165,6 @@ def test_what_is_read_is_told_in_bytes(stderr, clock):
     assert end == read | {"event": "end"}
 
 
-def test_of_a_pipe_nobody_knows_how_much_there_is(stderr, clock):
-    with ReadingProgress(Lines(), "appending", clock=clock) as done:
-        clock.now += 10
-        done.move_to(1_234_500_000, None)
-    assert stderr.getvalue() == "swsearch: appending: 1,234.5 MB read, 0:00:10 so far\n"
-
-
 @pytest.mark.parametrize(
     ("kind", "is_terminal", "quiet", "expected"),
     [
@@ -193,19 +184,6 @@ def test_what_is_shown_where(monkeypatch, kind, is_terminal, quiet, expected):
     assert type(display_of(kind, quiet)) is expected
 
 
-def test_a_closed_stderr_is_no_terminal(monkeypatch, capsys, clock):
-    monkeypatch.setattr(sys, "stderr", None)
-    assert type(display_of("json")) is Display
-    stream = io.StringIO()
-    stream.close()
-    monkeypatch.setattr(sys, "stderr", stream)
-    for kind in ("auto", "json"):
-        with SearchProgress(display_of(kind), 10, 1, clock) as done:
-            clock.now += 60
-            done.advance(5)
-    assert capsys.readouterr().out == ""
-
-
 def test_a_bar_appears_for_long_work_and_counts_queries(monkeypatch, clock):
     terminal = terminal_at(monkeypatch)
     with SearchProgress(display_of("auto"), 4000, 1234, clock) as done:
@@ -222,13 +200,6 @@ def test_a_bar_appears_for_long_work_and_counts_queries(monkeypatch, clock):
     assert "0:00:02 left" in last
 
 
-def test_a_bar_can_be_forced(capsys, clock):
-    with SearchProgress(display_of("bar"), 4000, 5, clock) as done:
-        clock.now += 60
-        done.advance(1000)
-    assert "0/5 queries" in capsys.readouterr().err
-
-
 def test_a_bar_may_learn_late_how_much_there_is(monkeypatch, clock):
     terminal = terminal_at(monkeypatch)
     with ReadingProgress(display_of("auto"), "building", clock=clock) as done:
@@ -239,37 +210,23 @@ def test_a_bar_may_learn_late_how_much_there_is(monkeypatch, clock):
     assert "25%" in terminal.getvalue().split("building")[-1]
 
 
-def test_a_bar_counts_any_work(monkeypatch, clock):
-    terminal = terminal_at(monkeypatch)
-    with WorkProgress(display_of("auto"), "aligning", 200, clock) as done:
-        clock.now += BAR_AFTER
-        done.advance(50)
-        done.advance(100)
-    last = terminal.getvalue().split("aligning")[-1]
-    assert "75%" in last
-    assert "0:00:01 left" in last
+def test_of_a_pipe_nobody_knows_how_much_there_is(stderr, clock):
+    with ReadingProgress(Lines(), "appending", clock=clock) as done:
+        clock.now += 10
+        done.move_to(1_234_500_000, None)
+    assert stderr.getvalue() == "swsearch: appending: 1,234.5 MB read, 0:00:10 so far\n"
+
+
+def test_a_bar_can_be_forced(capsys, clock):
+    with SearchProgress(display_of("bar"), 4000, 5, clock) as done:
+        clock.now += 60
+        done.advance(1000)
+    assert "0/5 queries" in capsys.readouterr().err
 
 
 def test_times_are_those_of_a_clock():
     times = [clock_time(seconds) for seconds in (0, 59.4, 59.6, 3600, 36_000 + 61)]
     assert times == ["0:00:00", "0:00:59", "0:01:00", "1:00:00", "10:01:01"]
-
-
-def test_any_thread_may_tell(stderr, clock):
-    with SearchProgress(Objects(), 8000, 8, clock) as done:
-
-        def work():
-            for _ in range(1000):
-                done.advance(1)
-            done.written(1)
-
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    last = json.loads(stderr.getvalue().splitlines()[-1])
-    assert (last["cells_done"], last["queries_done"]) == (8000, 8)
 
 
 @pytest.fixture

@@ -1,11 +1,9 @@
 """Signals that end a command, from its first moment to its last, and those that are ignored."""
 
-import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -197,19 +195,6 @@ def test_what_is_ignored_stays_ignored(number):
     assert ended(process) == (0, "done\n", "")
 
 
-def test_nohup_in_the_background_hears_neither_ctrl_c_nor_a_terminal_that_closes(folder):
-    line = ["sh", "-c", 'trap "" INT; nohup "$@" & wait $!', "sh", sys.executable, "-c",
-            "import os, signal, runpy, sys\nos.kill(os.getpid(), 2)\nos.kill(os.getpid(), 1)\n"
-            "sys.argv = sys.argv[1:]\nrunpy.run_module('swsearch', run_name='__main__')",
-            "swsearch", *WORDS, "-q"]  # fmt: skip
-    done = subprocess.run(
-        line, capture_output=True, stdin=subprocess.DEVNULL, check=False, cwd=folder, timeout=60, env=os.environ
-    )
-    assert (done.returncode, done.stdout) == (0, b""), done.stderr
-    assert b"Traceback" not in done.stderr
-    assert (folder / "out.tsv").exists()
-
-
 def test_a_process_that_is_not_ours_keeps_its_handlers():
     before = [signal.getsignal(number) for number in signals.ENDING]
 
@@ -228,34 +213,6 @@ def test_the_exit_code_names_the_signal(number, monkeypatch):
     ending = console.ending_of(ImportError("cannot import name 'x'"))
     assert isinstance(ending, Interrupted)
     assert ending.exit_code == 128 + number
-
-
-FROM_ITS_FIRST_LINE = """
-import runpy, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGTERM, signal.SIG_DFL)
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
-print("ready", flush=True)
-runpy.run_module("swsearch", run_name="__main__", alter_sys=True)
-"""
-
-
-@pytest.mark.exhaustive
-def test_nothing_is_printed_or_left_at_any_moment(folder):
-    """A signal at 60 moments of a command; what comes before the first belongs to Python."""
-    for moment in range(60):
-        number = signals.ENDING[moment % len(signals.ENDING)]
-        line = [sys.executable, "-c", FROM_ITS_FIRST_LINE, *WORDS, "-q"]
-        with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder) as process:
-            process.stdout.readline()
-            time.sleep(0.02 + moment * 0.01)
-            process.send_signal(number)
-            out, err = process.communicate(timeout=30)
-        case = (moment, process.returncode, out, err)
-        # at its very end the interpreter has put the signal's own effect back
-        assert process.returncode in (0, 128 + number, -number), case
-        assert (out, err) == (b"", b""), case
-        assert {path.name for path in folder.iterdir()} <= {"queries.fasta", "out.tsv"}, case
 
 
 HEARD = ("ctrl_c", "started(", "LISTEN", "default_int_handler")

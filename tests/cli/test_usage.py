@@ -4,7 +4,6 @@ import contextlib
 import re
 import shutil
 import tomllib
-from pathlib import Path
 
 import pytest
 import typer.main
@@ -74,67 +73,27 @@ def test_what_is_right_stays_right(swsearch, words):
     assert code == 0, err
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "-query q.fasta -db d.h5 -out {out} -evalue 1 -max_target_seqs 2 -num_threads 1 -outfmt 6",
-        "-db d.h5 --query=q.fasta --out={out} --evalue=1 --max-target-seqs=2 --num_threads 1 --outfmt=6",
-        "-subject d.h5 -evalue=1 -max_target_seqs=2 -out {out} q.fasta",
-        "q.fasta d.h5 -o {out} --evalue 1 --max_hits 2 -task blastp",
-    ],
-)
-def test_blastps_names_mean_the_same(swsearch, words):
-    assert swsearch("search", "q.fasta", "d.h5", "--evalue", "1", "--max-hits", "2", "-o", "plain.tsv")[0] == 0
-    assert swsearch("search", *words.format(out="named.tsv").split())[0] == 0
-    assert Path("named.tsv").read_text() == Path("plain.tsv").read_text() != ""
-
-
 def test_a_list_of_databases_is_one_word_of_db(swsearch):
     shutil.copy("d.h5", "e.h5")
     code, out, _ = swsearch("search", "-query", "q.fasta", "-db", "d.h5 e.h5", "-outfmt", "6 sseqid", "--header")
     assert (code, out.splitlines()) == (0, ["sseqid", "one", "one", "two", "two", "two", "two", "one", "one"])
 
 
-def others_of(command, path):
-    """Names of other programs that a command knows of."""
-    return {
-        *other_programs.advice_of(path, rows_taken(command)),
-        *other_programs.aliases_of(path, rows_taken(command)),
-    }
-
-
-def test_every_alias_leads_to_an_option_and_is_none_itself():
-    commands = {" ".join(["swsearch", *path]): command for path, command in COMMANDS.items()}
-    for path, command in commands.items():
-        names = other_programs.aliases_of(path, rows_taken(command))
-        ours = {spelling for option in command.params for spelling in option.opts}
-        told = {word.partition("=")[0] for target in names.values() for word in target.split()}
-        assert told <= {*ours, other_programs.FIRST_ARGUMENT, other_programs.OTHER_ARGUMENTS}
-        assert path != "swsearch search" or not set(other_programs._tables()["values"]) - set(names)
-        for name in names:
-            assert other_programs.plain(name) == name, "this name is never found"
-
-
-def test_an_option_without_effect_is_neither_ours_nor_an_alias():
-    commands = {" ".join(["swsearch", *path]): command for path, command in COMMANDS.items()}
-    for path, command in commands.items():
-        ours = {spelling for option in command.params for spelling in option.opts}
-        others = others_of(command, path)
-        for name, each in other_programs.no_effect_of(path).items():
-            assert other_programs.plain(name) == name, "this name is never found"
-            assert f"--{name}" not in ours, f"{name} is our own"
-            assert name not in others, f"{name} stands in two tables"
-            for word in re.findall(r"--[a-z-]+", " ".join(each.values())):
-                assert word in {*ours, "--save-profile", "--query-mask"}, each
-
-
-def test_the_task_for_peptides_is_a_preset_and_an_evalue(swsearch):
-    peptide = ["search", "q.fasta", "d.h5", "-o"]
-    assert swsearch(*peptide, "a.tsv", "--task", "short")[0] == 0
-    assert swsearch(*peptide, "b.tsv", "--preset", "short", "--evalue", "20000")[0] == 0
-    assert swsearch(*peptide, "c.tsv", "-task", "blastp-short", "--evalue", "1e-26")[0] == 0
-    assert Path("a.tsv").read_text() == Path("b.tsv").read_text() != ""
-    assert len(Path("c.tsv").read_text().splitlines()) < len(Path("a.tsv").read_text().splitlines())
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_names_of_others_are_none_of_ours_and_lead_to_ours(words):
+    path, command = " ".join(["swsearch", *words]), COMMANDS[words]
+    ours = {spelling for option in command.params for spelling in option.opts}
+    aliases = other_programs.aliases_of(path, rows_taken(command))
+    advice, idle = other_programs.advice_of(path, rows_taken(command)), other_programs.no_effect_of(path)
+    assert not {f"--{name}" for name in (*advice, *idle)} & ours
+    assert not idle.keys() & (aliases.keys() | advice.keys())
+    assert [name for name in (*aliases, *advice, *idle) if other_programs.plain(name) != name] == []  # never found
+    meant = {word.partition("=")[0] for target in aliases.values() for word in target.split()}
+    assert meant <= {*ours, other_programs.FIRST_ARGUMENT, other_programs.OTHER_ARGUMENTS}
+    texts = " ".join([*advice.values(), *(text for each in idle.values() for text in each.values())])
+    elsewhere = {"--output", "--statistics", "--include-ids", "--exclude-ids", "--version", "--save-profile"}
+    assert set(re.findall(r"--[a-z-]+", texts)) <= {*ours, *elsewhere, "--query-mask"}
+    assert path != "swsearch search" or not set(other_programs._tables()["values"]) - set(aliases)
 
 
 def test_an_order_for_help_goes_before_what_is_missing(swsearch):
@@ -142,18 +101,6 @@ def test_an_order_for_help_goes_before_what_is_missing(swsearch):
         code, out, err = swsearch(*path, "--help")
         assert (code, err) == (0, "")
         assert "Usage" in out
-
-
-def test_every_option_that_others_have_leads_to_one_of_ours():
-    commands = {" ".join(["swsearch", *path]): command for path, command in COMMANDS.items()}
-    elsewhere = {"--output", "--statistics", "--include-ids", "--exclude-ids", "--version"}
-    for path, command in commands.items():
-        ours = {spelling for option in command.params for spelling in option.opts}
-        for name, advice in other_programs.advice_of(path, rows_taken(command)).items():
-            assert other_programs.plain(name) == name, "this name is never found"
-            assert f"--{name}" not in ours, f"{name} is our own"
-            for word in re.findall(r"--[a-z-]+", advice):
-                assert word in {*ours, *elsewhere}, advice
 
 
 SECTIONS = {
@@ -166,30 +113,20 @@ SECTIONS = {
 
 
 @pytest.mark.parametrize("title", SECTIONS)
-def test_every_option_of_blasts_programs_is_known(title):
+def test_every_option_of_blasts_programs_is_known_and_the_page_says_which_are_taken(title):
     page = (ROOT / "docs" / "howto" / "coming-from-blastp.md").read_text(encoding="utf-8")
     section = page.split(f"## {title}\n")[1].split("\n## ")[0]
-    theirs = re.findall(r"`-(\w+)`", "".join(re.findall(r"^\| (`-[^|]*) \|", section, re.MULTILINE)))
-    assert len(theirs) > 15
-    path = SECTIONS[title]
-    known = others_of(COMMANDS[path], " ".join(["swsearch", *path])) | {"h", "help", "version"}
-    known |= set(other_programs.no_effect_of(" ".join(["swsearch", *path])))
-    known |= {spelling.lstrip("-") for option in COMMANDS[path].params for spelling in option.opts}
-    assert {other_programs.plain(name) for name in theirs} <= known
-
-
-@pytest.mark.parametrize("title", SECTIONS)
-def test_the_page_says_which_options_are_taken(title):
-    page = (ROOT / "docs" / "howto" / "coming-from-blastp.md").read_text(encoding="utf-8")
-    section = page.split(f"## {title}\n")[1].split("\n## ")[0]
-    path = " ".join(["swsearch", *SECTIONS[title]])
-    starred, without_effect = set(), set()
-    for names, here in re.findall(r"^\| (`-[^|]*) \| ([^|]*) \|", section, re.MULTILINE):
-        each = {other_programs.plain(name) for name in re.findall(r"`-(\w+)`", names)}
-        starred |= each if names.endswith("*") else set()
-        without_effect |= each if here == "no effect" else set()
-    assert starred <= set(other_programs.aliases_of(path, rows_taken(COMMANDS[SECTIONS[title]])))
-    assert without_effect <= set(other_programs.no_effect_of(path))
+    command, path = COMMANDS[SECTIONS[title]], " ".join(["swsearch", *SECTIONS[title]])
+    aliases, idle = other_programs.aliases_of(path, rows_taken(command)), set(other_programs.no_effect_of(path))
+    known = {"h", "help", "version", *aliases, *idle, *other_programs.advice_of(path, rows_taken(command))}
+    known |= {spelling.lstrip("-") for option in command.params for spelling in option.opts}
+    rows = re.findall(r"^\| (`-[^|]*) \| ([^|]*) \|", section, re.MULTILINE)
+    assert len(rows) > 10
+    for names, here in rows:
+        theirs = {other_programs.plain(name) for name in re.findall(r"`-(\w+)`", names)}
+        assert theirs <= known
+        assert not names.endswith("*") or theirs <= set(aliases)
+        assert here != "no effect" or theirs <= idle
 
 
 WRITTEN = ("--output", "--write", "--checkpoint", "--save-config", "--save-msa", "--save-profile")
@@ -198,22 +135,9 @@ WRITTEN = ("--output", "--write", "--checkpoint", "--save-config", "--save-msa",
 NUMBERS = ("N", "N,...|all", "PERCENT", "SIZE", "RESIDUES")
 HOSTILE = ["inf", "1" + "0" * 23, ""]
 MORE = [
-    "nan",
-    "1e400",
-    "-inf",
-    "-1",
-    "0",
-    "1" + "0" * 26,
-    "1e99999999999",
-    "-0.5",
-    "0x10",
-    "\N{ARABIC-INDIC DIGIT ONE}",
-    "1" * 5000,
-    "1,5",
-    "0,,1",
-    "five",
-    " ",
-]
+    "nan", "1e400", "-inf", "-1", "0", "1" + "0" * 26, "1e99999999999", "-0.5", "0x10", "\N{ARABIC-INDIC DIGIT ONE}",
+    "1" * 5000, "1,5", "0,,1", "five", " ",
+]  # fmt: skip
 
 
 def no_jobs(settings):

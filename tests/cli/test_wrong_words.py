@@ -68,21 +68,6 @@ def test_a_value_of_ours_is_no_option_of_others(swsearch):
     assert Path("-seg").read_text(encoding="utf-8") != ""
 
 
-def test_psiblasts_names_mean_the_same(swsearch):
-    ours = ["--iterations", "2", "--inclusion-evalue", "0.1", "--max-hits", "2"]
-    theirs = ["-num_iterations", "2", "-inclusion_ethresh", "0.1", "-max_target_seqs", "2"]
-    table = ["-outfmt", "6 qseqid sseqid score evalue iteration", "-q"]
-    code, out, _ = swsearch("search", "q.fasta", "d.h5", *ours, *table)
-    assert (code, swsearch("search", "-query", "q.fasta", "-db", "d.h5", *theirs, *table)[:2]) == (0, (0, out))
-    assert out
-
-
-def test_no_iterations_are_as_many_as_it_takes_to_converge(swsearch):
-    table = ["-outfmt", "6 sseqid score iteration", "-q"]
-    code, out, _ = swsearch("search", "q.fasta", "d.h5", "-num_iterations", "0", *table)
-    assert (code, out) == swsearch("search", "q.fasta", "d.h5", "--iterations", "20", *table)[:2]
-
-
 def test_a_pssm_and_an_alignment_are_queries(swsearch):
     data = ROOT / "tests" / "profiles" / "data"
     Path("sh3.asn").write_bytes(gzip.decompress((data / "sh3.asn.gz").read_bytes()))

@@ -57,18 +57,6 @@ def test_options_that_were_told_are_the_same(asked: dict[str, Any]) -> None:
     np.testing.assert_array_equal(found.scoring.matrix.scores, options.scoring.matrix.scores)
 
 
-@pytest.mark.exhaustive
-def test_every_matrix_is_told_as_it_is() -> None:
-    from swsearch.scoring import usable_matrices
-
-    for name in usable_matrices(PROTEIN):
-        matrix = load_matrix(name, PROTEIN)
-        told = options_to_json(replace(options_of(), scoring=Scoring(matrix)))
-        found = SearchRequest("db", QUERIES, options=told).search_options.scoring
-        assert found == Scoring(matrix)
-        np.testing.assert_array_equal(found.matrix.scores, matrix.scores)
-
-
 def test_scores_under_a_name_that_is_known_are_told_in_full_or_not_at_all() -> None:
     known = load_matrix("BLOSUM62")
     other = Matrix("BLOSUM62", PROTEIN, load_matrix("BLOSUM45").scores)
