@@ -2,8 +2,10 @@
 
 import json
 import os
+import resource
 import signal
 import sys
+import urllib.error
 import urllib.request
 
 import pytest
@@ -110,3 +112,19 @@ def test_a_signal_ends_it_in_good_order(database, tmp_path, number):
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (128 + number, "")
     assert err == "swsearch: ending; jobs that run go on at the next start\n"
+
+
+def test_a_disk_without_room_for_a_job_is_told_and_survived(database, tmp_path):
+    line = [*SWSEARCH, "serve", str(database), "--port", "0", "--engine", "cpu", "--folder", str(tmp_path / "state")]
+    with started(line, text=True) as process:
+        url = next(line for line in process.stderr if "listening on" in line).split()[-1].rstrip("/")
+        size = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (200_000, size[1]))  # the table's files end there
+        path = f"{url}/api/v1/jobs?database=tiny&wait=30"
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(urllib.request.Request(path, b">q\n" + b"MKVLAW" * 50_000), timeout=60)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, size)
+        answer = json.load(urllib.request.urlopen(urllib.request.Request(path, b">q\nMKVLAWGKV"), timeout=60))
+        jobs = json.load(urllib.request.urlopen(f"{url}/api/v1/jobs", timeout=60))["jobs"]
+    assert (caught.value.code, json.load(caught.value)["error"]["code"]) == (507, "disk_full")
+    assert (answer["state"], [each["id"] for each in jobs]) == ("done", [answer["id"]])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from support.houses import CLIENT, OTHER, House, asked, done, settings
+from support.houses import CLIENT, OTHER, House, asked, done, settings, wait_until
 from swsearch.errors import EngineError
 from swsearch.server import jobs as jobs_module
 from swsearch.server.errors import ServerProblem
@@ -35,6 +37,20 @@ def test_a_job_that_is_forgotten_is_gone(house: House) -> None:
     assert not (house.settings.folder / "jobs" / job.identifier).exists()
     with pytest.raises(ServerProblem, match="no such job"):
         rendered.whole()
+
+
+def test_nothing_is_left_behind(database: Path, tmp_path: Path) -> None:
+    def state() -> tuple[set[str], int]:
+        gc.collect()  # a database's file is closed with the last object that may read from it
+        return {each.name for each in threading.enumerate()}, len(list(Path("/proc/self/fd").iterdir()))
+
+    before = state()
+    for _ in range(2):
+        with House(settings(database, tmp_path / "folder")) as house:
+            job = done(house, asked(30))
+            assert next(house.rendered(job.identifier, "15").chunks)
+            assert house.search_now(asked(1), "html", CLIENT).whole()
+    wait_until(lambda: state() == before)
 
 
 def test_a_large_answer_is_sent_as_it_is_found(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
