@@ -23,6 +23,9 @@ from swsearch.errors import OptionError, SequenceError, whole_number
 BUFFER_BYTES = 1 << 23
 """Bytes of text taken apart at once. Any size from 4 to 16 MiB costs the same per byte (Swiss-Prot, 2 cores)."""
 
+FIRST_BUFFER_BYTES = 1 << 16
+"""Bytes of text taken apart at first: most queries are no more, and memory that is not used costs time too."""
+
 MOST_BUFFER_BYTES = 1 << 30
 """Largest buffer that can be asked for."""
 
@@ -145,7 +148,8 @@ class FastaReader:
         self._blanks = np.flatnonzero(alphabet.encode_table == BLANK).astype(np.uint8).tobytes()
         # _parse finds blanks and line ends in one comparison with the space
         assert max(self._blanks) == _SPACE and set(self._blanks) > {_LF, _CR}
-        self._buffer = bytearray(max(whole_number("buffer_bytes", buffer_bytes, 1, MOST_BUFFER_BYTES), 16))
+        self._most = max(whole_number("buffer_bytes", buffer_bytes, 1, MOST_BUFFER_BYTES), 16)
+        self._buffer = bytearray(min(self._most, FIRST_BUFFER_BYTES))
         self._lines = 0  # line ends before the buffer
         self._line_bytes = 0  # bytes between the last of them and the buffer
         self._previous = _LF  # the byte before the buffer
@@ -164,7 +168,9 @@ class FastaReader:
                 yield batch
             have -= used
             self._buffer[:have] = self._buffer[used : used + have]
-            if have == len(self._buffer):
+            if len(self._buffer) < self._most and not final:
+                self._buffer = self._buffer + bytearray(min(len(self._buffer), self._most - len(self._buffer)))
+            elif have == len(self._buffer):
                 self._grow()
         if self._current is None:
             problem = "no FASTA records; expected a line beginning with '>' and a sequence below it"
