@@ -18,7 +18,8 @@ server is another one; on two processors they share them.
 Needs: the extra server, Linux, a database from `swsearch db build`, a quiet machine. Two minutes, or those of --soak.
 Run:   python -m benchmarks.speed.server DATABASE.h5 [--engine gpu] [--queries 500] [--clients 100] [--hits 100]
            [--only latency,together] [--kinds defaults] [--json FILE] [--out benchmarks/results/server.txt]
-       python -m benchmarks.speed.server DATABASE.h5 --old CHECKOUT [--old-database OLD.h5] [--queries 500]
+       python -m benchmarks.speed.server DATABASE.h5 --old CHECKOUT [--old-database OLD.h5] [--engine gpu]
+           [--out benchmarks/results/server_old_cpu.txt, or server_old_gpu.txt]
        python -m benchmarks.speed.server DATABASE.h5 --soak 60 --out benchmarks/results/server_soak.txt
 """
 
