@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.db.contents import (
+from swsearch.db.file_contents import (
     MAX_CONTENTS_BYTES,
     ArrayEntry,
     Attributes,
@@ -35,7 +35,6 @@ from swsearch.db.contents import (
     UserBlock,
     pack_piece,
 )
-from swsearch.db.fast_zlib import crc32
 from swsearch.db.format import (
     ARRAY_TYPES,
     CHECKED_BYTES,
@@ -47,6 +46,7 @@ from swsearch.db.format import (
     Kind,
     software,
 )
+from swsearch.db.input_stream import crc32
 from swsearch.db.records import SourcePart
 from swsearch.errors import OutputError
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from swsearch.db.building import fill
-from swsearch.db.contents import ArrayEntry, Contents, ContentsError, SegmentEntry, checked_segment, kind_of
+from swsearch.db.byte_source import FileSource
 from swsearch.db.database import Database
 from swsearch.db.database_files import (
     SHOWN_IDENTITY,
@@ -26,11 +26,11 @@ from swsearch.db.database_files import (
 )
 from swsearch.db.editing import read_segments, taxa_of
 from swsearch.db.fasta import ReadProgress
+from swsearch.db.file_contents import ArrayEntry, Contents, ContentsError, SegmentEntry, checked_segment, kind_of
 from swsearch.db.format import ARRAY_TYPES, FORMAT_NAME, FORMAT_VERSION, OLD_MANIFEST, USER_BLOCK
 from swsearch.db.hdf5_view import hdf5_view
 from swsearch.db.new_files import MAX_VOLUME_BYTES, NewDatabase
 from swsearch.db.records import BUILD_MEMORY, checked_memory, segment_limit
-from swsearch.db.source import FileSource
 from swsearch.errors import DatabaseDamageError, DatabaseError, check_flag
 
 REMOVED_ARRAYS = frozenset({"known_taxids"})

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.blocks import Chunk, IntArray, RunLengths
+from swsearch.db.arrays import Strips
 from swsearch.db.database_files import OpenFile, PathLike, Paths, Volume, check_files, check_together, open_files
 from swsearch.db.database_taxa import TaxonomyMixin
 from swsearch.db.fasta import ReadProgress, header_text
@@ -21,10 +22,9 @@ from swsearch.db.name_lookup import HeaderBatch, NameIndex, checked_identifiers,
 from swsearch.db.records import BUILD_MEMORY
 from swsearch.db.segment import MASK_COUNTS, Segment, by_segment, checked_subjects, gathered
 from swsearch.db.sequence_protocol import SequenceMixin, soft_masked
-from swsearch.db.strips import Strips
 from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, shown, whole_number
-from swsearch.options.words import MASKS, Mask
-from swsearch.translation.codes import STANDARD_CODE
+from swsearch.options.kinds import MASKS, Mask
+from swsearch.translation.genetic_codes import STANDARD_CODE
 
 if TYPE_CHECKING:
     from swsearch.db.building import Inputs

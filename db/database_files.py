@@ -15,7 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from swsearch.db.contents import (
+from swsearch.db.byte_source import FileSource
+from swsearch.db.file_contents import (
     MAX_CONTENTS_BYTES,
     Contents,
     ContentsError,
@@ -26,7 +27,6 @@ from swsearch.db.contents import (
 )
 from swsearch.db.foreign_formats import foreign_database
 from swsearch.db.format import FORMAT_NAME, FORMAT_VERSION, OLD_MANIFEST, USER_BLOCK, Kind
-from swsearch.db.source import FileSource
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, SwsearchWarning
 
 PathLike = str | os.PathLike[str]

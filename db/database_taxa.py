@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swsearch.blocks import IntArray
+from swsearch.db.arrays import Strips
 from swsearch.db.segment import Segment
-from swsearch.db.strips import Strips
 from swsearch.db.taxonomy import Taxa, TaxidArray, Taxonomy
 from swsearch.errors import OptionError
 

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.blocks import IntArray, RunLengths
+from swsearch.db.arrays import Strips, copy_strips, cut, offsets_of
 from swsearch.db.segment import Segment
-from swsearch.db.strips import Strips, copy_strips, cut, offsets_of
-from swsearch.translation.codes import codon_table, reverse_complement
-from swsearch.translation.frame import CODON, FRAME_NUMBERS
+from swsearch.translation.genetic_codes import CODON, FRAME_NUMBERS, codon_table, reverse_complement
 
 LETTER_CODES: ByteArray = np.array([PROTEIN.letters.index(letter) for letter in DNA.letters], dtype=np.uint8)
 """The codes that letters of DNA have as residues, by their codes as DNA: a database's letters are of one alphabet."""

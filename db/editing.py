@@ -15,22 +15,26 @@ from pathlib import Path
 import numpy as np
 
 from swsearch.blocks import IntArray
+from swsearch.db.arrays import cut, offsets_of
 from swsearch.db.building import (
+    Duplicates,
     Inputs,
     alphabet_of,
     anonymous_file,
     check_room,
+    check_rule,
     checked_inputs,
     fill,
+    find_duplicates,
     read_inputs,
     ready_segments,
 )
+from swsearch.db.byte_source import FileSource
 from swsearch.db.container import DatabaseFile, complete_changes
-from swsearch.db.contents import Contents, ContentsError, FileEntry
 from swsearch.db.database import Database
 from swsearch.db.database_files import OpenFile, PathLike, Paths, Volume, check_together, checked_names, open_file
-from swsearch.db.duplicates import Duplicates, check_rule, find_duplicates
 from swsearch.db.fasta import ReadProgress
+from swsearch.db.file_contents import Contents, ContentsError, FileEntry
 from swsearch.db.format import Kind
 from swsearch.db.hdf5_view import differences
 from swsearch.db.name_lookup import HeaderBatch, checked_identifiers
@@ -46,7 +50,6 @@ from swsearch.db.new_files import (
     publish_manifest,
     publish_volumes,
 )
-from swsearch.db.record_taxa import RecordTaxa
 from swsearch.db.records import (
     BUILD_MEMORY,
     RECORD_BYTES,
@@ -57,9 +60,7 @@ from swsearch.db.records import (
     segment_limit,
 )
 from swsearch.db.segment_writer import write_segment
-from swsearch.db.source import FileSource
-from swsearch.db.strips import cut, offsets_of
-from swsearch.db.taxid_assignment import check_taxa
+from swsearch.db.taxid_assignment import RecordTaxa, check_taxa
 from swsearch.errors import (
     DatabaseDamageError,
     DatabaseError,
@@ -70,7 +71,7 @@ from swsearch.errors import (
     check_flag,
     shown,
 )
-from swsearch.options.words import OnDuplicate
+from swsearch.options.kinds import OnDuplicate
 from swsearch.output_files import TemporaryFile, lock_for_change, remove_abandoned
 
 SHOWN_MISSING = 3

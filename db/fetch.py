@@ -12,8 +12,8 @@ import numpy as np
 
 from swsearch.alphabet import PROTEIN
 from swsearch.blocks import IntArray
+from swsearch.db.arrays import Strips, copy_strips, cut, offsets_of, ranges
 from swsearch.db.fasta import split_header
-from swsearch.db.strips import Strips, copy_strips, cut, offsets_of, ranges
 from swsearch.errors import OptionError
 
 LINE = 60

@@ -18,7 +18,7 @@ from functools import cache
 
 from swsearch.alphabet import DNA, PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
-from swsearch.options.words import Mask
+from swsearch.options.kinds import Mask
 
 FORMAT_NAME = "swsearch database"
 """What the user block begins with, and a table of contents says under ``format``."""

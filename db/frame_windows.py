@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from swsearch.blocks import LANES, Chunk, IntArray, RunLengths, interleave
+from swsearch.db.arrays import Strips, cut, offsets_of
 from swsearch.db.dna_segment import TRANSLATED_AT_ONCE, DnaSegment, FramePieces, frame_lengths
 from swsearch.db.segment import Segment, gathered
-from swsearch.db.strips import Strips, cut, offsets_of
-from swsearch.options.words import Mask
-from swsearch.translation.frame import FRAME_NUMBERS
+from swsearch.options.kinds import Mask
+from swsearch.translation.genetic_codes import FRAME_NUMBERS
 
 if TYPE_CHECKING:
     from swsearch.db.database import Database

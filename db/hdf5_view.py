@@ -25,8 +25,8 @@ from swsearch.db.format import FORMAT_NAME, FORMAT_VERSION, LAYOUT
 from swsearch.errors import MemoryLimitError
 
 if TYPE_CHECKING:
-    from swsearch.db.contents import Contents
-    from swsearch.db.source import FileSource
+    from swsearch.db.byte_source import FileSource
+    from swsearch.db.file_contents import Contents
 
 TIMEOUT_SECONDS = 60
 MEMORY_BYTES = 2 << 30

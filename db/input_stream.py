@@ -17,9 +17,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
-from swsearch.db import fast_zlib
 from swsearch.db.foreign_formats import FILE_HEAD_BYTES, foreign_bytes, foreign_database
 from swsearch.errors import SequenceError
+
+try:
+    from isal.isal_zlib import crc32, decompressobj, error
+except ImportError:
+    from zlib import crc32, decompressobj, error
+
+__all__ = ["crc32", "decompressobj", "error"]
+
 
 RAW_BYTES = 1 << 16
 """Bytes of a file that are read at once."""
@@ -55,7 +62,7 @@ def compression_of(head: bytes) -> str:
 def _decompressor(kind: str) -> tuple[Callable[[], Any], type[Exception]]:
     """Return what makes a decompressor of one gzip member, xz stream or frame, and what it raises."""
     if kind == "gzip":
-        return partial(fast_zlib.decompressobj, wbits=31), fast_zlib.error
+        return partial(decompressobj, wbits=31), error
     if kind == "xz":
         return partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, XZ_MEMORY), lzma.LZMAError
     if kind == "bzip2":

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from swsearch.alphabet import PAD
 from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
+from swsearch.db.arrays import cut, offsets_of
 from swsearch.db.segment import Segment
-from swsearch.db.strips import cut, offsets_of
-from swsearch.options.words import Mask
+from swsearch.options.kinds import Mask
 
 
 class Blocks(Protocol):

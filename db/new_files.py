@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from swsearch.db.container import METADATA_BYTES, DatabaseFile, SegmentSink
-from swsearch.db.contents import Contents, FileEntry, pack_piece, version_of
 from swsearch.db.database_files import PathLike, is_manifest, open_file
+from swsearch.db.file_contents import Contents, FileEntry, pack_piece, version_of
 from swsearch.db.format import USER_BLOCK, Kind
 from swsearch.db.records import Records
 from swsearch.db.segment_writer import segment_bytes, write_segment

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from swsearch.alphabet import BLANK, PROTEIN, Alphabet
+from swsearch.db.arrays import offsets_of
 from swsearch.db.fasta import FastaReader, Record, RecordBatch, header_text, lower_case, split_header
 from swsearch.db.input_stream import ByteSource, compression_of
-from swsearch.db.strips import offsets_of
 from swsearch.errors import InputError, OptionError, SequenceError, shown
 
 SOURCE = "<records>"

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
+from swsearch.db.arrays import Strips, offsets_of
 from swsearch.db.fasta import RecordBatch
-from swsearch.db.strips import Strips, offsets_of
 from swsearch.errors import MemoryLimitError, OptionError, SequenceError
 
 MIB = 1 << 20

@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PAD, ByteArray
-from swsearch.blocks import LANES, IntArray, block_columns
+from swsearch.blocks import LANES, IntArray, block_columns, tantan
+from swsearch.db.arrays import Strips, offsets_of, rows_at
 from swsearch.db.container import SegmentFile, SegmentSink
-from swsearch.db.contents import Attributes
+from swsearch.db.file_contents import Attributes
 from swsearch.db.format import Kind
 from swsearch.db.records import Records
-from swsearch.db.strips import Strips, offsets_of, rows_at
-from swsearch.masking import tantan
 
 WINDOW_COLUMNS = 1 << 15
 """Columns of blocks that are interleaved at once: 2 MiB. Titin's block has 35,216."""

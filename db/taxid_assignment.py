@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 import zlib
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,12 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import IntArray
+from swsearch.db.arrays import Strips, ranges
+from swsearch.db.container import SegmentSink
 from swsearch.db.fasta import split_header
 from swsearch.db.input_stream import Input, stream_of
-from swsearch.db.strips import Strips, ranges
-from swsearch.db.taxdump import DumpFiles
+from swsearch.db.records import Records
+from swsearch.db.segment_writer import write_taxids
+from swsearch.db.taxdump import DumpFiles, read_taxonomy
 from swsearch.db.taxonomy import MOST_TAXID, TaxidArray, Taxonomy
-from swsearch.errors import InputError, OptionError, shown
+from swsearch.errors import InputError, OptionError, SwsearchWarning, shown
 
 FROM_HEADERS = "header"
 """What is given in place of a file where headers say it, as UniProt's do."""
@@ -261,3 +265,68 @@ def _lines_of(file: Input) -> Iterator[tuple[int, list[bytes]]]:
 
 def _shown(line: bytes) -> str:
     return shown(line[:60].decode("utf-8", "replace"))
+
+
+class RecordTaxa:
+    """Finds the taxids of records, and writes them with what stands above them.
+
+    Parameters
+    ----------
+    sources : TaxonSources, optional
+        What says them; None where records have them, or nothing is known.
+    taxonomy : Taxonomy, optional
+        What is written where the sources have none.
+    """
+
+    def __init__(self, sources: TaxonSources | None, taxonomy: Taxonomy | None = None) -> None:
+        self._sources, self._taxonomy = sources, taxonomy or Taxonomy.empty()
+        self._file = TaxidFile(sources.taxids) if sources and sources.taxids != FROM_HEADERS else None
+        self._n = self._n_filled = 0
+        self._kinds: TaxidArray = np.empty(0, dtype=np.int32)
+        self.there = Taxonomy.empty()
+        """That of the database that the records come to."""
+
+    def take(self, records: Records) -> None:
+        """Give records their taxids, as far as they are known now."""
+        if self._file is not None:
+            self._file.add(records.headers, self._n)
+        elif self._sources is not None:
+            records.parts["taxids"] = taxids_in_headers(records.headers)
+            self._count(records.parts["taxids"])
+        else:
+            nothing = Strips(np.empty(0, dtype=np.int32), np.zeros(len(records) + 1, dtype=np.int64))
+            records.parts.setdefault("taxids", nothing)
+        self._n += len(records)
+
+    def _count(self, taxids: Strips) -> None:
+        self._kinds = np.union1d(self._kinds, taxids.data).astype(np.int32)
+        self._n_filled += int((taxids.counts > 0).sum())
+
+    def write(self, files: list[list[SegmentSink]]) -> None:
+        """Write into the segments of files what is missing: taxids that a file says, and what stands above all.
+
+        Warns
+        -----
+        SwsearchWarning
+            Of records without a taxid, and of taxids that the taxonomy lacks.
+        """
+        if self._file is not None:
+            owners, taxids = self._file.found()
+            every = Strips.of(taxids, np.bincount(owners, minlength=self._n))
+            self._count(every)
+            first = 0
+            for sink in (sink for sinks in files for sink in sinks):
+                last = first + int(sink.attributes["n_subjects"])
+                write_taxids(sink, every.part(first, last))
+                first = last
+        tree, nothing = self._taxonomy, Taxonomy.empty()
+        if self._sources is not None and self._sources.taxonomy is not None:
+            tree = read_taxonomy(self._sources.taxonomy, self._kinds)
+        for sinks in files:
+            for sink in sinks:
+                for name, values in (tree if sink is sinks[0] else nothing).arrays().items():
+                    sink.put(name, values)
+        if self._sources is not None:
+            held = tree if self._sources.taxonomy is not None else self.there
+            for note in notes(self._sources, self._n, self._n_filled, self._kinds, held):
+                warnings.warn(note, SwsearchWarning, stacklevel=4)

@@ -9,9 +9,9 @@ from collections import Counter
 from contextlib import ExitStack
 
 from swsearch.db.arrays import StoredArray
-from swsearch.db.contents import UserBlock
 from swsearch.db.database import segments_of
 from swsearch.db.database_files import OpenFile, check_together, open_file, opened_volume
+from swsearch.db.file_contents import UserBlock
 from swsearch.db.format import USER_BLOCK
 from swsearch.db.hdf5_view import differences
 from swsearch.errors import DatabaseDamageError, DatabaseError, SwsearchWarning

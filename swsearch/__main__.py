@@ -3,7 +3,7 @@
 import os
 import sys
 
-WATCH = "swsearch.cli.memory_watch"
+WATCH = "swsearch.cli.memory_limit"
 """Looked up among the modules that are there: for another import there may be no memory."""
 
 
@@ -36,20 +36,20 @@ def _run() -> int:
     from swsearch.cli import signals
 
     signals.quit_at_once()  # there is nothing to be cleaned up while modules are being imported
-    from swsearch.cli import memory_watch, streams
+    from swsearch.cli import memory_limit
 
-    streams.repair()
+    signals.repair()
     # numpy is not asked for what would take threads of its library, which ends a process that may not start them
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        memory_watch.begin()
+        memory_limit.begin()
         from swsearch.cli.main import main as run
 
         code = run()
     except Exception as error:
-        memory_watch.give_up(error)
+        memory_limit.give_up(error)
         raise
-    memory_watch.end(code)
+    memory_limit.end(code)
     if signals.received():
         # python would kill itself by SIGINT if that came while it ran a string, as it does to make data classes
         os._exit(code)

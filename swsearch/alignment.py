@@ -54,7 +54,7 @@ class PairAlignment:
     query_letters, subject_letters : ndarray, shape (n,), uint8, or None
         The whole sequences in ASCII as they are shown, masked residues in lower case; None where nothing is masked.
     counts : Counts or None
-        What `swsearch.alignments` counted of it already; otherwise it is counted when that is asked for.
+        What `swsearch.alignment_table` counted of it already; otherwise it is counted when that is asked for.
     query_rows : QueryRows or None
         Scores by position, where the query is a profile; what is counted, and shown as alike, goes by letters.
     """

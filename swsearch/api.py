@@ -27,15 +27,15 @@ from swsearch.inputs import (
     read_queries,
     with_gap_costs_of,
 )
-from swsearch.options.numbers import MAX_INTEGER
-from swsearch.options.words import (
+from swsearch.options.kinds import (
     ENGINES,
+    MAX_INTEGER,
     Mode,
     PairsKind,
     Preset,
     QueryFormat,
 )
-from swsearch.pipeline.arguments import (
+from swsearch.pipeline.options import (
     SearchKeywords,
     checked_scoring,
     engine_of,
@@ -43,7 +43,7 @@ from swsearch.pipeline.arguments import (
     protein_scoring,
     takes_options,
 )
-from swsearch.pipeline.pairwise import AskedPairs
+from swsearch.pipeline.pairs import AskedPairs
 from swsearch.pipeline.score_matrix import BestScores, best_of_everything, score_everything
 from swsearch.pipeline.search_queries import search_queries
 from swsearch.pipeline.search_results import SearchResults

@@ -15,12 +15,12 @@ from typing import IO, TYPE_CHECKING, Any, Union
 import numpy as np
 
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
+from swsearch.blocks import MASKED, masked_codes, runs_of, shown_letters, tantan
 from swsearch.errors import DatabaseError, InputError, OptionError, SequenceError, check_choice, check_flag
-from swsearch.masking import MASKED, masked_codes, runs_of, shown_letters, tantan
-from swsearch.options.words import QUERY_FORMATS, Mask, QueryFormat
+from swsearch.options.kinds import QUERY_FORMATS, Mask, QueryFormat
 from swsearch.output_files import is_same_file
-from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
+from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.scoring import QueryLike, QueryRows, Scoring
 from swsearch.translation import Frame
 
@@ -194,7 +194,7 @@ def read_queries(
             found.append(_encoded(named(item, number, what, what), alphabet, what, isinstance(queries, str)))
     if not found:
         raise InputError(f"no {what} sequences were given, expected at least one")
-    from swsearch.db.dna_detection import check_no_dna
+    from swsearch.db.fasta import check_no_dna
 
     if alphabet is PROTEIN and not allow_dna:
         as_dna = "align it with --alphabet dna (in Python scoring=Scoring(dna_matrix(), 10, 1))"
@@ -238,7 +238,7 @@ def _read(
 
     format_ = format_of(source, query_format)
     if format_ != "fasta":
-        from swsearch.profiles.reading import profiles_of
+        from swsearch.profiles.readers import profiles_of
 
         yield from profiles_of(source, format_, scoring)
         return
@@ -275,7 +275,7 @@ def _profiled(given: Profile | QueryAlignment, place: str, scoring: Scoring | No
 def check_units(profile: Profile, scoring: Scoring) -> None:
     """Raise `InputError` if the scores of a profile are in the units of another matrix than the search's."""
     from swsearch.matrices import GAP_COSTS
-    from swsearch.profiles.units import is_same_unit, lambda_of
+    from swsearch.profiles.calibration import is_same_unit, lambda_of
     from swsearch.scoring import load_matrix
 
     own = lambda_of(scoring.matrix)

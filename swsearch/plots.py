@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from swsearch.alignment import PairAlignment
 from swsearch.errors import InputError, OptionError
-from swsearch.shifted_alignment import NUCLEOTIDES_OF, SHIFT_MARKS
-from swsearch.translation.frame import CODON, Frame
+from swsearch.frameshift_alignment import NUCLEOTIDES_OF, SHIFT_MARKS
+from swsearch.translation.genetic_codes import CODON, Frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from swsearch.statistics.observed import ScoreDistribution
+    from swsearch.statistics.score_distribution import ScoreDistribution
 
 CLASS_LIMITS = (40, 50, 80, 200)
 """Bits between BLAST's five classes of hits."""

@@ -2,7 +2,7 @@
 
 What follows from these together has its home here, and so have their checks: every `Recurrence` that exists can be
 computed. `swsearch.reference` states how the cells are filled, with frame shifts
-`swsearch.translation.shift_reference`.
+`swsearch.translation.frameshift_reference`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from swsearch.errors import OptionError, whole_number
-from swsearch.matrices.costs import MAX_GAP_COST
-from swsearch.options.words import Mode
+from swsearch.matrices.tables import MAX_GAP_COST
+from swsearch.options.kinds import Mode
 from swsearch.scoring import Ends, QueryRows, Scoring, check_ends, check_mode
 
 

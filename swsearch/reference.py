@@ -29,7 +29,7 @@ from collections.abc import Set as AbstractSet
 from itertools import groupby
 
 from swsearch.alphabet import ByteArray
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.scoring import Ends, PositionGaps, QueryLike, QueryRows, Scoring, check_ends, rows_of
 
 NEG = -(10**15)

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.scoring import Scoring
-from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul
+from swsearch.statistics.null_model import Fit
 
 Asked = dict[str, int | float | str]
 """What a search was asked for beyond scoring, mode and statistics, by name: filters, masks, further alignments."""
@@ -177,7 +177,7 @@ class RunInfo:
     program, genetic_code, database_code
         As in `SearchResult`.
     settings : dict
-        What was asked for, in a form that ``swsearch search --config`` takes; see `swsearch.pipeline.saved_options`.
+        What was asked for, in a form that ``swsearch search --config`` takes; see `swsearch.pipeline.fingerprint`.
     """
 
     version: str

@@ -24,19 +24,22 @@ import numpy.typing as npt
 from swsearch.alphabet import DNA, N_CODES, PROTEIN, Alphabet, ByteArray
 from swsearch.errors import InputError, OptionError, check_choice, shown
 from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS, OTHER_GAP_COSTS, PRESET_MATRICES
-from swsearch.matrices.costs import MAX_ENTRY, MAX_GAP_COST, exact_cost, scaled_scores
 from swsearch.matrices.tables import (
+    MAX_ENTRY,
+    MAX_GAP_COST,
     ScoreTable,
     complete_dna,
     complete_protein,
     entries_of,
+    exact_cost,
     is_path,
     read_file,
+    scaled_scores,
     table_from_text,
     table_of,
 )
-from swsearch.options.words import MODES, PRESETS, Preset
-from swsearch.options.words import Mode as Mode  # noqa: PLC0414  # engines/gpu, whose hash its measurements name
+from swsearch.options.kinds import MODES, PRESETS, Preset
+from swsearch.options.kinds import Mode as Mode  # noqa: PLC0414  # engines/gpu, whose hash its measurements name
 
 
 def check_mode(mode: str) -> None:

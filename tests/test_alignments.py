@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable, texts
+from swsearch.alignment_table import ALIGNMENT_COLUMNS, AlignmentTable, texts
 
 runs = st.lists(st.tuples(st.integers(1, 10**18), st.sampled_from("MID")), max_size=5).map(tuple)
 

@@ -17,7 +17,7 @@ import swsearch
 from support import command_line
 from swsearch import Scoring
 from swsearch.errors import OptionError
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.scoring import dna_matrix, load_matrix
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"

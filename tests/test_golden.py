@@ -18,7 +18,7 @@ from typer import rich_utils
 
 from support import interfaces
 from swsearch.cli import main
-from swsearch.cli.commands import LazyGroup
+from swsearch.cli.main import LazyGroup
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 

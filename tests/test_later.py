@@ -2,7 +2,7 @@
 
 import pickle
 
-from swsearch.later import Later
+from swsearch.lazy import Later
 
 
 def test_it_is_found_once():

@@ -17,7 +17,7 @@ from support.command_line import fails, run
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError
 from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS, PRESET_MATRICES
-from swsearch.options.words import PRESETS
+from swsearch.options.kinds import PRESETS
 from swsearch.scoring import Scoring, load_matrix, matrix_from_table
 from swsearch.statistics.karlin_altschul import supported_gap_costs
 

@@ -9,8 +9,8 @@ import pytest
 import swsearch
 from swsearch.db import Database
 from swsearch.engines.choice import create_engine, create_pair_aligner
-from swsearch.pipeline import database_loading as loaded
 from swsearch.pipeline import prefetch
+from swsearch.pipeline import subjects as loaded
 from swsearch.processors import THREAD_ROOM, available_processors, has_room_for_threads, threads_that_help
 
 

@@ -10,7 +10,7 @@ import pytest
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Ends, Scoring, dna_matrix
 

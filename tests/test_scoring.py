@@ -13,7 +13,7 @@ from support.command_line import fails, run
 from swsearch.alphabet import DNA, PAD, PROTEIN
 from swsearch.errors import InputError, OptionError
 from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.scoring import (
     MAX_GAP_COST,
     PAD_SCORE,

@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.support.common import Records, arguments, command, finish, heading, swsearch, table, write
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
-from swsearch.translation.codes import reverse_complement, strand_codons
+from swsearch.translation.genetic_codes import reverse_complement, strand_codons
 
 RATES = (0.0, 0.01, 0.03, 0.06)
 """Shares of nucleotides that are lost; as many are too many, and as many replaced."""

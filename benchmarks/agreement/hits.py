@@ -50,7 +50,7 @@ from benchmarks.support.peers import Printed
 from swsearch import report
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
-from swsearch.later import Later
+from swsearch.lazy import Later
 from swsearch.results import Hit, SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Matrix, Scoring, matrix_from_table

@@ -29,7 +29,7 @@ from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
 from swsearch.blocks import Chunk
 from swsearch.engines import create_engine, create_pair_aligner
 from swsearch.engines.base import Engine, ScoreArray
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import PAD_SCORE, QueryLike, QueryRows, Scoring, rows_of, usable_matrices
 

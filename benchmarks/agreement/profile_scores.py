@@ -25,7 +25,7 @@ from swsearch.blocks import Chunk, block_columns, interleave
 from swsearch.engines.base import LoadedChunk
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import WAYS
-from swsearch.options.words import MODES, Mode
+from swsearch.options.kinds import MODES, Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring
 

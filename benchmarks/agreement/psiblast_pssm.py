@@ -34,8 +34,8 @@ import numpy.typing as npt
 from benchmarks.statistics.sensitivity_measures import read_scope
 from benchmarks.support.common import Records, arguments, command, finish, heading, need, read, table, write
 from swsearch.alphabet import PROTEIN
-from swsearch.profiles.alignment import GAP, QueryAlignment
 from swsearch.profiles.construction import Construction, build_profile
+from swsearch.profiles.query_alignment import GAP, QueryAlignment
 from swsearch.scoring import Scoring
 
 SETTINGS = {

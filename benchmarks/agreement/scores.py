@@ -37,7 +37,7 @@ from benchmarks.support.common import (
     read,
     table,
 )
-from swsearch.options.words import MODES, Mode
+from swsearch.options.kinds import MODES, Mode
 
 Scores = npt.NDArray[np.int64]
 Scorer = Callable[[str, Sequence[str], Mode], list[int]]

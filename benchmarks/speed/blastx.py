@@ -36,7 +36,7 @@ from benchmarks.support.common import (
 )
 from benchmarks.support.timing import Timing, say, take_turn
 from swsearch.alphabet import DNA, PROTEIN
-from swsearch.translation.codes import translated_frames
+from swsearch.translation.genetic_codes import translated_frames
 
 SEED = 21
 READ, GENE = 150, 1500

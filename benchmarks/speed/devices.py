@@ -28,7 +28,7 @@ from benchmarks.support.timing import Timing, say, take_turn
 from swsearch.db import Database
 from swsearch.engines import create_engine
 from swsearch.inputs import read_queries
-from swsearch.pipeline.groups import query_groups
+from swsearch.pipeline.batch import query_groups
 
 STREAMED_MEMORY = 200 << 20
 """Bytes of the device's memory where the database is not to stay there; Swiss-Prot takes 186 MiB, and more with what

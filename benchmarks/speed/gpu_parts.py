@@ -26,8 +26,8 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Workload
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.inputs import Query
-from swsearch.pipeline.database_loading import LoadedDatabase
-from swsearch.pipeline.groups import query_groups
+from swsearch.pipeline.batch import query_groups
+from swsearch.pipeline.subjects import LoadedDatabase
 
 STREAMED_MEMORY = 100 << 20
 """GPU memory where the database does not fit."""

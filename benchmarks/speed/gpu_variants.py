@@ -37,7 +37,7 @@ from swsearch.engines.base import LoadedChunk, Pending, Thresholds, Workload
 from swsearch.engines.gpu import launch, memory, queries, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryRows, Scoring
 

@@ -34,7 +34,7 @@ from typing import Any
 from benchmarks.speed.growth_model import Job, Parts, Place, Prediction, Work, predict
 from benchmarks.speed.growth_parts import RESULTS, measure, number, parts_of, read_json, tables_of
 from benchmarks.support.common import arguments, finish, heading, read, table
-from swsearch.pipeline.groups import GROUP_RESIDUES
+from swsearch.pipeline.batch import GROUP_RESIDUES
 
 VOLUME = 8e9
 """Bytes of residues in a volume."""

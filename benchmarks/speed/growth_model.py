@@ -10,7 +10,7 @@ bound the time, too:
 
 What is assumed, each of which is a simplification:
 
-1.  Groups of queries are those of `swsearch.pipeline.groups` for queries of one length; what a stage does is divided
+1.  Groups of queries are those of `swsearch.pipeline.batch` for queries of one length; what a stage does is divided
     among them by residues. No stage waits for the next.
 2.  Cells are scored at one speed, whatever the query's length and the subjects' lengths; devices are alike.
 3.  A database is divided equally, and nothing is scored twice (no worker dies). With fewer than some tasks for each
@@ -40,8 +40,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from swsearch.pipeline.batch import FIRST_GROUP_RESIDUES, GROUP_RESIDUES
 from swsearch.pipeline.evalues import FEWEST_AT_ONCE, MOST_AT_ONCE
-from swsearch.pipeline.groups import FIRST_GROUP_RESIDUES, GROUP_RESIDUES
 
 MEMORY_USED = 0.9
 """Part of a device's memory for residues; the rest has queries, boundaries and scores."""

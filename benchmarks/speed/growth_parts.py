@@ -38,10 +38,10 @@ from swsearch.inputs import read_queries
 from swsearch.pipeline import null_models as nulls
 from swsearch.pipeline.batch import Batch
 from swsearch.pipeline.evalues import MOST_AT_ONCE, assign_evalues
+from swsearch.pipeline.null_models import REVERSED
 from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.ranking import Selection, merge
 from swsearch.pipeline.search import Search
-from swsearch.pipeline.selection import Selection, merge
-from swsearch.pipeline.shuffling import REVERSED
 from swsearch.report import create_writer
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"

@@ -27,7 +27,7 @@ from benchmarks.support.timing import Timing, say, take_turn
 from swsearch.db import Database
 from swsearch.engines import create_engine
 from swsearch.inputs import read_queries
-from swsearch.pipeline.groups import query_groups
+from swsearch.pipeline.batch import query_groups
 
 PEPTIDES = 990
 """Peptides of 9 to 15 residues, cut from the database's own proteins."""

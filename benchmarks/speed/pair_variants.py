@@ -26,7 +26,7 @@ from swsearch.engines.gpu.device import DeviceInfo
 from swsearch.engines.gpu.pairs import long_pair, plan
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.engines.gpu.variants import PAIR_ROWS, PairVariant
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 

@@ -36,7 +36,7 @@ from swsearch.alphabet import DNA, ByteArray
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.engines.pair_base import PairAligner
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 

@@ -25,7 +25,7 @@ from benchmarks.support.timing import Timing, say, take_turn
 from swsearch import Database
 from swsearch.engines.base import LoadedChunk
 from swsearch.engines.cpu import extension
-from swsearch.options.words import MODES, Mode
+from swsearch.options.kinds import MODES, Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import PositionGaps, QueryRows, Scoring
 

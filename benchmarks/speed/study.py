@@ -18,8 +18,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.support.common import arguments, finish
-from swsearch.bench.study.plots import check_matplotlib, save_overview
-from swsearch.bench.study.report import report, summary
+from swsearch.bench.study.plots import check_matplotlib, report, save_overview, summary
 from swsearch.bench.study.runner import SIZES, Settings, StudyResults, run_study
 from swsearch.bench.study.variants import APPROACHES
 from swsearch.errors import InputError

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import swsearch
 from benchmarks.support.common import Records, arguments, data_line, finish, heading, read, table
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.report import OUTPUT_FORMATS, create_writer
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo

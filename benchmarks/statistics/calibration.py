@@ -36,7 +36,7 @@ from benchmarks.support.common import Records, arguments, finish, heading, need,
 from benchmarks.support.evalues import FASTA_PROGRAMS, OURS, Searches, System, by_query, kept_in
 from benchmarks.support.timing import say
 from swsearch.errors import SwsearchError
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.scoring import Scoring
 
 LEVELS = tuple(float(f"{10**exponent:.3g}") for exponent in np.arange(-3, 1.01, 0.25))

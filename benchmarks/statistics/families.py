@@ -49,7 +49,7 @@ from benchmarks.support.common import (
 )
 from benchmarks.support.evalues import DEFAULTS, FASTA_PROGRAMS, Found, Searches, System, kept_in
 from benchmarks.support.timing import say
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 
 KEPT = 0.001
 """The E-value that hits should keep."""

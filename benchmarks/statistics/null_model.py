@@ -21,12 +21,11 @@ from benchmarks.support import plots
 from benchmarks.support.common import arguments, read
 from swsearch.alphabet import PROTEIN
 from swsearch.inputs import Query
-from swsearch.pipeline.null_models import NullMaker
-from swsearch.pipeline.shuffling import REVERSED, Joined, score_shuffled
+from swsearch.pipeline.null_models import REVERSED, Joined, NullMaker, score_shuffled
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 from swsearch.statistics.distributions import EULER
-from swsearch.statistics.fitted import Fit, PairNulls
+from swsearch.statistics.null_model import Fit, PairNulls
 
 PAIRS = (
     ("haemoglobin and myoglobin", "P69905", "P02144", False),

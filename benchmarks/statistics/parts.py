@@ -30,7 +30,7 @@ from benchmarks.statistics.chance_queries import usual_proteins
 from benchmarks.support.common import Records, arguments, finish, heading, read, residues, table
 from benchmarks.support.evalues import DEFAULTS, Found, Searches, System, kept_in
 from benchmarks.support.timing import say
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 
 PARTS = {4: "quarters", 20: "twentieths"}
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import swsearch
 from benchmarks.support.common import Records, command, numbered, version_of, write
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.scoring import Scoring
 
 Found = dict[tuple[int, int], float]

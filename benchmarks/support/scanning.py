@@ -13,8 +13,8 @@ from swsearch.inputs import Query
 from swsearch.pipeline.backend import SessionRequest
 from swsearch.pipeline.batch import Batch, QueryState
 from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.ranking import Selection
 from swsearch.pipeline.search import Search
-from swsearch.pipeline.selection import Selection
 from swsearch.results import SearchResult
 
 MAX_HITS = 10

@@ -42,11 +42,11 @@ from benchmarks.statistics.sensitivity import ERRORS, WRONGS, apart
 from benchmarks.statistics.sensitivity_measures import curve_of, judged, read_scope, sensitivity
 from benchmarks.support.common import finish, heading, table
 from swsearch.pipeline import iterate
-from swsearch.profiles.alignment import QueryAlignment
+from swsearch.profiles.calibration import lambda_of
 from swsearch.profiles.construction import Construction, build_profile
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.units import lambda_of
-from swsearch.profiles.weights import ABSENT, INNER_GAP, cells_of
+from swsearch.profiles.query_alignment import QueryAlignment
+from swsearch.profiles.sequence_weights import ABSENT, INNER_GAP, cells_of
 from swsearch.scoring import PositionGaps, Scoring
 
 FloatArray = npt.NDArray[np.float64]

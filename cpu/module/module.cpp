@@ -145,8 +145,8 @@ PyMethodDef methods[] = {
     {"search", py_search, METH_VARARGS, "Score queries against a chunk; see swsearch.engines.cpu.engine."},
     {"align_shifted", py_align_shifted, METH_VARARGS, "Align with frame shifts; see swsearch.engines.cpu.shifts."},
     {"shifted_memory", py_shifted_memory, METH_VARARGS, "Count the bytes that `align_shifted` takes for a pair."},
-    {"shuffle", py_shuffle, METH_VARARGS, "Shuffle copies of sequences into blocks; see swsearch.pipeline.shuffling."},
-    {"score_shuffled", py_score_shuffled, METH_VARARGS, "Score shuffled copies; see swsearch.pipeline.shuffling."},
+    {"shuffle", py_shuffle, METH_VARARGS, "Shuffle copies of sequences into blocks; see swsearch.pipeline.null_models."},
+    {"score_shuffled", py_score_shuffled, METH_VARARGS, "Score shuffled copies; see swsearch.pipeline.null_models."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };

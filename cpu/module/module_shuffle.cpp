@@ -1,4 +1,4 @@
-// module_shuffle: the bindings that swsearch/pipeline/shuffling.py calls.
+// module_shuffle: the bindings that swsearch/pipeline/null_models.py calls.
 #include "module/module.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // shift_kernel: the local recurrence with frame shifts, with a subject in each lane; read once for each instruction set.
 //
 // Rows are the codons that begin at each nucleotide of a strand of DNA, so that a row follows the third one above it, or
-// with a shift the second or the fourth: swsearch/translation/shift_reference.py states it.
+// with a shift the second or the fourth: swsearch/translation/frameshift_reference.py states it.
 //
 // Work:    as in scan_kernel.hpp, which is read before: lane = subject, all rows of a strip for kShiftColumns columns at a
 //          time. H of the four rows above and F of three stay in registers for each column. Which register holds which row

@@ -27,7 +27,7 @@ constexpr bool kKeep = true;
 
 static_assert(kMode == kGlobal || kMode == kLocal, "the papers have global and local alignment");
 
-// Where H came from, and whether the gaps that leave the cell are extensions; swsearch/bench/study/traceback.py reads
+// Where H came from, and whether the gaps that leave the cell are extensions; swsearch/bench/study/expected.py reads
 // them.
 constexpr u32 kStop = 0, kPair = 1, kUp = 2, kLeft = 3;  // kUp: F, a query residue alone; kLeft: E
 constexpr u32 kExtendsE = 4, kExtendsF = 8;

@@ -70,7 +70,7 @@ def typer_markdown() -> str:
         If a command, an argument or an option has no help.
     """
     made = subprocess.run(
-        [sys.executable, "-m", "typer", "swsearch.cli.commands", "utils", "docs", "--name", "swsearch"],
+        [sys.executable, "-m", "typer", "swsearch.cli.main", "utils", "docs", "--name", "swsearch"],
         capture_output=True,
         text=True,
         check=True,
@@ -171,7 +171,7 @@ def exit_codes() -> str:
 
 def blast_words() -> str:
     """List the parameters of BLAST's URL API: with which commands each goes, and what becomes of it."""
-    from swsearch.server.blast_words import WORDS
+    from swsearch.server.blast_parameters import WORDS
 
     before = {"used": "", "none": "no effect: ", "refused": "refused: "}
     names: dict[tuple[str, str], list[str]] = {}
@@ -183,7 +183,7 @@ def blast_words() -> str:
 
 def blast_formats() -> str:
     """List the reports of BLAST's URL API."""
-    from swsearch.server.blast_formats import BLAST_FORMATS
+    from swsearch.server.blast import BLAST_FORMATS
 
     rows = [(f"`{name}`", f'`--outfmt "{each.outfmt}"`', each.what) for name, each in BLAST_FORMATS.items()]
     return table(("`FORMAT_TYPE`", "as `swsearch search`", "what"), rows)

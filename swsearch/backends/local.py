@@ -12,12 +12,11 @@ from swsearch.engines.base import ChunkPlan, Engine, Workload
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import SessionRequest
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.database_loading import ChunkSource, LoadedDatabase, fits_the_host
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.pairs import LocalPairWork
+from swsearch.pipeline.ranking import Selection
 from swsearch.pipeline.scorer import ChunkResult, PreparedQueries, Scorer
-from swsearch.pipeline.selection import Selection
-from swsearch.pipeline.subjects import Subjects
+from swsearch.pipeline.subjects import ChunkSource, LoadedDatabase, Subjects, fits_the_host
 from swsearch.pipeline.windows import subjects_of
 from swsearch.processors import threads_that_help
 

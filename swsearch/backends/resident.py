@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING
 from swsearch.engines.base import ChunkPlan, Engine, Progress, Workload
 from swsearch.errors import EngineError, MemoryLimitError
 from swsearch.inputs import Query
-from swsearch.options.words import Mask
+from swsearch.options.kinds import Mask
 from swsearch.pipeline.backend import SessionRequest
+from swsearch.pipeline.batch import GROUP_RESIDUES, split_by_size
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.database_loading import LoadedDatabase, fits_the_host
-from swsearch.pipeline.groups import GROUP_RESIDUES, split_by_size
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.pairs import LocalPairWork
 from swsearch.pipeline.prefetch import CHECK_SECONDS, Stopped, begin_work, check_wanted, end_work, stop_work
+from swsearch.pipeline.ranking import Selection
 from swsearch.pipeline.scorer import PreparedQueries, Scorer
-from swsearch.pipeline.selection import Selection
-from swsearch.pipeline.subjects import Subjects
+from swsearch.pipeline.subjects import LoadedDatabase, Subjects, fits_the_host
 from swsearch.pipeline.windows import FrameWindows, subjects_of
 from swsearch.processors import OwnProcess, threads_that_help
 from swsearch.recurrence import Recurrence

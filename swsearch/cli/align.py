@@ -10,14 +10,13 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from swsearch.cli.console import checked_threads, say
+from swsearch.cli.main import warm_up_gpu
 from swsearch.cli.parameters import takes
 from swsearch.cli.progress import WorkProgress, display_of, is_terminal
 from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, OneOutputTable
-from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import InputError, OptionError, counted
-from swsearch.options.kinds import ByteSize
+from swsearch.options.kinds import AlphabetName, ByteSize, Preset
 from swsearch.options.row import Heading, option
-from swsearch.options.words import AlphabetName, Preset
 from swsearch.output_files import check_output, check_spared, open_output
 from swsearch.pipeline.table.scoring import ScoringTable, SequenceTable
 

@@ -7,13 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from swsearch.cli.align import PairTable, pair_aligner, pair_scoring
+from swsearch.cli.argument_checks import CommandGroup, OneCommand
 from swsearch.cli.console import checked_threads, say
 from swsearch.cli.parameters import takes
 from swsearch.cli.tables import CommandTable, EngineTable, FileName
-from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import EngineError, InputError, OptionError
-from swsearch.options.kinds import Integer, Repeated
-from swsearch.options.numbers import parse_integer
+from swsearch.options.kinds import Integer, Repeated, parse_integer
 from swsearch.options.row import option
 from swsearch.pipeline.table.scoring import ScoringTable
 
@@ -166,10 +165,9 @@ def bench_study(**given: Any) -> None:
     """
     import json
 
-    from swsearch.bench.study.baseline import check_parasail
-    from swsearch.bench.study.plots import check_matplotlib, save_plots
-    from swsearch.bench.study.report import report, summary
+    from swsearch.bench.study.plots import check_matplotlib, report, save_plots, summary
     from swsearch.bench.study.runner import Settings, StudyResults, run_study
+    from swsearch.bench.study.timing import check_parasail
     from swsearch.bench.study.variants import APPROACHES
 
     asked = StudyTable.of(given)

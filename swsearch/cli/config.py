@@ -49,7 +49,7 @@ def words_of_file(
     InputError
         If the file cannot be read, or has a key that is none; the message names file, key and what was expected.
     """
-    from swsearch.report.settings_text import settings_in
+    from swsearch.report.headers import settings_in
     from swsearch.run_info import MISSING_SETTINGS
 
     settings = dict(settings_in(_text(path), path))

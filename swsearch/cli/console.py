@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from swsearch.cli import memory_watch, signals, streams
+from swsearch.cli import memory_limit, signals
 from swsearch.errors import DatabaseError, MemoryLimitError, OutputError, SwsearchError, SwsearchWarning, printable
 from swsearch.processors import threads_that_help
 
@@ -61,10 +61,10 @@ def ending_of(error: BaseException) -> BaseException:
         # whatever it is: an import that was interrupted fails in many ways
         return Interrupted(number or signal.SIGINT)
     if is_lack_of_memory(error):
-        return MemoryLimitError(memory_watch.sentence())
-    if isinstance(error, DatabaseError) and memory_watch.was_short():
+        return MemoryLimitError(memory_limit.sentence())
+    if isinstance(error, DatabaseError) and memory_limit.was_short():
         # HDF5 says that it cannot open an object, whatever it cannot do for it
-        return MemoryLimitError(f"{memory_watch.sentence()} (it ended with: {error})")
+        return MemoryLimitError(f"{memory_limit.sentence()} (it ended with: {error})")
     if isinstance(error, BrokenPipeError):
         return PipeClosed()
     if isinstance(error, OSError):
@@ -104,10 +104,10 @@ def is_lack_of_memory(error: BaseException | None) -> bool:
 def finish(error: SwsearchError) -> int:
     """Print an error the way the command line does, and return its exit code."""
     if isinstance(error, PipeClosed):
-        streams.drop_stdout()  # python writes to stdout once more when it ends, which would print an error
+        signals.drop_stdout()  # python writes to stdout once more when it ends, which would print an error
     elif not isinstance(error, Interrupted):
         say(f"error: {error}", keep="\n")  # of errors only those of an engine have several lines
-    memory_watch.tell_of_error(error.exit_code)
+    memory_limit.tell_of_error(error.exit_code)
     return error.exit_code
 
 

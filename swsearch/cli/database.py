@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from swsearch.cli.argument_checks import CommandGroup, OneCommand
 from swsearch.cli.console import say, size_of
 from swsearch.cli.parameters import takes
 from swsearch.cli.progress import ReadingProgress, display_of
 from swsearch.cli.tables import CommandTable, FileName, MessageTable, OneOutputTable
-from swsearch.cli.usage import CommandGroup, OneCommand
 from swsearch.errors import InputError, counted, printable, shown
-from swsearch.options.kinds import ByteSize
+from swsearch.options.kinds import ByteSize, Mask, OnDuplicate
 from swsearch.options.row import REQUIRED, option
-from swsearch.options.words import Mask, OnDuplicate
 from swsearch.output_files import check_spared, open_outputs
 from swsearch.pipeline.table.scoring import SequenceTable
 
@@ -333,7 +332,7 @@ def db_fetch(database: DatabaseArgument, identifiers: IdentifiersArgument = None
 
 def _named(identifiers: list[str] | None, ids: str | None) -> list[str]:
     """Return the identifiers of the command line, and those of a list."""
-    from swsearch.db.id_lists import read_list
+    from swsearch.db.name_lookup import read_list
 
     return [*(identifiers or []), *(read_list(ids, "ids") if ids is not None else [])]
 

@@ -22,7 +22,7 @@ from swsearch.cli.tables import RunTable
 from swsearch.errors import GpuUnavailableError, OptionError, counted
 
 if TYPE_CHECKING:
-    from swsearch.cluster.survey import WorkerSeen
+    from swsearch.cluster.opening import WorkerSeen
     from swsearch.db.database_files import Volume
     from swsearch.engines.base import Engine
     from swsearch.engines.gpu.compiler import Compiler
@@ -210,7 +210,7 @@ def self_test(engine: Engine) -> int:
 
     from swsearch import reference
     from swsearch.db import Database
-    from swsearch.options.words import MODES
+    from swsearch.options.kinds import MODES
     from swsearch.recurrence import Recurrence
     from swsearch.scoring import Scoring
 
@@ -251,8 +251,7 @@ def examine_cluster(name: str, path: Path | None) -> Iterator[Finding]:
     ClusterError
         If the cluster cannot be reached.
     """
-    from swsearch.cluster.opening import connected
-    from swsearch.cluster.survey import survey
+    from swsearch.cluster.opening import connected, survey
     from swsearch.db import Database
     from swsearch.version import version
 
@@ -330,7 +329,7 @@ def _worker(worker: WorkerSeen, volumes: Sequence[Volume]) -> Iterator[Finding]:
 
 def _versions(usable: Sequence[WorkerSeen]) -> Finding:
     """Say what runs on the workers that can be used, which all have the client's versions."""
-    from swsearch.cluster.same_program import program
+    from swsearch.cluster.messages import program
 
     if not usable:
         return Finding("versions", "no worker has those of this machine", good=False)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from swsearch.cli.parameters import takes
-from swsearch.cli.searching import QueriesArgument, SearchCommand, SubjectsArgument, origin_of
+from swsearch.cli.search import QueriesArgument, SearchCommand, SubjectsArgument, origin_of
 from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, RunTable
 from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Integer, Percentage
@@ -86,8 +86,8 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
             f"subjects: got {command.url}, expected files; of servers swsearch msa asks none, search does"
         )
     from swsearch.pipeline.options import SearchOptions
-    from swsearch.profiles.filtering import RowFilter
-    from swsearch.report.saved import AlignmentFolder
+    from swsearch.profiles.row_filter import RowFilter
+    from swsearch.report.profile_output import AlignmentFolder
     from swsearch.results import alignment_of
 
     origin = origin_of(queries)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from swsearch.errors import SHOWN, InputError, OptionError
-from swsearch.options.numbers import parse_decimal
+from swsearch.options.kinds import parse_decimal
 from swsearch.options.row import Option
 
 FIRST_ARGUMENT, OTHER_ARGUMENTS, TASK = "QUERIES", "SUBJECTS", "--task"

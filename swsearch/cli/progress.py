@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from swsearch.cli.console import say
-from swsearch.options.words import ProgressKind
+from swsearch.options.kinds import ProgressKind
 
 BAR_AFTER = 2.0
 """Seconds of work before a bar appears."""

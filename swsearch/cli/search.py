@@ -2,15 +2,229 @@
 
 from __future__ import annotations
 
-from typing import Any
+import fcntl
+import re
+import shlex
+import shutil
+import sys
+import time
+import uuid
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
-from swsearch.cli.console import say
+import typer
+
+from swsearch.cli.console import checked_threads, say, size_of
+from swsearch.cli.main import warm_up_gpu
 from swsearch.cli.parameters import takes
-from swsearch.cli.searching import QueriesArgument, SearchCommand, SubjectsArgument, origin_of
+from swsearch.cli.progress import SearchProgress, display_of
 from swsearch.cli.tables import EngineTable, MessageTable, OutputTable, RunTable
+from swsearch.client.connection import is_url, server_url
+from swsearch.errors import InputError, OptionError, ServerError
 from swsearch.options.row import rows_of
 from swsearch.pipeline.table.scoring import QueryTable
 from swsearch.pipeline.table.search import SearchTable
+
+if TYPE_CHECKING:
+    from swsearch.cli.progress import SearchProgress
+    from swsearch.cli.tables import EngineTable, MessageTable, OutputTable, RunTable
+    from swsearch.client.job import ServerJob
+    from swsearch.db import Database
+    from swsearch.inputs import Query
+    from swsearch.pipeline.backend import Backend
+    from swsearch.pipeline.options import SearchOptions
+    from swsearch.pipeline.search import Search
+    from swsearch.pipeline.search_results import SearchResults
+    from swsearch.report.outputs import Output
+    from swsearch.run_info import Origin
+
+
+QueriesArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="QUERIES", help="Query file: FASTA, alignments or profiles; may be compressed; - reads stdin."
+    ),
+]
+SubjectsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SUBJECTS...",
+        help="Databases, volume manifests or FASTA files, searched as one; or, for search, one database on a server, "
+        "e.g. http://host:8080/sprot.",
+    ),
+]
+
+
+def url_among(subjects: Sequence[str]) -> str | None:
+    """Return the address of a server that is to search; None where all subjects are files.
+
+    Raises
+    ------
+    InputError
+        If there is something beside it, or it is no address, or holds a password.
+    """
+    urls = [each for each in subjects if is_url(each)]
+    if urls:
+        server_url(urls[0])
+    if urls and len(subjects) > 1:
+        raise InputError(
+            f"subjects: got {urls[0]} and {len(subjects) - 1} more, expected one database of a server alone; search "
+            "the others after it"
+        )
+    return urls[0] if urls else None
+
+
+def origin_of(queries: str, files: Mapping[str, str] | None = None) -> Origin:
+    """Return where a search comes from: this command line, now, with the query file and other files by option."""
+    from swsearch.run_info import Origin
+
+    return Origin(queries, shlex.join(["swsearch", *sys.argv[1:]]), datetime.now(UTC), files=files or {})
+
+
+class SearchCommand:
+    """A search as a command runs it, from its words to its summary. Importing waits until the GPU warms up."""
+
+    def __init__(self, queries: str, subjects: list[str], given: Mapping[str, Any]) -> None:
+        self.queries, self.subjects, self.query_format = queries, subjects, given["query_format"]
+        self.engine, self.run, self.messages = EngineTable.of(given), RunTable.of(given), MessageTable.of(given)
+        self.url = url_among(subjects)
+        """Address of the server that is to search instead."""
+        if self.url is None and self.run.cluster is None and self.engine.engine in ("auto", "gpu"):
+            warm_up_gpu(self.engine.device)
+
+    def read_queries(self, options: SearchOptions) -> tuple[list[Query], SearchOptions]:
+        """Read the queries; return the options with the gap costs of profiles among them."""
+        from swsearch.inputs import check_subject_inputs
+        from swsearch.pipeline.search_queries import query_notes, search_queries
+
+        self._begun = time.monotonic()
+        check_subject_inputs(self.queries, self.subjects)
+        self._threads = checked_threads(self.engine.threads, self.messages.quiet)
+        found = search_queries(Path(self.queries), options, self.query_format, argument="")
+        if not self.messages.quiet and (profiles := [query.profile for query in found if query.profile is not None]):
+            more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
+            say(f"{profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
+        for note in query_notes(self.queries, found):
+            say(f"warning: {note}")
+        return found, options.with_costs_of(found)
+
+    @contextmanager
+    def results(
+        self, found: list[Query], options: SearchOptions, origin: Origin, one_by_one: bool = False
+    ) -> Iterator[SearchResults]:
+        """Open what searches, and the results of a search that has not begun; ``one_by_one`` as of `LocalBackend`."""
+        from swsearch.pipeline.search_results import SearchResults
+
+        paths, asked, run, threads = [Path(each) for each in self.subjects], self.engine, self.run, self._threads
+        subjects = paths if len(paths) > 1 else paths[0]
+        made: AbstractContextManager[Any]
+        backend_of: Callable[[Database], Backend]
+        if run.cluster is None:
+            if run.task_timeout is not None:
+                raise OptionError("task_timeout", run.task_timeout, "none without --cluster", "leave it out")
+            from swsearch.backends.local import LocalBackend
+            from swsearch.engines import create_engine
+
+            made = engine = create_engine(
+                asked.engine, threads=threads, device=asked.device, gpu_memory=asked.gpu_memory,
+                notice=None if self.messages.quiet or self.messages.verbose else say, cpu_only=options.cpu_only,
+            )  # fmt: skip
+            backend_of = partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
+        else:
+            from swsearch.cluster.backend import ClusterBackend
+            from swsearch.cluster.opening import check_is_database, engine_request, open_pool
+
+            wanted = engine_request(asked.engine, asked.gpu_memory, asked.device, "--cluster")
+            check_is_database(subjects)
+            made = pool = open_pool(run.cluster, wanted, threads, run.task_timeout)
+            backend_of = partial(ClusterBackend, pool=pool)
+        with made, SearchResults(found, subjects, options, backend_of, threads=threads, origin=origin) as results:
+            yield results
+
+    def check_spared(self, outputs: Sequence[str | None], results: SearchResults, *read: str | None) -> None:
+        """Raise `InputError` if an output is a file that this search reads."""
+        from swsearch.output_files import check_spared
+
+        search = results.search
+        volumes = [each.path for each in search.backend.database.volumes]
+        kept = [] if search.checkpoint is None else map(str, search.checkpoint.folder.iterdir())
+        check_spared(outputs, [self.queries, *self.subjects, *volumes, *kept, self.run.config, *read])
+
+    @contextmanager
+    def progress(self, results: SearchResults, written: Callable[[], str] = lambda: "") -> Iterator[SearchProgress]:
+        """Say what will run, show how far it is, and say what was done and, beside reports, written."""
+        from swsearch.cli.progress import SearchProgress, display_of
+
+        search, messages = results.search, self.messages
+        _say_beforehand(search, messages)
+        display = display_of(messages.progress, messages.quiet)
+        with SearchProgress(display, search.cells, len(search.queries)) as done:
+            search.progress, search.restored, search.forgone = done.advance, done.restored, done.forgone
+            yield done
+        for text in _fit_notes(results, messages.quiet):
+            say(text)
+        if messages.quiet:
+            return
+        for text in (results.iterated.describe() if search.options.iterations > 1 else "", written()):
+            if text:
+                say(text)
+        run, seconds = results.run, time.monotonic() - self._begun
+        size = size_of(run.database_subjects, run.database_residues, run.database_code is not None)
+        engine = "" if run.execution is None else run.execution.engine
+        say(summary(len(search.queries), size, search.cells - done.spared_cells, seconds, engine))
+
+
+def _say_beforehand(search: Search, messages: MessageTable) -> None:
+    """Say what will run; allocates, so that what does not fit is told before any output."""
+    from swsearch.statistics.methods import why_none
+
+    options, backend, subjects = search.options, search.backend, search.subjects
+    if messages.verbose:
+        if backend.fallback:
+            say(backend.fallback)
+        say(f"engine {backend.description}; {options.scoring.describe()}; {options.mode} alignment")
+        say(f"{subjects.name}: {size_of(subjects.n_places, subjects.n_residues)}")
+    note = search.session.note
+    if messages.verbose and note:
+        say(note)
+    if search.checkpoint is not None and search.checkpoint.n_kept and not messages.quiet:
+        kept = f"{search.checkpoint.n_kept // options.n_frames:,} of {len(search.queries):,}"
+        state = "go on from where they were" if options.makes_profiles else "are done and not searched again"
+        say(f"checkpoint {search.checkpoint.folder}: {kept} queries {state}")
+    if search.criteria.method is None:
+        say(why_none())
+
+
+def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
+    """Say where E-values come from, and, however quiet, of which queries there are none, or doubtful ones."""
+    from swsearch.report.headers import statistics_name
+    from swsearch.statistics.null_model import Fit
+
+    method, reasons = results.search.criteria.method, results.unfitted
+    if not isinstance(method, Fit):
+        if not quiet and method is not None and results.run.program == "tblastx":
+            yield f"E-values: {statistics_name(method, 'tblastx')}"
+        return
+    n_queries = len(results.search.queries)
+    if len(reasons) < n_queries and not quiet:
+        yield f"E-values: {method.name}"
+    if reasons:
+        yield f"{len(reasons)} of {n_queries} queries: {reasons[0]}"
+    yield from results.doubts
+
+
+def summary(n_queries: int, size: str, cells: int, seconds: float, engine: str) -> str:
+    """Return a line that says what was done, of how many cells that were computed, in how many seconds."""
+    rate = cells / max(seconds, 1e-9) / 1e9
+    plural = "query" if n_queries == 1 else "queries"
+    return f"{n_queries} {plural} x {size}, {seconds:.2f} s, {rate:.2f} GCUPS, engine {engine}"
+
 
 SEARCH_TABLES = (QueryTable, SearchTable, OutputTable, MessageTable, EngineTable, RunTable)
 """The options of ``swsearch search``."""
@@ -23,7 +237,7 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
     from swsearch.pipeline.checkpoint import checkpoint_folder
     from swsearch.pipeline.options import SearchOptions
     from swsearch.report.outputs import keep_what_is_shown, pair_outputs, with_config, write_reports
-    from swsearch.report.saved import check_places, check_saved, saved, saved_files
+    from swsearch.report.profile_output import check_places, check_saved, saved, saved_files
 
     file_rows = [row for row in rows_of(SearchTable).values() if row.kind.is_file]
     files = {row.name: given[row.name] for row in file_rows if isinstance(given.get(row.name), str)}
@@ -37,8 +251,6 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
         say(f"warning: --{name.replace('_', '-')} {rest}")
     check_places(*places, paths)
     if command.url is not None:
-        from swsearch.cli.remote import run_remote_search
-
         run_remote_search(command, origin, options, outputs, written)
         return
     checkpoint = command.run.checkpoint
@@ -53,3 +265,146 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
         command.check_spared([*paths, *saved_files(*places, identifiers)], results, *files.values())
         with command.progress(results) as done, saved(results, identifiers, *places):
             write_reports(results, outputs, done.written)
+
+
+def _check_options(url: str, engine: EngineTable, run: RunTable) -> None:
+    """Raise `InputError` for an option that says how a search runs on this machine."""
+    refused = {
+        "engine": (None if engine.engine == "auto" else engine.engine, "the server has its own engine"),
+        "threads": (engine.threads, "the server has its own threads"),
+        "device": (engine.device, "the server has its own devices"),
+        "gpu-memory": (engine.gpu_memory, "the server decides about its memory"),
+        "cluster": (run.cluster, "the server searches with its own machine"),
+        "task-timeout": (run.task_timeout, "the server searches with its own machine"),
+    }
+    for name, (value, why) in refused.items():
+        if value is not None:
+            raise InputError(f"got --{name} {value} with {url}, expected none: {why}; leave it out")
+
+
+def run_remote_search(
+    command: SearchCommand, origin: Origin, options: SearchOptions, outputs: Sequence[Output], written: OutputTable
+) -> None:
+    """Have a server search, and download the outputs.
+
+    Raises
+    ------
+    SwsearchError
+        If something cannot be read, written or searched.
+    """
+    from swsearch.client.client import Client
+    from swsearch.client.search_request import request_for
+    from swsearch.output_files import check_spared
+    from swsearch.report.outputs import saved_formats
+
+    begun, url, run, messages = time.monotonic(), str(command.url), command.run, command.messages
+    _check_options(url, command.engine, run)
+    if not origin.queries.strip():
+        raise InputError("queries: the name is empty, expected a file, or - for stdin")
+    read = [origin.queries, *origin.files.values(), run.config]
+    saved = [each for each in (written.save_profile, written.save_msa) if each is not None]
+    paths = [*(each.path for each in outputs), *saved]
+    formats = [*(each.outfmt for each in outputs), *saved_formats(written.save_profile, written.save_msa)]
+    check_spared(paths, read)
+    doubts = options.filters.doubts()
+    with Client(url, notice=None if messages.quiet else say) as client, _submission_key(run.checkpoint) as key:
+        database = client.database()
+        size = size_of(database.get("n_subjects", 0), database.get("n_residues", 0))
+        engine = database.get("engine", "unknown")
+        if messages.verbose:
+            say(f"{client.url}: {database['name']}: {size}; engine {engine}")
+        request = request_for(
+            database["name"], Path(origin.queries), options, origin, query_format=command.query_format,
+            outputs=formats, header=written.header,
+        )  # fmt: skip
+        job = client.submit_request(request, "" if key is None else key.read_text())
+        try:
+            if job.stated.get("outputs") != formats:
+                raise ServerError(f"{client.url}: accepted other outputs; install the same version on both sides")
+            _download(job, formats, paths, read, messages)
+        except BaseException:
+            if key is None or job.stated["state"] in ("failed", "cancelled"):
+                _end(job, key)
+            else:
+                say(f"{client.url}: keeps job {job.identifier}; the same command goes on with it")
+            raise
+        _end(job, key)
+        for note in job.stated.get("notes", ()):
+            if note not in doubts:
+                say(note)
+        if not messages.quiet:
+            n_queries, cells = job.stated.get("n_queries", 0), job.stated.get("cells", 0)
+            done = summary(n_queries, size, cells, time.monotonic() - begun, engine)
+            say(f"{done}, at {client.url}/{database['name']}")
+
+
+@contextmanager
+def _submission_key(checkpoint: str | None) -> Iterator[Path | None]:
+    """Lock the folder of a checkpoint, and give the file of its key, made when it is first used; None without."""
+    from swsearch.pipeline.checkpoint import checkpoint_folder
+
+    if checkpoint is None:
+        yield None
+        return
+    path = checkpoint_folder(checkpoint) / "server-job"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.seek(0)
+            if not re.fullmatch("[0-9a-f]{32}", file.read(33)):
+                file.truncate(0)
+                file.write(uuid.uuid4().hex)
+                file.flush()
+            yield path
+    except BlockingIOError:
+        raise InputError(f"checkpoint: {checkpoint} is in use by another command; choose another folder") from None
+    except UnicodeDecodeError:
+        raise InputError(f"checkpoint: {path} is damaged; remove it") from None
+
+
+def _end(job: ServerJob, key: Path | None) -> None:
+    """Have the server remove a job, and forget its key."""
+    job.forget_quietly()
+    if key is not None:
+        key.unlink(missing_ok=True)
+
+
+def _download(
+    job: ServerJob, formats: Sequence[str], paths: Sequence[str | None], read: Sequence[str | None],
+    messages: MessageTable,
+) -> None:  # fmt: skip
+    """Wait for a job, and store its outputs, which appear together; the files of a folder follow."""
+    from swsearch.output_files import open_outputs
+
+    is_folder = "msa a3m" in formats  # it is the last
+    files = list(zip(formats, paths, strict=True))[: -1 if is_folder else None]
+    n_queries = job.stated.get("n_queries", 0)
+    with SearchProgress(display_of(messages.progress, messages.quiet), job.stated.get("cells", 0), n_queries) as done:
+        job.wait(progress=done.advance)
+        with TemporaryFile() as archive, open_outputs([(path, True) for _, path in files]) as streams:
+            for (outfmt, _), stream in zip(files, streams, strict=True):
+                stream.writelines(job.download(outfmt))
+            if is_folder:
+                archive.writelines(job.download("msa a3m"))
+                _unpack(archive, Path(str(paths[-1])), read)
+        done.written(n_queries)
+
+
+def _unpack(archive: IO[bytes], folder: Path, read: Sequence[str | None]) -> None:
+    """Store the A3M files of a zip archive in a folder; each appears when it is complete."""
+    from swsearch.output_files import check_spared, open_outputs
+    from swsearch.report.profile_output import is_file_name, make_alignment_folder
+
+    make_alignment_folder(folder, "--save-msa")
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            names = opened.namelist()
+            if not all(is_file_name(name, ".a3m") for name in names):
+                raise ServerError("save-msa: the server sent other files than alignments")
+            check_spared([str(folder / name) for name in names], read)
+            for name in names:
+                with open_outputs([(str(folder / name), True)], sweep=False) as (file,), opened.open(name) as source:
+                    shutil.copyfileobj(source, file)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise ServerError(f"save-msa: the server sent a damaged archive ({error}); try again") from None

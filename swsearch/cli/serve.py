@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from swsearch.cli import memory_watch, signals
+from swsearch.cli import memory_limit, signals
 from swsearch.cli.console import checked_threads, say, size_of
+from swsearch.cli.main import warm_up_gpu
 from swsearch.cli.parameters import takes
 from swsearch.cli.tables import CommandTable, EngineTable, FileName, MessageTable
-from swsearch.cli.warm_up import warm_up_gpu
 from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Integer, Repeated
 from swsearch.options.row import Heading, option
@@ -115,7 +115,7 @@ def serve_command(
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise InputError(f"swsearch serve needs {', '.join(missing)}; pip install 'swsearch[server]'")
     asked, engine, messages = ServeTable.of(given), EngineTable.of(given), MessageTable.of(given)
-    memory_watch.few_arenas(ARENAS, MAPPED_ALONE, KEPT_FREE)
+    memory_limit.few_arenas(ARENAS, MAPPED_ALONE, KEPT_FREE)
     if engine.engine in ("auto", "gpu"):
         warm_up_gpu(engine.device)
     from swsearch.server.run import bound, logging_to

@@ -5,9 +5,8 @@ import re
 from typing import Any, ClassVar
 
 from swsearch.errors import OptionError
-from swsearch.options.kinds import ByteSize, Integer, Real, Repeated, ValueKind
+from swsearch.options.kinds import ByteSize, EngineChoice, Integer, ProgressKind, Real, Repeated, ValueKind
 from swsearch.options.row import NO_SERVER, ONLY_COMMAND, Heading, OptionTable, option
-from swsearch.options.words import EngineChoice, ProgressKind
 
 
 class DeviceNumbers(ValueKind):

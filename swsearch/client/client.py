@@ -10,15 +10,14 @@ from types import TracebackType
 from typing import Any, Unpack
 from urllib.parse import quote
 
-from swsearch.client.connection import Connection, NotASearchServerError, ServerNotice
+from swsearch.client.connection import TOKEN_VARIABLE, Connection, NotASearchServerError, ServerNotice, server_url
 from swsearch.client.job import ServerJob
 from swsearch.client.search_request import SearchRequest, request_for
-from swsearch.client.urls import TOKEN_VARIABLE, server_url
 from swsearch.engines.base import Progress
 from swsearch.errors import InputError, OptionError, ServerError, check_choice
 from swsearch.inputs import QueriesLike, path_of
-from swsearch.options.words import QUERY_FORMATS, QueryFormat
-from swsearch.pipeline.arguments import SearchKeywords, options_of
+from swsearch.options.kinds import QUERY_FORMATS, QueryFormat
+from swsearch.pipeline.options import SearchKeywords, options_of
 from swsearch.run_info import Origin
 
 CLIENT_TIMEOUT = 120.0

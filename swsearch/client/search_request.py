@@ -27,17 +27,17 @@ from swsearch.db.input_stream import Input
 from swsearch.errors import InputError, OptionError, check_choice, shown
 from swsearch.inputs import QueriesLike, Query, path_of
 from swsearch.matrices import GAP_COSTS
+from swsearch.options.kinds import QUERY_FORMATS, QueryFormat
 from swsearch.options.row import Interface, rows_of
-from swsearch.options.words import QUERY_FORMATS, QueryFormat
 from swsearch.pipeline.inclusion import Inclusion
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search_queries import search_queries
 from swsearch.pipeline.table.search import SearchTable
 from swsearch.pipeline.table.values import MAX_MATRIX_NAME
+from swsearch.profiles.json_profile import line_of, read_json
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.saving import line_of, read_json
-from swsearch.profiles.texts import Text
-from swsearch.report.job_outputs import SAVED_FORMATS, check_outputs
+from swsearch.profiles.text_lines import Text
+from swsearch.report.outputs import SAVED_FORMATS, check_outputs
 from swsearch.run_info import Checksum, Origin
 from swsearch.scoring import Matrix, load_matrix, matrix_from_text
 
@@ -66,9 +66,12 @@ MAX_TITLE = 200
 MAX_NAME_LENGTH = 65_536
 """Characters of a name or a command line that a request gives for reports."""
 
-QUERY_LINES_FORMAT = "lines"
-"""The format of queries that are no file's: a line of JSON for each, a profile as `swsearch.profiles.saving` has it,
-or a sequence with ``identifier``, ``description``, ``sequence`` and ``lower``, its runs of lower case."""
+QUERY_LINES_FORMAT = (
+    "lines"
+    """The format of queries that are no file's: a line of JSON for each, a profile as
+`swsearch.profiles.json_profile` has it, or a sequence with ``identifier``, ``description``, ``sequence`` and
+``lower``, its runs of lower case."""
+)
 
 REQUEST_FORMATS = (*QUERY_FORMATS, QUERY_LINES_FORMAT)
 """What queries may be."""
@@ -94,7 +97,7 @@ class SearchRequest:
         For reports, each may be missing: ``queries``, the name of their file, and ``sha256``, its checksum;
         ``command``; ``begun``, an ISO time; the files of `FILE_NAMES`.
     outputs : list of str
-        Files that a job is to write: reports, as ``--outfmt``, and `swsearch.report.job_outputs.SAVED_FORMATS`.
+        Files that a job is to write: reports, as ``--outfmt``, and `swsearch.report.outputs.SAVED_FORMATS`.
     header : bool
         Whether tables among them begin with the names of their columns.
     """

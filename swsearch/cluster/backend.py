@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.blocks import IntArray
 from swsearch.cluster import tasks
 from swsearch.cluster.messages import VolumeFile, VolumeSearch, without_history
@@ -24,16 +24,15 @@ from swsearch.pipeline.additional_hsps import FoundFurther
 from swsearch.pipeline.backend import SessionRequest
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.filters import ALL_SUBJECTS
-from swsearch.pipeline.null_models import N_COPIES, PairsAsked
+from swsearch.pipeline.null_models import N_COPIES, PairsAsked, cut_at
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.pairs import FurtherToFind, LocalPairWork, PairsToAlign
-from swsearch.pipeline.selection import Selection, merge
-from swsearch.pipeline.shuffling import cut_at
+from swsearch.pipeline.ranking import Selection, merge
 from swsearch.pipeline.subjects import ProteinSubjects, SubjectReader, Subjects
 from swsearch.pipeline.windows import FrameWindows, subjects_of
 from swsearch.processors import threads_that_help
 from swsearch.results import SubjectCodes
-from swsearch.statistics.fitted import PairNulls
+from swsearch.statistics.null_model import PairNulls
 
 if TYPE_CHECKING:
     from swsearch.db import Database

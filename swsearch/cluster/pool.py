@@ -21,8 +21,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swsearch.cluster import tasks
-from swsearch.cluster.messages import EngineRequest, OtherProgramError, TaskFailure, listed, one_line, problem_of
-from swsearch.cluster.same_program import difference, program
+from swsearch.cluster.messages import (
+    EngineRequest,
+    OtherProgramError,
+    TaskFailure,
+    difference,
+    listed,
+    one_line,
+    problem_of,
+    program,
+)
 from swsearch.cluster.tasks import VolumeShare
 from swsearch.errors import (
     ClusterError,

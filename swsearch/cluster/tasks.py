@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from swsearch.alignment import PairAlignment
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.blocks import FloatArray
 from swsearch.cluster.messages import (
     MAX_SHARE_BYTES,
@@ -23,9 +23,10 @@ from swsearch.cluster.messages import (
     OtherProgramError,
     TaskFailure,
     VolumeSearch,
+    difference,
     one_line,
+    program,
 )
-from swsearch.cluster.same_program import difference, program
 from swsearch.cluster.worker import open_volume, state_of
 from swsearch.errors import ClusterError, MemoryLimitError, SwsearchError
 from swsearch.inputs import Query
@@ -43,13 +44,13 @@ from swsearch.pipeline.prefetch import (
     stop_work,
     work_of_thread,
 )
+from swsearch.pipeline.ranking import Selection, moved
 from swsearch.pipeline.scorer import Scorer
-from swsearch.pipeline.selection import Selection, moved
 from swsearch.pipeline.subjects import ProteinSubjects, Subjects
 from swsearch.pipeline.windows import FrameWindows
 from swsearch.recurrence import Recurrence
 from swsearch.results import SubjectCodes
-from swsearch.statistics.fitted import Fit, FittedStatistics
+from swsearch.statistics.null_model import Fit, FittedStatistics
 
 WANTED_SECONDS = 0.5
 """Seconds between two looks at whether a task is wanted."""

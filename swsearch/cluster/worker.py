@@ -23,9 +23,8 @@ from swsearch.db import Database
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Workload
 from swsearch.errors import DatabaseError, GpuUnavailableError
-from swsearch.pipeline.database_loading import LoadedDatabase, host_memory
-from swsearch.pipeline.groups import GROUP_RESIDUES
-from swsearch.pipeline.subjects import Subjects
+from swsearch.pipeline.batch import GROUP_RESIDUES
+from swsearch.pipeline.subjects import LoadedDatabase, Subjects, host_memory
 from swsearch.processors import threads_that_help
 
 FOLDERS_VARIABLE = "SWSEARCH_VOLUMES"

@@ -4,6 +4,6 @@ There are three of each: on the GPU, on the CPU, and the plain reference; `swsea
 """
 
 from swsearch.engines.choice import create_engine, create_pair_aligner
-from swsearch.options.words import ENGINES
+from swsearch.options.kinds import ENGINES
 
 __all__ = ["ENGINES", "create_engine", "create_pair_aligner"]

@@ -17,7 +17,7 @@ from swsearch.errors import (
     counted,
     whole_number,
 )
-from swsearch.options.words import ENGINES
+from swsearch.options.kinds import ENGINES
 from swsearch.processors import threads_that_help
 
 Picked = TypeVar("Picked")

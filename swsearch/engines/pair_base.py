@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alignment import PairAlignment
-from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable
+from swsearch.alignment_table import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.pools import PoolLetters, SequencePool, check_rows, places_of, query_of

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
-from swsearch.blocks import IntArray
+from swsearch.blocks import MASKED, IntArray
 from swsearch.errors import InputError
-from swsearch.masking import MASKED
 from swsearch.scoring import GAP_COLUMNS, PositionGaps, QueryLike, QueryRows, Scoring, rows_of
 
 SequencePool = tuple[ByteArray, IntArray]
@@ -137,7 +136,7 @@ def subset_of(pool: SequencePool, chosen: IntArray) -> SequencePool:
 
 
 def mask_pool(pool: SequencePool, runs: tuple[IntArray, IntArray, IntArray]) -> tuple[SequencePool, ByteArray | None]:
-    """Mask stretches of a pool of proteins, as `swsearch.masking` masks one sequence.
+    """Mask stretches of a pool of proteins, as `swsearch.blocks` masks one sequence.
 
     Parameters
     ----------

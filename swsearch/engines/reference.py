@@ -14,7 +14,7 @@ from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, Sco
 from swsearch.engines.pair_base import PairAligner
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike, QueryRows, codes_of, specific_rows
-from swsearch.translation.shift_reference import shifted_score
+from swsearch.translation.frameshift_reference import shifted_score
 
 
 class ReferenceEngine(Engine):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swsearch.options.words import Preset
+from swsearch.options.kinds import Preset
 
 BLASTP_MATRICES = ("BLOSUM45", "BLOSUM50", "BLOSUM62", "BLOSUM80", "BLOSUM90", "PAM30", "PAM70", "PAM250")
 """Matrices that are shipped as blastp scores them."""

@@ -3,15 +3,73 @@
 Values have four sources: Python (`ValueKind.check`), JSON (`ValueKind.check_json`), the text of a form or query
 string, which `ValueKind.parse` turns into JSON, and the words of the command line and of TOML files, which
 `ValueKind.parse_word` turns into Python. Every method raises `OptionError` for a value that it cannot use.
+
+Numbers as people write them: ``5M``, ``1e9``, ``1,000,000``, ``50 %``, ``2G``.
+
+The readers return finite numbers, or None for other text. Each option checks its own range, for Python too.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from swsearch.errors import OptionError, check_choice, check_flag, real_number, whole_number
-from swsearch.options.numbers import BYTE_UNITS, MAX_INTEGER, parse_integer, parse_real, parse_size
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+
+MAX_INTEGER = 10**18
+"""Largest magnitude of an integer: it fits 64 bits, and no count comes near it."""
+
+COUNT_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+"""Units of counts."""
+
+BYTE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+"""Units of sizes in bytes."""
+
+_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:[,_]\d{3})+|\d{1,99})?(?:\.\d{1,99}|\.)?(?:e[+-]?\d{1,4})?", re.ASCII | re.I)
+
+
+def parse_decimal(text: str) -> Decimal | None:
+    """Parse digits with an optional point, exponent and groups of three."""
+    from decimal import Decimal
+
+    trimmed = text.strip()
+    if not _NUMBER.fullmatch(trimmed) or not re.match(r"[+-]?\.?\d", trimmed):
+        return None
+    return Decimal(re.sub("[,_]", "", trimmed))
+
+
+def parse_integer(text: str) -> int | None:
+    """Parse an integer of at most 18 digits with an optional unit of counts."""
+    number = _parse_scaled(text.strip().upper(), COUNT_UNITS)
+    return None if number is None or number != int(number) else int(number)
+
+
+def parse_size(text: str) -> int | None:
+    """Parse a number of bytes, such as ``512M`` or ``1.5GiB``; a fraction of a byte is dropped."""
+    number = _parse_scaled(text.strip().upper().removesuffix("B").removesuffix("I"), BYTE_UNITS)
+    return None if number is None or number < 1 else int(number)
+
+
+def parse_real(text: str) -> float | None:
+    """Parse a finite number; None for one so small that it would become 0."""
+    number = parse_decimal(text)
+    if number is None or not math.isfinite(float(number)) or (number and not float(number)):
+        return None
+    return float(number)
+
+
+def _parse_scaled(text: str, units: dict[str, int]) -> Decimal | None:
+    unit = text[-1:] if text[-1:] in units else ""
+    number = parse_decimal(text.removesuffix(unit))
+    if number is None or not -MAX_INTEGER <= number * units[unit] <= MAX_INTEGER:
+        return None
+    return number * units[unit]
+
 
 Widget = Literal["choice", "whole", "real", "percentage", "flag", "lines", "text", "words"]
 """Input of a form: a menu, a field for a kind of number, a tick box, a large or a small text field."""
@@ -261,3 +319,65 @@ class Repeated(ValueKind):
 
     def check(self, name: str, value: Any) -> tuple[str, ...]:
         return tuple(super(Repeated, self).check(name, text) for text in value or ())
+
+
+Mode = Literal["local", "global", "semiglobal"]
+"""Alignment mode: local (Smith-Waterman), global (Needleman-Wunsch) or semiglobal (end gaps are free)."""
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+Preset = Literal["default", "sensitive", "short"]
+"""Matrix and gap costs for a purpose: ``default`` as blastp, ``sensitive`` for distant homologs
+(benchmarks/results/preset.txt), ``short`` as blastp-short, for peptides."""
+
+PRESETS: tuple[Preset, ...] = get_args(Preset)
+
+SearchTask = Literal["default", "short"]
+"""``short`` combines the preset and the E-value threshold of blastp-short."""
+
+JobState = Literal["queued", "running", "done", "failed", "cancelled"]
+"""State of a job on a server."""
+
+JOB_STATES: tuple[JobState, ...] = get_args(JobState)
+
+AlphabetName = Literal["protein", "dna"]
+"""Alphabet of sequences."""
+
+Mask = Literal["none", "lower", "tantan"]
+"""Residues that are masked: none, those in lower case, or low complexity."""
+
+MASKS: tuple[Mask, ...] = get_args(Mask)
+
+SubjectMask = Literal["database", "none", "lower", "tantan"]
+"""Mask of subjects; ``database`` is the mask that the database was built with."""
+
+SortKey = Literal["evalue", "score"]
+"""Order of hits: by E-value, or by score."""
+
+StatisticsMethod = Literal["auto", "published", "fitted", "none"]
+"""Source of E-values. ``published``: BLAST's Karlin-Altschul constants; ``fitted``: shuffled sequences
+(`swsearch.statistics.null_model`); ``auto``: fitted, in every mode."""
+
+Strand = Literal["both", "plus", "minus"]
+"""Strands of DNA that are translated."""
+
+PairsKind = Literal["one", "order", "all"]
+"""Pairs to align: the only two sequences, the i-th of one input with the i-th of the other, or every combination."""
+
+QueryFormat = Literal[
+    "auto", "fasta", "a3m", "fasta-aligned", "stockholm", "clustal", "pssm", "asn", "hmm", "hhm", "json"
+]
+"""Format of a query file; ``auto`` recognizes it by its content."""
+
+QUERY_FORMATS: tuple[QueryFormat, ...] = get_args(QueryFormat)
+
+OnDuplicate = Literal["error", "skip", "keep"]
+"""What happens to records with the same identifier: refuse them, keep the first, or keep all."""
+
+EngineChoice = Literal["auto", "gpu", "cpu", "reference"]
+"""Engine; ``reference`` is the slow oracle for tests."""
+
+ENGINES: tuple[EngineChoice, ...] = get_args(EngineChoice)
+
+ProgressKind = Literal["auto", "bar", "lines", "json", "none"]
+"""Style of progress reports on stderr."""

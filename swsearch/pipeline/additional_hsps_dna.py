@@ -14,7 +14,7 @@ import numpy as np
 from swsearch.alignment import PairAlignment
 from swsearch.blocks import IntArray
 from swsearch.inputs import Query
-from swsearch.later import Later
+from swsearch.lazy import Later
 from swsearch.pipeline.additional_hsps import find_after
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.evalues import nulls_of
@@ -22,8 +22,8 @@ from swsearch.pipeline.pairs import LocalPairWork, align_alone
 from swsearch.pipeline.ranking import Ranked
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.results import Hsp
-from swsearch.statistics.fitted import FittedStatistics, PairNulls
 from swsearch.statistics.karlin_altschul import Statistics
+from swsearch.statistics.null_model import FittedStatistics, PairNulls
 
 HspsOf = Callable[[Query, Statistics | PairNulls | None, Sequence[PairAlignment], int], list[Hsp]]
 """Returns alignments of a query with a subject of some length that are within the E-value."""

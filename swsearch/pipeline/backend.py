@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query
 from swsearch.pipeline.additional_hsps import FoundFurther
@@ -19,10 +19,10 @@ from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.null_models import PairsAsked
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.pairs import FurtherToFind, PairsToAlign
-from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.ranking import Selection
 from swsearch.pipeline.subjects import SubjectReader, Subjects
 from swsearch.results import SubjectCodes
-from swsearch.statistics.fitted import PairNulls
+from swsearch.statistics.null_model import PairNulls
 
 if TYPE_CHECKING:
     from swsearch.db import Database

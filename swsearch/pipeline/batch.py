@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from swsearch.blocks import IntArray
 from swsearch.inputs import Query
-from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.ranking import Selection
 from swsearch.pipeline.subjects import SubjectReader
-from swsearch.profiles.alignment import QueryAlignment
 from swsearch.profiles.profile import Profile
+from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.results import IterationStep
+
+if TYPE_CHECKING:
+    from swsearch.db import Database
+    from swsearch.inputs import Query
+    from swsearch.profiles.profile import Profile
+    from swsearch.profiles.query_alignment import QueryAlignment
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,3 +130,111 @@ class Batch:
     def part(self, part: slice) -> Batch:
         """Return some of the states."""
         return Batch(self.states[part], self.subjects)
+
+
+GROUP_RESIDUES = 50_000
+"""Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
+the time of scoring this many; larger groups would only keep more hits in memory."""
+
+FIRST_GROUP_RESIDUES, SMALL_GROUP_RESIDUES, MIN_GROUPS = (4_000, 16_000), 8_000, 8
+"""Query residues of the first groups. Where all queries are few, the others have an eighth of all residues, and at
+least `SMALL_GROUP_RESIDUES`: the first results come early, and later stages work beside scoring."""
+
+HITS_PER_PART = 16_000
+"""Hits that are read and aligned together, those of whole queries."""
+
+
+def query_groups(queries: Sequence[Query], most: int | None = None, together: int = 1) -> Iterator[Sequence[Query]]:
+    """Cut queries into groups that are scored together.
+
+    Parameters
+    ----------
+    queries : sequence of Query
+        All, in order.
+    most : int or None
+        Maximum queries in a group.
+    together : int
+        Frames of one query, which stay in one group.
+    """
+    total = sum(len(query.codes) for query in queries)
+    usual = min(GROUP_RESIDUES, max(SMALL_GROUP_RESIDUES, total // MIN_GROUPS))
+    sizes = (min(size, usual) for size in (FIRST_GROUP_RESIDUES if total > 2 * FIRST_GROUP_RESIDUES[0] else ()))
+    limit = next(sizes, usual)
+    group: list[Query] = []
+    residues = 0
+    for first in range(0, len(queries), together):
+        some = queries[first : first + together]
+        n = sum(len(query.codes) for query in some)
+        if group and (residues + n > limit or (most is not None and len(group) + together > most)):
+            yield group
+            group, residues = [], 0
+            limit = next(sizes, usual)
+        group += some
+        residues += n
+    if group:
+        yield group
+
+
+def split_by_size(sizes: Sequence[int], most: int, together: int = 1) -> Iterator[slice]:
+    """Cut items of some sizes into runs of about ``most``; so many as belong together stay in one run."""
+    begin = total = 0
+    for place in range(0, len(sizes), together):
+        size = sum(sizes[place : place + together])
+        if place > begin and total + size > most:
+            yield slice(begin, place)
+            begin, total = place, 0
+        total += size
+    if begin < len(sizes):
+        yield slice(begin, len(sizes))
+
+
+def next_iteration(profile: Profile | None) -> int:
+    """Return the number of the search that has a profile as its query."""
+    return 1 if profile is None else profile.iteration + 1
+
+
+def subjects_of(alignment: QueryAlignment) -> IntArray:
+    """Return the places in the database of what an alignment holds, ascending, each once; shape (n,), int64."""
+    return np.unique(alignment.subjects[alignment.subjects >= 0])
+
+
+def first_found(subjects: IntArray, profile: Profile | None) -> IntArray:
+    """Return the iteration that first included each subject in a profile.
+
+    Parameters
+    ----------
+    subjects : ndarray, shape (n,), int64
+        Places in the database.
+    profile : Profile or None
+        What found them, of a query that was `localized`.
+
+    Returns
+    -------
+    ndarray, shape (n,), int64
+        The iteration that found them, where none before did.
+    """
+    iteration = next_iteration(profile)
+    found = np.full(len(subjects), iteration, dtype=np.int64)
+    if profile is not None and profile.alignment is not None:
+        known = profile.alignment
+        of_subject = dict(zip(known.subjects.tolist(), known.iterations.tolist(), strict=True))
+        of_subject.pop(-1, None)
+        for row, subject in enumerate(subjects.tolist()):
+            found[row] = of_subject.get(subject, iteration)
+    return found
+
+
+def localized(query: Query, database: Database) -> Query:
+    """Return a query whose profile names as subjects only what is in this database, at the same place."""
+    profile = query.profile
+    alignment = None if profile is None else profile.alignment
+    if profile is None or alignment is None:
+        return query
+    places = alignment.subjects.copy()
+    for row in np.flatnonzero(places >= 0).tolist():
+        place = int(places[row])
+        if place >= database.n_subjects or database.identifier(place) != alignment.identifiers[row]:
+            places[row] = -1
+    if np.array_equal(places, alignment.subjects):
+        return query
+    return replace(query, profile=replace(profile, alignment=replace(alignment, subjects=places)))

@@ -36,13 +36,12 @@ from swsearch.errors import InputError, OptionError, OtherCheckpointError, Outpu
 from swsearch.inputs import Query
 from swsearch.output_files import TemporaryFile, remove_abandoned, sync_folder
 from swsearch.pipeline.batch import Batch, QueryState
-from swsearch.pipeline.codec import StateDecoder, encode
+from swsearch.pipeline.codec import Arrays, Facts, StateDecoder, Unreadable, encode, joined, parted, require
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.fingerprint import Stated, differences, digest_of, manifest
 from swsearch.pipeline.iterate import ProfileGrower
-from swsearch.pipeline.number_arrays import Arrays, Facts, Unreadable, joined, parted, require
-from swsearch.pipeline.selection import Selection
-from swsearch.pipeline.stages import batches_of
+from swsearch.pipeline.ranking import Selection
+from swsearch.pipeline.scorer import batches_of
 from swsearch.pipeline.subjects import SubjectReader, Subjects
 
 MANIFEST, LOCK = "manifest.json", "lock"

@@ -3,43 +3,196 @@
 Of each state its selection and its history are written, and of its subjects what cannot be read again: nothing of
 proteins, of DNA the loci. A profile is not written, but the alignment that it follows from. What is read is checked,
 so that other bytes are refused.
+
+Facts and arrays of numbers as bytes and back: what a file of a checkpoint holds, and a frame of a transfer.
+
+Bytes may come from anywhere. They hold numbers and JSON, and nothing that is run; what does not fit is refused, and
+no more memory is taken than bytes have come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable
+from swsearch.alignment_table import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import PROTEIN
-from swsearch.blocks import IntArray
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.db.dna_segment import FramePieces
 from swsearch.errors import SwsearchError
+from swsearch.frameshift_alignment import NUCLEOTIDES_OF
 from swsearch.inputs import Query
-from swsearch.pipeline.batch import Batch, History, QueryState
+from swsearch.pipeline.batch import Batch, History, QueryState, next_iteration
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.iterate import ProfileGrower
-from swsearch.pipeline.locate import LocusSubjects
-from swsearch.pipeline.loci import Loci
-from swsearch.pipeline.number_arrays import MAX_MAGNITUDE as END
-from swsearch.pipeline.number_arrays import ArrayReader, Arrays, ArrayWriter, Facts, Unreadable, require
-from swsearch.pipeline.profile_members import next_iteration
-from swsearch.pipeline.ranking import Ranked
-from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.loci import Loci, LocusSubjects
+from swsearch.pipeline.ranking import Ranked, Selection
 from swsearch.pipeline.subjects import SubjectReader, Subjects
 from swsearch.pipeline.windows import FrameWindows
-from swsearch.profiles.alignment import GAP, QueryAlignment
 from swsearch.profiles.profile import Profile
+from swsearch.profiles.query_alignment import GAP, QueryAlignment
 from swsearch.results import IterationStep
-from swsearch.shifted_alignment import NUCLEOTIDES_OF
 from swsearch.statistics.distributions import MOST_SHAPE, Distribution, Gumbel, PearsonThree
-from swsearch.statistics.fitted import Fit, FittedStatistics, PairNulls
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
-from swsearch.statistics.observed import ScoreCounts
-from swsearch.translation.frame import CODON, FRAME_NUMBERS
+from swsearch.statistics.null_model import Fit, FittedStatistics, PairNulls
+from swsearch.statistics.score_distribution import ScoreCounts
+from swsearch.translation.genetic_codes import CODON, FRAME_NUMBERS
+
+NUMBERS = ("<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8", "<f8")
+"""Types of numbers in arrays."""
+
+MAX_MAGNITUDE = 1 << 31
+"""No score, length or variance comes near it; arithmetic with numbers below it stays finite."""
+
+NumberArray = npt.NDArray[Any]
+
+Facts = dict[str, Any]
+
+Arrays = dict[str, NumberArray]
+"""Numbers by name, each of shape (n,)."""
+
+_SIZE = struct.Struct("<I")
+
+
+class Unreadable(ValueError):  # noqa: N818  # the caller says what is wrong where
+    """Bytes that are not what they should be, or of another search."""
+
+
+def require(is_good: Any, what: str) -> None:
+    """Raise `Unreadable` with what is wrong unless all is good."""
+    if not is_good:
+        raise Unreadable(what)
+
+
+def narrowed(values: IntArray) -> npt.NDArray[np.integer]:
+    """Return whole numbers, shape (n,), as the narrowest type that holds them all."""
+    if not len(values):
+        return values.astype(np.int8)
+    kind = np.promote_types(np.min_scalar_type(values.min()), np.min_scalar_type(values.max()))
+    return values.astype(kind) if kind.kind in "iu" else values
+
+
+def joined(facts: Any, arrays: Mapping[str, NumberArray]) -> bytes:
+    """Return what JSON can hold, and arrays, each of shape (n,), as bytes."""
+    stored = {name: each.astype(each.dtype.newbyteorder("<"), copy=False) for name, each in arrays.items()}
+    told = [[name, _type_of(values), len(values)] for name, values in stored.items()]
+    text = json.dumps([facts, told], separators=(",", ":")).encode("ascii")
+    return b"".join([_SIZE.pack(len(text)), text, *(values.tobytes() for values in stored.values())])
+
+
+def _type_of(values: NumberArray) -> str:
+    """Return an array's type by its name in `NUMBERS`; one byte has no order."""
+    name = values.dtype.str.replace("|", "<").replace("<b1", "<u1")
+    if name not in NUMBERS or values.ndim != 1:
+        raise ValueError(f"got an array of {values.dtype} and shape {values.shape}")
+    return name
+
+
+def parted(data: bytes) -> tuple[Any, Arrays]:
+    """Return the facts and the arrays that `joined` joined.
+
+    Raises
+    ------
+    Unreadable
+        If bytes hold something else.
+    """
+    try:
+        (n,) = _SIZE.unpack_from(data)
+        place = _SIZE.size + n
+        facts, told = json.loads(data[_SIZE.size : place])
+        arrays: Arrays = {}
+        for name, kind, length in told:
+            require(kind in NUMBERS and type(length) is int and length >= 0, "an array of no numbers")
+            size = int(kind[2:]) * length
+            require(place + size <= len(data), "less numbers than it tells of")
+            arrays[str(name)] = np.frombuffer(data, dtype=kind, count=length, offset=place)
+            place += size
+        require(place == len(data), "more numbers than it tells of")
+    except (ValueError, TypeError, RecursionError, struct.error) as error:
+        raise Unreadable(f"other content than facts and numbers ({error})") from None
+    return facts, arrays
+
+
+class ArrayWriter:
+    """Collects numbers by name, one part after the other."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[NumberArray]] = {}
+
+    def add(self, **parts: NumberArray) -> None:
+        """Add numbers, each of shape (n,), by name."""
+        for name, part in parts.items():
+            self._parts.setdefault(name, []).append(part)
+
+    def arrays(self) -> Arrays:
+        """Return all, whole numbers as narrow as they fit."""
+        found = {name: np.concatenate(parts) for name, parts in self._parts.items()}
+        return {name: narrowed(each) if each.dtype == np.int64 else each for name, each in found.items() if len(each)}
+
+
+class ArrayReader:
+    """Takes numbers out of arrays in the order in which an `ArrayWriter` got them, and checks them."""
+
+    def __init__(self, arrays: Mapping[str, NumberArray]) -> None:
+        self._arrays = arrays
+        self._places = dict.fromkeys(arrays, 0)
+
+    def _take(self, name: str, n: int, kinds: str) -> NumberArray:
+        found, at = self._arrays.get(name, _NOTHING), self._places.get(name, 0)
+        fits = found.ndim == 1 and (found.dtype.kind in kinds or found is _NOTHING)
+        require(fits, f"{name} has type {found.dtype} and shape {found.shape}")
+        if type(n) is not int:
+            raise TypeError(f"{name}: {n!r} is no number of values")
+        require(0 <= n <= len(found) - at, f"{name} has no {n} values more")
+        self._places[name] = at + n
+        return found[at : at + n]
+
+    def whole(self, name: str, n: int, least: int = -(1 << 63), end: int = 1 << 63) -> IntArray:
+        """Return the next whole numbers, shape (n,), int64, which are at least ``least`` and below ``end``."""
+        values: IntArray = self._take(name, n, "iu").astype(np.int64)  # a copy: a part would keep the whole
+        good = not n or least <= int(values.min()) <= int(values.max()) < end
+        require(good, f"{name} has numbers beyond {max(abs(least), end)}")
+        return values
+
+    def codes(self, name: str, n: int) -> npt.NDArray[np.uint8]:
+        """Return the next bytes, shape (n,), uint8."""
+        values = self._take(name, n, "u")
+        require(values.dtype == np.uint8 or not n, f"{name} has type {values.dtype}")
+        return values.astype(np.uint8)
+
+    def real(self, name: str, n: int, *, is_bounded: bool = False) -> FloatArray:
+        """Return the next real numbers, shape (n,), float64; none is beyond `MAX_MAGNITUDE`, or NaN, if bounded."""
+        values: FloatArray = self._take(name, n, "f").astype(np.float64)
+        good = not is_bounded or bool((np.abs(values) < MAX_MAGNITUDE).all())
+        require(good, f"{name} has numbers beyond {MAX_MAGNITUDE}")
+        return values
+
+    def offsets(self, name: str, n: int, pool: str) -> IntArray:
+        """Return where the next n parts of an array begin, shape (n + 1,), int64, from the lengths of another."""
+        left = self.left(pool)
+        found: IntArray = np.concatenate([[0], np.cumsum(self.whole(name, n, 0, left + 1))]).astype(np.int64)
+        require(int(found[-1]) <= left, f"{name} with a wrong total")
+        return found
+
+    def left(self, name: str) -> int:
+        """Return how many numbers of an array were not taken."""
+        return len(self._arrays.get(name, _NOTHING)) - self._places.get(name, 0)
+
+    def check_empty(self) -> None:
+        """Raise unless all was taken."""
+        left = [name for name in self._arrays if self.left(name)]
+        require(not left, f"{', '.join(left)[:80]} has more values than queries have")
+
+
+_NOTHING = np.empty(0, dtype=np.int8)
+
 
 PUBLISHED = "published"
 """Stands for the statistics that the options name."""
@@ -170,7 +323,7 @@ class StateDecoder:
         if isinstance(statistics, FittedStatistics):
             at, n = statistics.lengths, len(query.codes)
             good = statistics.fit == self.criteria.fit and statistics.query_length == n
-            good = good and all(type(each) is int for each in at) and 0 < at[0] <= at[-1] < END
+            good = good and all(type(each) is int for each in at) and 0 < at[0] <= at[-1] < MAX_MAGNITUDE
             require(good and all(a < b for a, b in pairwise(at)), "statistics of another search")
         if ranked.evalues is not None:
             require(statistics is not None and not np.isnan(ranked.evalues).any(), "invalid E-values")
@@ -193,7 +346,9 @@ class StateDecoder:
         base, iteration = history.base, next_iteration(query.profile)
         counts = [count for found in facts["steps"] for count in found]
         good = all(len(found) == 2 for found in facts["steps"])
-        require(good and all(type(each) is int and 0 <= each < END for each in counts), "invalid iterations")
+        require(
+            good and all(type(each) is int and 0 <= each < MAX_MAGNITUDE for each in counts), "invalid iterations"
+        )
         steps = [IterationStep(iteration + k, *found) for k, found in enumerate(facts["steps"])]
         is_ended, converged, is_cut = facts["flags"]
         n_made, n_most = len(steps) - is_ended, history.last - iteration + 1
@@ -228,18 +383,18 @@ class StateDecoder:
         columns = reader.codes("columns", n * n_columns).reshape(n, n_columns)
         require(((columns < len(PROTEIN.letters)) | (columns == GAP)).all(), "invalid residues of a profile")
         rows = reader.whole("insertion_rows", n_inserted, 0, n)
-        before = reader.whole("insertion_columns", n_inserted, 0, END)
+        before = reader.whole("insertion_columns", n_inserted, 0, MAX_MAGNITUDE)
         bounds = reader.offsets("insertion_sizes", n_inserted, "inserted")
         inserted = reader.codes("inserted", int(bounds[-1]))
-        good = (np.diff(rows * END + before) >= 0).all() and before.max(initial=0) <= n_columns
+        good = (np.diff(rows * MAX_MAGNITUDE + before) >= 0).all() and before.max(initial=0) <= n_columns
         require(good and inserted.max(initial=0) < len(PROTEIN.letters), "invalid insertions of a profile")
-        starts, ends = reader.whole("row_starts", n, 0, END), reader.whole("row_ends", n, 0, END)
+        starts, ends = reader.whole("row_starts", n, 0, MAX_MAGNITUDE), reader.whole("row_ends", n, 0, MAX_MAGNITUDE)
         require((starts <= ends).all(), "invalid rows of a profile")
         return QueryAlignment(
             [identifier for identifier, _ in names], [description for _, description in names], columns, starts, ends,
             np.stack([rows, before, bounds[:-1], bounds[1:]], axis=1), inserted,
             reader.whole("row_subjects", n, -1, self.criteria.counts.n_records), reader.real("row_evalues", n),
-            reader.whole("row_iterations", n, 0, END),
+            reader.whole("row_iterations", n, 0, MAX_MAGNITUDE),
         )  # fmt: skip
 
 
@@ -260,11 +415,11 @@ def _add_table(table: AlignmentTable, writer: ArrayWriter) -> None:
 
 
 def _take_table(n: int, reader: ArrayReader) -> AlignmentTable:
-    columns = {name: reader.whole(name, n, -END + 1, END) for name in ALIGNMENT_COLUMNS}
+    columns = {name: reader.whole(name, n, -MAX_MAGNITUDE + 1, MAX_MAGNITUDE) for name in ALIGNMENT_COLUMNS}
     offsets = reader.offsets("n_runs", n, "run_operations")
     n_runs = int(offsets[-1])
     return AlignmentTable(
-        **columns, run_offsets=offsets, run_lengths=reader.whole("run_lengths", n_runs, 1, END),
+        **columns, run_offsets=offsets, run_lengths=reader.whole("run_lengths", n_runs, 1, MAX_MAGNITUDE),
         run_operations=reader.codes("run_operations", n_runs),
     )  # fmt: skip
 
@@ -303,7 +458,7 @@ def _take_loci(n: int, reader: ArrayReader, windows: FrameWindows) -> Loci:
     """Return the next loci of a database of DNA, with their alignments."""
     records = reader.whole("records", n, 0, len(windows.dna_lengths))
     numbers = reader.whole("numbers", n)
-    begins, ends = reader.whole("begins", n, 0, END), reader.whole("ends", n, 0, END)
+    begins, ends = reader.whole("begins", n, 0, MAX_MAGNITUDE), reader.whole("ends", n, 0, MAX_MAGNITUDE)
     dna_lengths = windows.dna_lengths[records]
     in_frame = (dna_lengths - (np.abs(numbers) - 1)) // CODON
     good = np.isin(numbers, FRAME_NUMBERS) & (begins < ends) & (ends <= in_frame)
@@ -338,7 +493,7 @@ def add_selection(selection: Selection, writer: ArrayWriter) -> Facts:
 def take_selection(facts: Facts, reader: ArrayReader, published: KarlinAltschul | None, n_places: int) -> Selection:
     """Return the selection of facts and of the next numbers of a reader; its places are below ``n_places``."""
     n = facts["candidates"]
-    scores, subjects = reader.whole("scores", n, -END + 1, END), reader.whole("subjects", n)
+    scores, subjects = reader.whole("scores", n, -MAX_MAGNITUDE + 1, MAX_MAGNITUDE), reader.whole("subjects", n)
     good = not n or 0 <= int(subjects.min()) <= int(subjects.max()) < n_places
     require(good, "it names subjects that the database lacks")
     ranked = Ranked(scores, subjects, reader.real("evalues", n) if facts["rated"] else None)
@@ -347,7 +502,7 @@ def take_selection(facts: Facts, reader: ArrayReader, published: KarlinAltschul 
     if (n_nulls := facts["nulls"]) is not None:
         require(isinstance(statistics, FittedStatistics), "it has nulls without a fit")
         assert isinstance(statistics, FittedStatistics)
-        lengths = reader.whole("lengths", n_nulls, -END + 1, END)
+        lengths = reader.whole("lengths", n_nulls, -MAX_MAGNITUDE + 1, MAX_MAGNITUDE)
         levels, bounds = reader.real("levels", n_nulls, is_bounded=True), reader.real("bounds", n_nulls)
         nulls = PairNulls(statistics, lengths, levels, bounds)
     if (n_counted := facts["counted"]) is not None:
@@ -387,5 +542,5 @@ def _statistics(facts: Facts | str | None, published: KarlinAltschul | None) -> 
     require(good, "it has a fit without lengths, means or variances")
     require(shape is None or 1 <= int(shape) <= MOST_SHAPE, f"it has a distribution of shape {shape}")
     for name, values in (("means", means), ("variances", variances)):
-        require(all(abs(value) < END for value in values), f"{name} has numbers beyond {END}")
+        require(all(abs(value) < MAX_MAGNITUDE for value in values), f"{name} has numbers beyond {MAX_MAGNITUDE}")
     return FittedStatistics(fit, facts["query_length"], lengths, means, variances, distribution)

@@ -1,19 +1,168 @@
-"""What follows from options and subjects alone, whatever the queries: made once, and shared by searches."""
+"""What follows from options and subjects alone, whatever the queries: made once, and shared by searches.
+
+The least score of a hit by subject length, and the E-values that candidates are ranked by.
+
+One class serves proteins and windows of DNA: `SubjectCounts` says which lengths there are.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from swsearch.options.numbers import MAX_INTEGER
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import FloatArray, IntArray
+from swsearch.options.kinds import MAX_INTEGER
 from swsearch.pipeline.filters import Allowed
 from swsearch.pipeline.null_models import NullMaker
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.subjects import SubjectCounts, Subjects
-from swsearch.pipeline.thresholds import ScoreThresholds
+from swsearch.pipeline.ranking import Rating
+from swsearch.pipeline.subjects import SubjectCounts, SubjectReader, Subjects
 from swsearch.recurrence import Recurrence
-from swsearch.statistics.fitted import Fit
-from swsearch.statistics.karlin_altschul import KarlinAltschul
+from swsearch.statistics.karlin_altschul import KarlinAltschul, LeastByLength, statistics_for
+from swsearch.statistics.null_model import Fit, FittedStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreThresholds:
+    """Tables of the least score of a hit.
+
+    Parameters
+    ----------
+    options : SearchOptions
+        What is asked for.
+    counts : SubjectCounts
+        Of the subjects.
+    """
+
+    options: SearchOptions
+    counts: SubjectCounts
+
+    @property
+    def effective_residues(self) -> int:
+        """Residues that E-values refer to."""
+        return self.options.dbsize or (
+            self.counts.residues if self.options.is_fitted else self.counts.published_residues
+        )
+
+    @property
+    def published_residues(self) -> int:
+        """Residues that published E-values beside fitted ones refer to."""
+        return self.options.dbsize or self.counts.published_residues
+
+    @cached_property
+    def published(self) -> KarlinAltschul | None:
+        """Published statistics, which are reported beside fitted E-values where they exist."""
+        options = self.options
+        if not options.is_fitted or options.frame_shift is not None:
+            return None  # constants are of alignments without shifts
+        return statistics_for(options.scoring, options.mode)
+
+    @cached_property
+    def fit(self) -> Fit | None:
+        """How statistics are fitted; None where they are not."""
+        options, counts = self.options, self.counts
+        if not options.is_fitted:
+            return None
+        return Fit(options.mode, options.scoring.gap_extend, counts.n_subjects, counts.residues, options.n_frames)
+
+    @property
+    def of_any(self) -> int:
+        """The least score of a hit, whatever E-values say.
+
+        A global alignment is a hit with any score. In the other modes nothing aligned scores 0, and is no hit.
+        """
+        return int(np.iinfo(np.int32).min) if self.options.mode == "global" else 1
+
+    def lengths_of(self, subjects: SubjectReader, places: IntArray) -> IntArray:
+        """Return the subject lengths that the statistics in force use, shape (n,), int64."""
+        return subjects.lengths_of(places) if self.options.is_fitted else subjects.published_lengths_of(places)
+
+    def rating(self, query_length: int, null: FittedStatistics | None = None) -> Rating | None:
+        """Return the E-values that candidates of a query are ranked by; None where scores rank them.
+
+        Scores rank windows of DNA: E-values are of what is located in them.
+        """
+        if self.options.sort == "score" or not query_length or self.counts.are_windows:
+            return None
+        if null is not None:
+            return self._rating_by(null)
+        by_length = self._least_by_length
+        if by_length is None:
+            return None
+        return Rating(
+            lambda scores, lengths: by_length.evalues(scores, query_length, lengths),
+            lambda evalue, shortest, longest: by_length.lowest(evalue, query_length, shortest, longest),
+        )
+
+    def _rating_by(self, null: FittedStatistics) -> Rating:
+        residues = self.effective_residues
+
+        def lowest(evalue: float, shortest: int, longest: int) -> int:
+            least = null.least_scores(evalue, longest, residues)[max(shortest, 1) :]
+            return int(max(least.min(), np.iinfo(np.int32).min))
+
+        return Rating(lambda scores, lengths: null.evalues(scores, null.query_length, lengths, residues), lowest)
+
+    def of(self, query_length: int, null: FittedStatistics | None = None) -> IntArray:
+        """Tabulate the least score of a hit, exactly where statistics are published; of a candidate, given a null.
+
+        Returns
+        -------
+        ndarray, shape (longest subject + 1,), int64
+            By subject length, matrix units.
+        """
+        lengths, statistics, threshold = self.lengths, self.options.published, self.options.threshold
+        longest = int(lengths[-1]) if len(lengths) else 0
+        least = np.full(longest + 1, self.of_any, dtype=np.int64)
+        if statistics is not None and threshold is not None and query_length:
+            assert self._least_by_length is not None
+            least[lengths] = self._least_by_length.of(threshold, query_length)
+        if null is not None and threshold is not None:
+            np.maximum(least, null.least_scores(threshold, longest, self.effective_residues), out=least)
+        if self.options.filters.min_score is not None:
+            np.maximum(least, self.options.filters.min_score, out=least)
+        return least
+
+    def bound(self, query_length: int, null: FittedStatistics | None = None) -> IntArray | None:
+        """Return the least score by length of what engines score; None where every subject is a hit.
+
+        Returns
+        -------
+        ndarray, shape (longest scored + 1,), int64, or None
+            Matrix units. All windows of DNA have that of the length that takes least.
+        """
+        if self.counts.are_windows:
+            by_length = self.of(query_length, null)[self.lengths]
+            least = int(by_length.min()) if len(by_length) else self.of_any
+            return np.full(self.counts.longest + 1, least, dtype=np.int64)
+        options = self.options
+        asked = options.published is not None or options.filters.min_score is not None or null is not None
+        return self.of(query_length, null) if asked or options.mode != "global" else None
+
+    def evalues(
+        self, query_length: int, null: FittedStatistics | None, scores: IntArray, lengths: IntArray
+    ) -> FloatArray | None:
+        """Return E-values of scores with subjects of these lengths, each of shape (n,); a null's are the least."""
+        if null is not None:
+            return null.evalues(scores, query_length, lengths, self.effective_residues)
+        statistics = self.options.published
+        if statistics is None or not query_length:
+            return None
+        return statistics.evalues(scores, query_length, lengths, self.effective_residues)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """Every subject length that the statistics in force use, shape (n,), ascending, without 0."""
+        return self.counts.lengths if self.options.is_fitted else self.counts.published_lengths
+
+    @cached_property
+    def _least_by_length(self) -> LeastByLength | None:
+        statistics = self.options.published
+        return LeastByLength(statistics, self.lengths, self.effective_residues) if statistics else None
+
 
 SCORES_MEMORY = 256 << 20
 """Bytes for the scores of all queries that are scored together with every subject, where all are kept."""

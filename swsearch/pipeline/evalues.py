@@ -12,15 +12,13 @@ from swsearch.inputs import Query
 from swsearch.pipeline.backend import PairWork
 from swsearch.pipeline.batch import Batch
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.null_models import PairsAsked
+from swsearch.pipeline.null_models import PairsAsked, cut_at
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.prefetch import side_by_side
-from swsearch.pipeline.ranking import Ranked, in_order
-from swsearch.pipeline.selection import Selection
-from swsearch.pipeline.shuffling import cut_at
+from swsearch.pipeline.ranking import Ranked, Selection, in_order
 from swsearch.pipeline.subjects import SubjectReader
-from swsearch.statistics.fitted import AT_ONCE, FittedStatistics, PairNulls, probabilities_of
 from swsearch.statistics.karlin_altschul import KarlinAltschul
+from swsearch.statistics.null_model import AT_ONCE, FittedStatistics, PairNulls, probabilities_of
 
 MOST_AT_ONCE, FEWEST_AT_ONCE = 512, 64
 """Candidates that get their nulls first, the best ones; see `_Rating.next_part`."""

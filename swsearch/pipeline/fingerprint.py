@@ -9,23 +9,30 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from swsearch.inputs import Query
-from swsearch.options.row import rows_of
-from swsearch.options.words import Mask
-from swsearch.pipeline.options import SearchOptions
+from swsearch.matrices import GAP_COSTS
+from swsearch.options.kinds import Mask
+from swsearch.options.row import Header, Interface, rows_of
+from swsearch.pipeline.criteria import Criteria
+from swsearch.pipeline.inclusion import Inclusion
+from swsearch.pipeline.options import SCORING_OPTIONS, SearchOptions
+from swsearch.pipeline.subjects import Subjects
 from swsearch.pipeline.table.search import SearchTable
-from swsearch.scoring import GAP_COLUMNS
-from swsearch.statistics.choice import statistics_in_force
+from swsearch.run_info import MISSING_SETTINGS, Asked, Execution, OptionValues, Origin, Program, RunInfo
+from swsearch.scoring import GAP_COLUMNS, Matrix, load_matrix, usable_matrices
+from swsearch.statistics.methods import statistics_in_force
 from swsearch.version import version
 
 if TYPE_CHECKING:
     from swsearch.db import Database
-    from swsearch.profiles.alignment import QueryAlignment
     from swsearch.profiles.profile import Profile
+    from swsearch.profiles.query_alignment import QueryAlignment
+
 
 FORMAT = 2
 """Version of a checkpoint's files."""
@@ -134,3 +141,113 @@ def _alignment(alignment: QueryAlignment | None) -> bytes:
 
 def _text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+WRITTEN_WHEN_OFF = ("ignore_missing_ids",)
+"""Flags that are written although they are off."""
+
+
+def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValues:
+    """Return the options of a search that decide what is found.
+
+    Parameters
+    ----------
+    options : SearchOptions
+        What is asked for.
+    files : dict of str to str
+        Files that a matrix and lists of identifiers were read from, by the option's name in Python.
+
+    Returns
+    -------
+    dict of str to (bool, int, float, str or list of str)
+        Names are as after ``--``; `MISSING_SETTINGS` lists options that the search had and that have no value here,
+        such as identifiers that came from Python.
+    """
+    settings: dict[str, Any] = {}
+    missing = []
+    rows = rows_of(SearchTable, Interface.COMMAND)
+    for name in (*SCORING_OPTIONS, *(name for name in rows if name not in SCORING_OPTIONS)):
+        value, row = options.effective(name), rows[name]
+        if value is None or (value is False and name not in WRITTEN_WHEN_OFF):
+            continue
+        written = row.kind.format(value) if name != "matrix" or _is_known(value) else None
+        written = files.get(name) if written is None else written
+        if written is None:
+            missing.append(row.key)
+        else:
+            settings[row.key] = written
+    if options.makes_profiles and options.rules != Inclusion():
+        missing.append("inclusion")
+    return {**settings, **({MISSING_SETTINGS: missing} if missing else {})}
+
+
+def _is_known(matrix: Matrix) -> bool:
+    """Say whether a matrix's name gives it again."""
+    known = matrix.name in GAP_COSTS or matrix.name in usable_matrices(matrix.alphabet)  # imports Biopython
+    return known and np.array_equal(load_matrix(matrix.name, matrix.alphabet).scores, matrix.scores)
+
+
+PROGRAM_NAMES: dict[tuple[bool, bool], Program] = {
+    (False, False): "blastp",
+    (True, False): "blastx",
+    (False, True): "tblastn",
+    (True, True): "tblastx",
+}
+"""BLAST's name for a search by whether queries and subjects are DNA."""
+
+
+@dataclass(frozen=True)
+class SubjectDescription:
+    """What reports say of subjects beside their counts.
+
+    Parameters
+    ----------
+    name : str
+        What they are called.
+    mask : {"none", "lower", "tantan"}
+        What of them is scored as X.
+    sources : tuple of dict
+        The files that they are from, as `Database.sources` has them.
+    genetic_code : int or None
+        NCBI's number of the code that they are translated by, where they are DNA.
+    """
+
+    name: str
+    mask: Mask
+    sources: tuple[dict[str, Any], ...]
+    genetic_code: int | None
+
+    @classmethod
+    def of(cls, subjects: Subjects) -> SubjectDescription:
+        """Describe subjects."""
+        database = subjects.database
+        return cls(subjects.name, subjects.mask, tuple(database.sources()), database.genetic_code)
+
+
+def shown_options(options: SearchOptions, mask: Mask) -> Asked:
+    """Return what is asked for beyond every search's parameters, by name; ``mask`` is that of the subjects."""
+    told: Asked = {}
+    for name, row in rows_of(SearchTable).items():
+        is_told = row.header is Header.ALWAYS or getattr(options, name) != row.default
+        value = options.effective(name) if is_told else None
+        if name == "subject_mask":
+            value = None if mask == "none" else mask  # the database's own mask too
+        is_hidden = row.header is Header.NEVER or (row.requires == "iterations" and options.iterations == 1)
+        if value is not None and not is_hidden:
+            told[name] = row.kind.describe(value)
+    return told
+
+
+def run_info(criteria: Criteria, subjects: SubjectDescription, description: str, origin: Origin) -> RunInfo:
+    """Return what reports say of a search; ``description`` is of what scores."""
+    options, counts, translation = criteria.options, criteria.counts, criteria.options.translation
+    execution = Execution(description, origin.command, origin.begun, origin.ended)
+    return RunInfo(
+        version(), subjects.name, counts.n_records, counts.n_letters, options.scoring, options.mode,
+        criteria.method, options.threshold, options.max_hits,
+        execution=execution, asked=shown_options(options, subjects.mask),
+        effective_residues=criteria.thresholds.effective_residues, database_sources=subjects.sources,
+        queries=origin.queries, known_checksums=origin.checksums, settings=settings_of(options, origin.files),
+        program=PROGRAM_NAMES[translation is not None, subjects.genetic_code is not None],
+        genetic_code=None if translation is None else translation.genetic_code, database_code=subjects.genetic_code,
+    )  # fmt: skip

@@ -9,18 +9,18 @@ from operator import itemgetter
 
 import numpy as np
 
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
-from swsearch.db.strips import offsets_of
+from swsearch.db.arrays import offsets_of
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.cpu.shifts import align_strands
 from swsearch.engines.pools import pool_of
+from swsearch.frameshift_alignment import NUCLEOTIDES_OF, SHIFT_MARKS, ShiftedAlignment
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
 from swsearch.results import SubjectCodes
-from swsearch.shifted_alignment import NUCLEOTIDES_OF, SHIFT_MARKS, ShiftedAlignment
-from swsearch.translation.shift_reference import read_codons
+from swsearch.translation.frameshift_reference import read_codons
 
 
 def align_with_shifts(
@@ -31,7 +31,7 @@ def align_with_shifts(
     Parameters
     ----------
     queries : sequence of Query
-        Strands; see `swsearch.pipeline.query_frames.query_frames`.
+        Strands; see `swsearch.pipeline.search_queries.query_frames`.
     of_query : ndarray, shape (n,), int64
         The strand that each subject is aligned with.
     subjects : SubjectCodes
@@ -44,7 +44,7 @@ def align_with_shifts(
     Returns
     -------
     AlignmentTable
-        n alignments, counted as `swsearch.shifted_alignment.ShiftedAlignment` counts them.
+        n alignments, counted as `swsearch.frameshift_alignment.ShiftedAlignment` counts them.
     """
     rows = np.arange(len(of_query), dtype=np.int64)
     pool, of_subjects = pool_of([query.codes for query in queries]), (subjects.codes, subjects.offsets)

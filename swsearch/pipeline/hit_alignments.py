@@ -12,7 +12,7 @@ from swsearch.alignment import PairAlignment
 from swsearch.blocks import IntArray
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import PairWork
-from swsearch.pipeline.groups import split_by_size
+from swsearch.pipeline.batch import split_by_size
 from swsearch.pipeline.pairs import LocalPairWork, PairsToAlign
 from swsearch.pipeline.prefetch import for_each
 from swsearch.pipeline.subjects import SubjectReader

@@ -4,29 +4,37 @@ A search of a database of DNA scores windows of its frames (`swsearch.db.frame_w
 them are alignments, any number in each. From here on each is a subject of its own: a region of its frame, that is the
 alignment and as much around it that it has `REGION` residues, if the frame has them. So hits, their order and their
 E-values do not depend on how frames were cut.
+
+The stage that locates hits in windows of DNA: each is an alignment, and a subject of its own from there on.
+
+Selections of windows come in; selections of loci go out, with the `LocusSubjects` that their places are of. The
+stages after it are those of proteins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import LANES, Chunk, FloatArray, IntArray, block_columns, interleave
+from swsearch.db.arrays import offsets_of, ranges
 from swsearch.db.dna_segment import FramePieces
-from swsearch.db.strips import offsets_of, ranges
 from swsearch.inputs import Query
+from swsearch.pipeline.batch import Batch
+from swsearch.pipeline.criteria import Criteria
+from swsearch.pipeline.null_models import cut_at, scores_with_copies
 from swsearch.pipeline.pairs import align_pairs
-from swsearch.pipeline.ranking import Ranked
-from swsearch.pipeline.shuffling import cut_at, scores_with_copies
-from swsearch.pipeline.windows import REGION, FrameWindows
+from swsearch.pipeline.ranking import Ranked, Selection, in_order
+from swsearch.pipeline.windows import REGION, FramePieceReader, FrameWindows
 from swsearch.recurrence import Recurrence
 from swsearch.results import SubjectCodes
-from swsearch.translation.frame import CODON, FRAME_NUMBERS
+from swsearch.statistics.null_model import FittedStatistics
+from swsearch.translation.genetic_codes import CODON, FRAME_NUMBERS
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 
@@ -266,3 +274,103 @@ def chunk_of(codes: ByteArray, offsets: IntArray) -> Chunk:
         some = order[block * LANES : (block + 1) * LANES]
         interleave(codes[ranges(offsets[some], lengths[some].astype(np.int64))], lengths[some], residues[first:last])
     return Chunk(residues, columns, lengths[order], order)
+
+
+class LocusSubjects(FramePieceReader):
+    """Loci of some queries, by their places among these; see `swsearch.pipeline.subjects.SubjectReader`.
+
+    Parameters
+    ----------
+    windows : FrameWindows
+        Reads them.
+    loci : Loci
+        Regions of frames, and the alignment that each was located by.
+    """
+
+    def __init__(self, windows: FrameWindows, loci: Loci) -> None:
+        super().__init__(windows.database, windows.frames)
+        self.loci, self.dna_lengths = loci, windows.dna_lengths
+
+    def pieces_of(self, places: IntArray) -> FramePieces:
+        """Return the regions of loci, shape (n,)."""
+        return self.loci.regions.take(places)
+
+    def alignments_of(self, places: IntArray) -> AlignmentTable | None:
+        """See `SubjectReader.alignments_of`."""
+        return self.loci.table.take(places)
+
+
+def locate_loci(
+    batches: Iterable[Batch], windows: FrameWindows, criteria: Criteria, threads: int
+) -> Generator[Batch]:
+    """Locate what windows hold; batches that were located in an earlier run pass."""
+    limit = criteria.options.max_candidates
+    finder = LocusFinder(windows, criteria, Locator(criteria.recurrence, windows, threads, limit))
+    for batch in batches:
+        yield finder.locate(batch) if batch.subjects is windows else batch
+
+
+@dataclass(frozen=True, eq=False)
+class LocusFinder:
+    """Locates the loci of queries in the windows that were selected for them.
+
+    Parameters
+    ----------
+    windows : FrameWindows
+        What was scored.
+    criteria : Criteria
+        What is looked for.
+    locator : Locator
+        Aligns.
+    """
+
+    windows: FrameWindows
+    criteria: Criteria
+    locator: Locator
+
+    def locate(self, batch: Batch) -> Batch:
+        """Return a batch whose selections are of loci: all that may be hits."""
+        located = self.locator.located([self._asked(state.query, state.found) for state in batch.states])
+        found: list[Selection] = []
+        kept = [Loci.none()]
+        first = 0
+        for state, loci in zip(batch.states, located, strict=True):
+            good, evalues = self._good(state.query, state.found, loci)
+            keys = None if evalues is None or self.criteria.options.sort == "score" else evalues[good]
+            kept.append(loci.take(good))
+            ranked = Ranked(kept[-1].table.score, np.arange(first, first + len(good)), keys)
+            first += len(good)
+            best = ranked[in_order(ranked)[: self.locator.limit]]
+            found.append(replace(state.found, candidates=best, limit=self.locator.limit))
+        return batch.having(found, LocusSubjects(self.windows, Loci.concatenate(kept)))
+
+    def _lengths(self, dna_lengths: IntArray, regions: IntArray) -> IntArray:
+        """Return the subject lengths that the statistics in force use, shape (n,)."""
+        return regions if self.criteria.options.is_fitted else np.maximum(dna_lengths // CODON, 1)
+
+    def _asked(self, query: Query, selection: Selection) -> LociAsked:
+        """Say what is asked of the windows of a query."""
+        windows, null, n = selection.candidates, _null_of(selection), len(query.codes)
+        thresholds, pieces = self.criteria.thresholds, self.windows.pieces_of(windows.subjects)
+        dna_lengths = self.windows.dna_lengths[pieces.records]
+        in_frame = np.maximum(dna_lengths - (np.abs(pieces.numbers) - 1), 0) // CODON
+        lengths = self._lengths(dna_lengths, np.minimum(in_frame, REGION))
+        keys = thresholds.evalues(n, null, windows.scores, lengths)
+        if keys is None or self.criteria.options.sort == "score":
+            keys = -windows.scores.astype(np.float64)
+        least = np.maximum(thresholds.of(n, null)[lengths], thresholds.of_any)
+        return LociAsked(query, windows, keys, least)
+
+    def _good(self, query: Query, selection: Selection, loci: Loci) -> tuple[IntArray, FloatArray | None]:
+        """Return the rows of loci that may be hits, and all E-values; filters by alignment apply here."""
+        options, thresholds, regions = self.criteria.options, self.criteria.thresholds, loci.regions
+        lengths = self._lengths(loci.dna_lengths, regions.ends - regions.begins)
+        evalues = thresholds.evalues(len(query.codes), _null_of(selection), loci.table.score, lengths)
+        good = options.filters.passing(loci.table, query, loci.dna_lengths // CODON)
+        if evalues is not None and options.threshold is not None:
+            good &= evalues <= options.threshold
+        return np.flatnonzero(good), evalues
+
+
+def _null_of(selection: Selection) -> FittedStatistics | None:
+    return selection.statistics if isinstance(selection.statistics, FittedStatistics) else None

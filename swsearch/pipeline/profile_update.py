@@ -9,25 +9,23 @@ from functools import partial
 
 import numpy as np
 
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.db.strips import offsets_of, ranges
+from swsearch.db.arrays import offsets_of, ranges
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import PairWork
-from swsearch.pipeline.batch import Batch, QueryState
+from swsearch.pipeline.batch import Batch, QueryState, next_iteration
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.evalues import EvalueCalculator
 from swsearch.pipeline.hits import HitBuilder, least_further
-from swsearch.pipeline.inclusion import passing
+from swsearch.pipeline.inclusion import passing, trimmed
 from swsearch.pipeline.pairs import LocalPairWork
 from swsearch.pipeline.prefetch import check_wanted, for_each
-from swsearch.pipeline.profile_members import next_iteration
 from swsearch.pipeline.ranking import Ranked
-from swsearch.pipeline.trimming import trimmed
-from swsearch.profiles.alignment import QueryAlignment
-from swsearch.profiles.stacking import FoundSequences, stack
-from swsearch.profiles.units import lambda_of
+from swsearch.profiles.calibration import lambda_of
+from swsearch.profiles.construction import FoundSequences, stack
+from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.results import HitList, SubjectCodes
 from swsearch.scoring import QueryRows
 

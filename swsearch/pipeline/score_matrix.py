@@ -13,10 +13,10 @@ from swsearch.blocks import IntArray
 from swsearch.engines.base import Engine, Progress, ScoreArray, Workload
 from swsearch.errors import MemoryLimitError
 from swsearch.inputs import Query
+from swsearch.pipeline.batch import query_groups
 from swsearch.pipeline.criteria import SCORES_MEMORY
-from swsearch.pipeline.database_loading import LoadedDatabase, host_memory
-from swsearch.pipeline.groups import query_groups
 from swsearch.pipeline.scorer import prepare
+from swsearch.pipeline.subjects import LoadedDatabase, host_memory
 from swsearch.recurrence import Recurrence
 
 if TYPE_CHECKING:

@@ -18,28 +18,24 @@ from pathlib import Path
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import Backend, Session, SessionRequest
-from swsearch.pipeline.batch import Batch, QueryState
+from swsearch.pipeline.batch import Batch, QueryState, localized, next_iteration, query_groups
 from swsearch.pipeline.checkpoint import Checkpoint
-from swsearch.pipeline.description import SubjectDescription, run_info
 from swsearch.pipeline.evalues import assign_evalues
-from swsearch.pipeline.groups import query_groups
-from swsearch.pipeline.hits import choose_hits
-from swsearch.pipeline.iterate import ProfileGrower
-from swsearch.pipeline.iteration_queue import Rounds
-from swsearch.pipeline.locate import locate_loci
+from swsearch.pipeline.fingerprint import SubjectDescription, run_info
+from swsearch.pipeline.hits import ResultBuilder, choose_hits
+from swsearch.pipeline.iterate import ProfileGrower, Rounds
+from swsearch.pipeline.loci import locate_loci
 from swsearch.pipeline.options import SearchOptions, check_scales
 from swsearch.pipeline.pairs import LocalPairWork
-from swsearch.pipeline.profile_members import localized, next_iteration
 from swsearch.pipeline.profile_update import ProfileHitSelector
-from swsearch.pipeline.query_frames import searched_queries
-from swsearch.pipeline.result_builder import ResultBuilder
-from swsearch.pipeline.stages import (
+from swsearch.pipeline.scorer import (
     Stages,
     collect_selections,
     prepare_batches,
     restore_order,
     select_subjects,
 )
+from swsearch.pipeline.search_queries import searched_queries
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.pipeline.windows import FrameWindows
 from swsearch.results import SearchResult

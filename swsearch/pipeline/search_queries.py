@@ -1,22 +1,37 @@
-"""Queries as a search takes them: proteins and profiles, or DNA where it is to be translated."""
+"""Queries as a search takes them: proteins and profiles, or DNA where it is to be translated.
+
+DNA queries in a search: the frames that are scored in their place, and what was found in these as one ranking.
+
+Each frame is a query like any other to engines, selection and nulls, and keeps its own best subjects. Those of a DNA
+query are its frames' together, each subject with the frame that it is best in. That is exact: whatever comes before a
+subject in its frame comes before it in the whole as well, so that the best N of the whole are among the frames' best.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swsearch.alphabet import DNA
+from swsearch.alphabet import DNA, ByteArray
+from swsearch.blocks import IntArray, runs_of, shown_letters
 from swsearch.errors import InputError, OptionError, SequenceError
 from swsearch.inputs import QueriesLike, Query, read_queries
-from swsearch.masking import shown_letters
+from swsearch.options.kinds import SortKey
 from swsearch.pipeline.options import SearchOptions
-from swsearch.profiles.alignment import QueryAlignment
+from swsearch.pipeline.ranking import Ranked, Selection, joined
 from swsearch.profiles.profile import Profile
+from swsearch.profiles.query_alignment import QueryAlignment
+from swsearch.translation import CODON, Frame, QueryTranslation
+from swsearch.translation.genetic_codes import reverse_complement, strand_codons, translated_frames
 
 if TYPE_CHECKING:
-    from swsearch.options.words import QueryFormat
+    from swsearch.options.kinds import QueryFormat
+
 
 FEWEST_LETTERS = 10
 """Letters from which on a sequence is looked at for whether it is DNA: fewer may be a primer of ambiguous letters."""
@@ -107,3 +122,119 @@ def _check_dna(queries: Sequence[Query], argument: str) -> None:
         if letters >= FEWEST_LETTERS and np.count_nonzero(_BASES[query.codes]) < LEAST_BASES * letters:
             problem = f"fewer than half of its {letters:,} letters other than N are bases (A, C, G, T, U); {_REMEDY}"
             raise SequenceError(argument, problem, query.identifier)
+
+
+def searched_queries(queries: Sequence[Query], options: SearchOptions) -> list[Query]:
+    """Return what is scored: queries or parts of them, or their frames in order where they are DNA; all masked."""
+    translation = options.translation
+    if translation is None:
+        return [part_of(query.masked(options.query_mask), options.query_loc) for query in queries]
+    return [frame.masked(options.query_mask) for query in queries for frame in query_frames(query, translation)]
+
+
+def part_of(query: Query, loc: tuple[int, int] | None) -> Query:
+    """Return the part of a query that is searched in place of the whole, as ``blastp -query_loc`` has it.
+
+    Only the part is scored, and statistics are of its length; positions count on the whole query all the same.
+
+    Parameters
+    ----------
+    query : Query
+        As it was read.
+    loc : (int, int) or None
+        First and last residue, counted from 1; what is behind the query's end is left out of account.
+
+    Raises
+    ------
+    InputError
+        If the query ends before, or is none that has parts.
+    """
+    if loc is None:
+        return query
+    first, last = loc
+    if query.profile is not None or query.frame is not None:
+        what = "a profile" if query.profile is not None else "translated DNA"
+        raise InputError(
+            f"query {query.identifier}: got --query-loc with {what}, expected a protein; cut it beforehand"
+        )
+    if first > len(query.codes):
+        raise InputError(
+            f"query {query.identifier}: got {len(query.codes):,} residues, expected at least {first:,} for "
+            f"--query-loc {first}-{last}"
+        )
+    place = slice(first - 1, last)
+    letters = None if query.letters is None else query.letters[place]
+    return replace(
+        query, codes=query.codes[place], letters=letters, lower=(), frame=Frame(0, len(query.codes), first - 1)
+    )
+
+
+def query_frames(query: Query, translation: QueryTranslation) -> Iterator[Query]:
+    """Yield the frames of a DNA query, whose codes are those of `swsearch.alphabet.DNA`, as queries.
+
+    With frame shifts these are its strands, which have a codon at each nucleotide. A residue is lower case where one
+    of its three letters is.
+    """
+    n, step = len(query.codes), CODON if translation.frame_shift is None else 1
+    lower = np.zeros(n, dtype=np.bool_)
+    for begin, end in query.lower:
+        lower[begin:end] = True
+    read = translated_frames if step == CODON else _strands
+    for number, residues in read(query.codes, translation.genetic_code, translation.frames):
+        runs: tuple[tuple[int, int], ...] = ()
+        if query.lower and len(residues):
+            letters = lower if number > 0 else lower[::-1]
+            codons = np.lib.stride_tricks.sliding_window_view(letters, CODON)[abs(number) - 1 :: step]
+            runs = tuple(runs_of(np.any(codons, axis=1)))
+        yield Query(query.identifier, query.description, residues, runs, frame=Frame(number, n, step=step))
+
+
+def _strands(codes: ByteArray, code: int, numbers: Sequence[int]) -> Iterator[tuple[int, ByteArray]]:
+    """Yield strands, each with its number."""
+    for number in numbers:
+        yield number, strand_codons(codes if number > 0 else reverse_complement(codes), code)
+
+
+def best_of_frames(parts: Sequence[Ranked], limit: int, sort: SortKey = "evalue") -> tuple[IntArray, IntArray]:
+    """Choose each subject's best frame, and the best subjects.
+
+    Parameters
+    ----------
+    parts : sequence of Ranked
+        The hits of each frame, all of the same order.
+    limit : int
+        Most subjects.
+    sort : {"evalue", "score"}, optional
+        What the order is by, if there are E-values.
+
+    Returns
+    -------
+    frames : ndarray, shape (n,), int64
+        Which frame each hit is of, the best first. Where a subject is as good in several, the first of these has it.
+    rows : ndarray, shape (n,), int64
+        Its place among the hits of all frames, one frame's after the other's.
+    """
+    frames, every = np.repeat(np.arange(len(parts)), [len(each) for each in parts]), joined(parts)
+    by_score = (frames, every.subjects, -every.scores)
+    order = np.lexsort(by_score if every.evalues is None or sort == "score" else (*by_score, every.evalues))
+    by_subject = np.argsort(every.subjects[order], kind="stable")  # the best of each subject first
+    places = every.subjects[order][by_subject]
+    first = np.ones(len(places), dtype=np.bool_)
+    first[1:] = places[1:] != places[:-1]
+    rows = order[np.sort(by_subject[first])][:limit]
+    return frames[rows], rows
+
+
+def told_of_frames(selections: Sequence[Selection]) -> Selection:
+    """Return what is told of a DNA query as a whole: the first of its frames' statistics and doubts, and all counts.
+
+    Candidates are those of one frame.
+    """
+    if len(selections) == 1:
+        return selections[0]
+    counts = [each.distribution for each in selections if each.distribution is not None]
+    return replace(
+        next((each for each in selections if each.statistics is not None), selections[0]),
+        distribution=functools.reduce(operator.add, counts) if counts else None,
+        doubt=next((each.doubt for each in selections if each.doubt), ""),
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import Chunk, IntArray
 from swsearch.db.dna_segment import FramePieces, frame_lengths
@@ -18,15 +18,21 @@ from swsearch.db.loaded_blocks import LoadedBlocks, Run, all_blocks, chunks_of, 
 from swsearch.engines.pools import SequencePool
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
-from swsearch.options.words import Mask
-from swsearch.pipeline.database_loading import ChunkSource, database_mask
+from swsearch.options.kinds import Mask
 from swsearch.pipeline.filters import Allowed, HitFilters, allowed_subjects
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.subjects import ProteinSubjects, SubjectCounts, Subjects, headers_of
+from swsearch.pipeline.subjects import (
+    ChunkSource,
+    ProteinSubjects,
+    SubjectCounts,
+    Subjects,
+    database_mask,
+    headers_of,
+)
 from swsearch.results import Headers, SubjectCodes
 from swsearch.scoring import Scoring
 from swsearch.translation import Frames
-from swsearch.translation.frame import CODON
+from swsearch.translation.genetic_codes import CODON
 
 if TYPE_CHECKING:
     from swsearch.db import Database

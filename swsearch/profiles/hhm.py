@@ -14,10 +14,9 @@ import numpy as np
 
 from swsearch.blocks import FloatArray
 from swsearch.errors import printable
-from swsearch.profiles import units
-from swsearch.profiles.alignment import QueryAlignment
+from swsearch.profiles import calibration
 from swsearch.profiles.construction import observations_of
-from swsearch.profiles.exported import (
+from swsearch.profiles.formats import (
     MODEL_LETTERS,
     MODEL_PLACES,
     one_word,
@@ -26,8 +25,9 @@ from swsearch.profiles.exported import (
     transitions,
 )
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.pseudocounts import by_diversity
-from swsearch.profiles.texts import MOST_COLUMNS, Text
+from swsearch.profiles.query_alignment import QueryAlignment
+from swsearch.profiles.sequence_weights import by_diversity
+from swsearch.profiles.text_lines import MOST_COLUMNS, Text
 from swsearch.scoring import Scoring
 
 _HEAD = "HHsearch "
@@ -35,7 +35,7 @@ _HEAD = "HHsearch "
 
 _SOURCE = "HH-suite's model in {} (match states; gap costs and structure left out, pseudo-counts of the matrix)"
 
-_ORDER = [MODEL_LETTERS.index(letter) for letter in units.AMINO_ACIDS]
+_ORDER = [MODEL_LETTERS.index(letter) for letter in calibration.AMINO_ACIDS]
 
 _HAS_PSEUDOCOUNTS = "PCT"
 """Begins a line of models whose probabilities have pseudo-counts already."""
@@ -101,12 +101,12 @@ def _read_model(text: Text, begin: int, scoring: Scoring) -> tuple[Profile, int]
         text.fail("a state that emits nothing, expected a probability above 0", begin, name)
     observed /= observed.sum(axis=1, keepdims=True)
     frequencies = observed if is_mixed else by_diversity(observed, np.maximum(diversity, 1.0), scoring.matrix)
-    scores = units.scores_of_frequencies(frequencies, background, scoring.matrix)
+    scores = calibration.scores_of_frequencies(frequencies, background, scoring.matrix)
     identifier, _, description = name.partition(" ")
     profile = Profile(
-        identifier or "model", description, codes, units.letter_scores(scores, codes, scoring.matrix),
+        identifier or "model", description, codes, calibration.letter_scores(scores, codes, scoring.matrix),
         background=background, frequencies=frequencies, source=_SOURCE.format(text.source),
-        lambda_=units.lambda_of(scoring.matrix),
+        lambda_=calibration.lambda_of(scoring.matrix),
     )  # fmt: skip
     return profile, k + 1
 
@@ -166,7 +166,7 @@ def hhm_lines(profile: Profile) -> Iterator[str]:
     background. Transitions follow from the gap costs; HH-suite mixes them with its own by the effective number of
     sequences. The consensus and the sequence that the profile is shown as stand at the head.
     """
-    background = units.BACKGROUND if profile.background is None else profile.background
+    background = calibration.BACKGROUND if profile.background is None else profile.background
     emissions, n_kept, n_rows = probabilities(profile, background), 1, 1
     if profile.alignment is not None:
         emissions, n_kept = _observed(profile.alignment)
@@ -212,7 +212,7 @@ def _diversity(frequencies: FloatArray) -> FloatArray:
 def _consensus(emissions: FloatArray) -> str:
     """Return the likeliest letters, in lower case or x where they are less likely."""
     best = zip(emissions.argmax(axis=1).tolist(), emissions.max(axis=1).tolist(), strict=True)
-    shown = ((units.AMINO_ACIDS[place], share) for place, share in best)
+    shown = ((calibration.AMINO_ACIDS[place], share) for place, share in best)
     return "".join(one if share >= _UPPER else one.lower() if share >= _LOWER else "x" for one, share in shown)
 
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from swsearch.alphabet import PROTEIN
 from swsearch.blocks import FloatArray
 from swsearch.errors import printable
-from swsearch.profiles import units
+from swsearch.profiles import calibration
 from swsearch.profiles.calibration import calibrate, occupancy
-from swsearch.profiles.exported import (
+from swsearch.profiles.formats import (
     MODEL_LETTERS,
     MODEL_PLACES,
     TRANSITIONS,
@@ -27,7 +27,7 @@ from swsearch.profiles.exported import (
     transitions,
 )
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.texts import MOST_COLUMNS, Text
+from swsearch.profiles.text_lines import MOST_COLUMNS, Text
 from swsearch.scoring import PositionGaps, Scoring
 from swsearch.version import version
 
@@ -41,7 +41,7 @@ _FREQUENCIES = {
 }  # fmt: skip
 """HMMER's background: amino acids in Swiss-Prot 50.8 (the Easel library's esl_composition_SW50)."""
 
-HMMER_BACKGROUND: FloatArray = np.array([_FREQUENCIES[letter] for letter in units.AMINO_ACIDS])
+HMMER_BACKGROUND: FloatArray = np.array([_FREQUENCIES[letter] for letter in calibration.AMINO_ACIDS])
 
 MOST_GAP_COST = 100
 """Where a model forbids a gap, this is what it costs, matrix units."""
@@ -120,9 +120,9 @@ def _read_head(text: Text, k: int) -> tuple[_Model, int]:
             if not 0 < model.length <= MOST_COLUMNS:
                 text.fail("no LENG above 0 before the states, expected their number", at)
             letters = value.split()
-            if sorted(letters) != sorted(units.AMINO_ACIDS):
+            if sorted(letters) != sorted(calibration.AMINO_ACIDS):
                 text.fail("expected the 20 letters of the amino acids", at)
-            model.order = [letters.index(letter) for letter in units.AMINO_ACIDS]
+            model.order = [letters.index(letter) for letter in calibration.AMINO_ACIDS]
             return model, at + 2  # after the names of the transitions
         elif tag.startswith("//") or tag.startswith(_HEAD):
             text.fail("the model ends before its states, expected a line that begins with HMM", at)
@@ -145,11 +145,11 @@ def _read_states(text: Text, model: _Model, k: int) -> int:
             )
         if words[0] != str(number):
             text.fail(f"expected state {number} of {model.length}, which LENG says; it begins with its number", k)
-        values = _numbers(text, k, 1, len(units.AMINO_ACIDS))
+        values = _numbers(text, k, 1, len(calibration.AMINO_ACIDS))
         model.emissions.append([values[place] for place in model.order])
-        more = words[1 + len(units.AMINO_ACIDS) :]
+        more = words[1 + len(calibration.AMINO_ACIDS) :]
         model.letters.append(more[1] if model.has_consensus and len(more) > 1 else "-")
-        _numbers(text, k + 1, 0, len(units.AMINO_ACIDS))
+        _numbers(text, k + 1, 0, len(calibration.AMINO_ACIDS))
         k += 2
         model.transitions.append(_numbers(text, k, 0, len(TRANSITIONS)))
     k += 1
@@ -183,25 +183,25 @@ def _profile(text: Text, model: _Model, scoring: Scoring, position_gaps: bool) -
         text.fail("a state that emits nothing, expected a probability above 0", model.at, model.name)
     frequencies = np.exp(-emissions)
     frequencies /= frequencies.sum(axis=1, keepdims=True)
-    scores = units.scores_of_frequencies(frequencies, HMMER_BACKGROUND, scoring.matrix)
+    scores = calibration.scores_of_frequencies(frequencies, HMMER_BACKGROUND, scoring.matrix)
     likely = (frequencies / HMMER_BACKGROUND).argmax(axis=1)
     letters = [
-        letter.upper() if letter.upper() in PROTEIN.letters else units.AMINO_ACIDS[best]
+        letter.upper() if letter.upper() in PROTEIN.letters else calibration.AMINO_ACIDS[best]
         for letter, best in zip(model.letters, likely.tolist(), strict=True)
     ]
     codes = text.encoded("".join(letters), model.at, model.name)
     gaps = _gaps(np.array(model.transitions), scoring) if position_gaps else None
     return Profile(
-        model.name or "model", model.description, codes, units.letter_scores(scores, codes, scoring.matrix),
+        model.name or "model", model.description, codes, calibration.letter_scores(scores, codes, scoring.matrix),
         gaps=gaps, background=HMMER_BACKGROUND, frequencies=frequencies,
         source=(_SOURCE_WITH_GAPS if position_gaps else _SOURCE).format(text.source),
-        lambda_=units.lambda_of(scoring.matrix),
+        lambda_=calibration.lambda_of(scoring.matrix),
     )  # fmt: skip
 
 
 def _gaps(transitions: FloatArray, scoring: Scoring) -> PositionGaps:
     """Turn negative logarithms of transitions, shape (n + 1, 7), into costs; who opens a gap pays for leaving it."""
-    unit = units.lambda_of(scoring.matrix)
+    unit = calibration.lambda_of(scoring.matrix)
     to_insert, to_delete, from_insert, inserting, from_delete, deleting = transitions[:, 1:].T / unit
 
     def whole(costs: FloatArray) -> npt.NDArray[np.int16]:
@@ -250,7 +250,7 @@ def hmm_lines(profile: Profile) -> Iterator[str]:
     yield background
     yield " " * 8 + _logarithms(moves[0])
     for k, letter in enumerate(shown_letters(profile)):
-        place = units.AMINO_ACIDS.find(letter)
+        place = calibration.AMINO_ACIDS.find(letter)
         shown = letter if place >= 0 and emissions[k, place] >= _FREQUENT else letter.lower()
         yield f"{k + 1:>7} {_logarithms(emissions[k, MODEL_PLACES])}      - {shown} - - -"
         yield background

@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
-from swsearch.blocks import FloatArray
+from swsearch.blocks import MASKED, FloatArray
 from swsearch.errors import InputError
-from swsearch.masking import MASKED
 from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring
 
 if TYPE_CHECKING:
-    from swsearch.profiles.alignment import QueryAlignment
+    from swsearch.profiles.query_alignment import QueryAlignment
 
 PROFILE_LETTERS = len(PROTEIN.letters)
 """Letters that a profile has scores for, in the order of the codes; the first 20 are the amino acids."""
@@ -165,7 +164,7 @@ class Profile:
         InputError
             If the name has another ending, or a format cannot hold the profile.
         """
-        import_module("swsearch.profiles.saving").save(self, path)
+        import_module("swsearch.profiles.json_profile").save(self, path)
 
     def rows(self, scoring: Scoring, masked: npt.NDArray[np.bool_] | None = None) -> QueryRows:
         """Return what engines take.
@@ -186,4 +185,4 @@ class Profile:
 
 def _reading() -> Any:
     """Return what reads profiles. It makes them and so imports this module, which hence finds it by its name."""
-    return import_module("swsearch.profiles.reading")
+    return import_module("swsearch.profiles.readers")

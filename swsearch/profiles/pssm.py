@@ -11,14 +11,13 @@ import numpy.typing as npt
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray
 from swsearch.errors import InputError, printable
-from swsearch.matrices.costs import MAX_GAP_COST
-from swsearch.profiles import units
-from swsearch.profiles.asn import Node, joined, parse
+from swsearch.matrices.tables import MAX_GAP_COST
+from swsearch.profiles import calibration
 from swsearch.profiles.construction import observations_of, shares_of
-from swsearch.profiles.exported import gap_costs, log_ratios, matrix_name, one_word, probabilities, unit_of
+from swsearch.profiles.formats import gap_costs, log_ratios, matrix_name, one_word, probabilities, unit_of
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.pseudocounts import USUAL_DIVERSITY, by_diversity, by_entropy
-from swsearch.profiles.texts import MOST_COLUMNS, Text
+from swsearch.profiles.sequence_weights import USUAL_DIVERSITY, by_diversity, by_entropy
+from swsearch.profiles.text_lines import MOST_COLUMNS, Node, Text, joined, parse
 from swsearch.scoring import Matrix, Scoring, load_matrix
 from swsearch.statistics.karlin_altschul import KarlinAltschul, statistics_for
 
@@ -104,7 +103,7 @@ def _read_row(
     values = [text.whole(word, "score", at) for word in words[2:22]]
     for word in words[22:42]:
         text.whole(word, "percentage", at)
-    scores.append([values[columns.index(letter)] for letter in units.AMINO_ACIDS])
+    scores.append([values[columns.index(letter)] for letter in calibration.AMINO_ACIDS])
 
 
 def _of_ascii(
@@ -121,15 +120,15 @@ def _of_ascii(
     name = text.source.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0] or "profile"
     return Profile(
         "query" if name.startswith("<") else name.replace(" ", "_"), "", codes,
-        units.letter_scores(_unscored(table, scoring) * ratio, codes, scoring.matrix),
-        source=source, lambda_=units.lambda_of(scoring.matrix),
+        calibration.letter_scores(_unscored(table, scoring) * ratio, codes, scoring.matrix),
+        source=source, lambda_=calibration.lambda_of(scoring.matrix),
     )  # fmt: skip
 
 
 def _ratio(lambda_: float | None, scoring: Scoring) -> float:
     """Return how many units of the search's matrix a unit of other scores is; 1 where they are the same."""
-    own = units.lambda_of(scoring.matrix)
-    return 1.0 if lambda_ is None or lambda_ <= 0 or units.is_same_unit(lambda_, own) else lambda_ / own
+    own = calibration.lambda_of(scoring.matrix)
+    return 1.0 if lambda_ is None or lambda_ <= 0 or calibration.is_same_unit(lambda_, own) else lambda_ / own
 
 
 def _unscored(table: FloatArray, scoring: Scoring) -> FloatArray:
@@ -158,7 +157,7 @@ def _of_node(text: Text, node: Node, scoring: Scoring) -> Profile:
     if pssm.text("isProtein") == "FALSE":
         text.fail("isProtein is FALSE, expected a matrix for proteins", pssm.at)
     n_rows, n = (text.whole(pssm.text(name) or "0", name, pssm.at) for name in ("numRows", "numColumns"))
-    if not 0 < n <= MOST_COLUMNS or not len(units.AMINO_ACIDS) <= n_rows <= len(STDAA):
+    if not 0 < n <= MOST_COLUMNS or not len(calibration.AMINO_ACIDS) <= n_rows <= len(STDAA):
         expected = f"26 to {len(STDAA)} rows and at least one column"
         text.fail(f"{n_rows} rows and {n} columns, expected {expected}", pssm.at)
     identifier, description, codes = _query(text, pssm, n)
@@ -175,10 +174,10 @@ def _of_node(text: Text, node: Node, scoring: Scoring) -> Profile:
         scores = scores * ratio
     else:
         scores, source = _made(text, pssm, n_rows, n, by_row, scoring), f"frequencies in {text.source}"
-    unit = units.lambda_of(scoring.matrix)
-    costs = _gap_costs(node) if units.is_same_unit(lambda_ or 0.0, unit) else None
+    unit = calibration.lambda_of(scoring.matrix)
+    costs = _gap_costs(node) if calibration.is_same_unit(lambda_ or 0.0, unit) else None
     return Profile(
-        identifier, description, codes, units.letter_scores(scores, codes, scoring.matrix),
+        identifier, description, codes, calibration.letter_scores(scores, codes, scoring.matrix),
         gap_open=costs and costs[0], gap_extend=costs and costs[1], source=source, lambda_=unit,
     )  # fmt: skip
 
@@ -186,7 +185,7 @@ def _of_node(text: Text, node: Node, scoring: Scoring) -> Profile:
 def _lambda_of(name: str) -> float | None:
     """Return the lambda of a matrix by its name; None where it is not known."""
     try:
-        return units.lambda_of(load_matrix(name, PROTEIN)) if name else None
+        return calibration.lambda_of(load_matrix(name, PROTEIN)) if name else None
     except InputError:
         return None
 
@@ -245,7 +244,7 @@ def _table(text: Text, node: Node, n_rows: int, n: int, by_row: bool) -> FloatAr
         text.fail(f"{problem} as numRows and numColumns say", node.at)
     values = np.array([_number(text, item, node.at) for item in node.items])
     table = values.reshape(n_rows, n).T if by_row else values.reshape(n, n_rows)
-    chosen: FloatArray = table[:, [STDAA.index(letter) for letter in units.AMINO_ACIDS]]
+    chosen: FloatArray = table[:, [STDAA.index(letter) for letter in calibration.AMINO_ACIDS]]
     return chosen
 
 
@@ -272,10 +271,10 @@ def _made(text: Text, pssm: Node, n_rows: int, n: int, by_row: bool, scoring: Sc
         if (table < 0).any():
             text.fail(f"a negative number in {name}, expected frequencies", node.at)
         totals = table.sum(axis=1, keepdims=True)
-        table = np.divide(table, totals, out=np.tile(units.BACKGROUND, (n, 1)), where=totals > 0)
+        table = np.divide(table, totals, out=np.tile(calibration.BACKGROUND, (n, 1)), where=totals > 0)
         if name != "freqRatios":  # which has pseudo-counts already
             table = by_diversity(table, np.full(n, USUAL_DIVERSITY), scoring.matrix)
-        return units.scores_of_frequencies(table, units.BACKGROUND, scoring.matrix)
+        return calibration.scores_of_frequencies(table, calibration.BACKGROUND, scoring.matrix)
     text.fail("neither scores nor frequencies, expected finalData { scores { ... } }", pssm.at)
 
 
@@ -293,10 +292,10 @@ def _scoring_of(profile: Profile) -> tuple[Scoring, KarlinAltschul]:
 
 def _scores_in(profile: Profile, matrix: Matrix) -> npt.NDArray[np.int8]:
     """Return the scores in a matrix's units and without the profile's scale, shape (n, 27)."""
-    unit = units.lambda_of(matrix)
+    unit = calibration.lambda_of(matrix)
     if profile.scale == 1 and math.isclose(unit_of(profile), unit, rel_tol=1e-6):
         return profile.scores
-    return units.letter_scores(log_ratios(profile) / unit, profile.codes, matrix)
+    return calibration.letter_scores(log_ratios(profile) / unit, profile.codes, matrix)
 
 
 def ascii_lines(profile: Profile) -> Iterator[str]:
@@ -316,7 +315,7 @@ def ascii_lines(profile: Profile) -> Iterator[str]:
     )
     heading = "".join(f"{letter:>4}" for letter in _NCBI_ORDER)
     yield f"         {heading}{heading}"
-    order = [units.AMINO_ACIDS.index(letter) for letter in _NCBI_ORDER]
+    order = [calibration.AMINO_ACIDS.index(letter) for letter in _NCBI_ORDER]
     seen, information, weights = _observations(profile)
     percentages = np.floor(100 * seen[:, order] + 0.5).astype(np.int64)
     table = scores[:, order]
@@ -327,16 +326,16 @@ def ascii_lines(profile: Profile) -> Iterator[str]:
         yield f"{k + 1:>5} {letter}  {row} {shares}  {information[k]:.2f} {weights[k]:.2f}"
     yield ""
     yield "                      K         Lambda"
-    yield f"PSI Ungapped    {'-':>11} {units.lambda_of(scoring.matrix):>10.4f}"
+    yield f"PSI Ungapped    {'-':>11} {calibration.lambda_of(scoring.matrix):>10.4f}"
     yield f"PSI Gapped      {gapped.k:>11.4f} {gapped.lambda_:>10.4f}"
 
 
 def _observations(profile: Profile) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return observed frequencies, shape (n, 20), and bits and weights of observations by position, shape (n,)."""
     n = len(profile)
-    seen, weights, information = np.zeros((n, units.N_AMINO_ACIDS)), np.zeros(n), np.zeros(n)
+    seen, weights, information = np.zeros((n, calibration.N_AMINO_ACIDS)), np.zeros(n), np.zeros(n)
     if profile.frequencies is not None:
-        seen, information = profile.frequencies, units.information(profile.frequencies, profile.background)
+        seen, information = profile.frequencies, calibration.information(profile.frequencies, profile.background)
     if profile.alignment is not None:
         observed, _ = observations_of(profile.alignment)
         is_aligned, seen = observed.n_rows > 1, shares_of(observed)
@@ -402,7 +401,9 @@ def asn_lines(profile: Profile) -> Iterator[str]:
     letters = np.array([PROTEIN.letters.find(letter) for letter in STDAA])
     table = np.where(letters < 0, _NO_SCORE, scores[:, letters].astype(np.int64))
     frequencies = np.zeros(table.shape)
-    frequencies[:, [STDAA.index(letter) for letter in units.AMINO_ACIDS]] = probabilities(profile, units.BACKGROUND)
+    frequencies[:, [STDAA.index(letter) for letter in calibration.AMINO_ACIDS]] = probabilities(
+        profile, calibration.BACKGROUND
+    )
     sequence = bytes(STDAA.index(letter) for letter in PROTEIN.decode(profile.codes))
     title = f"{one_word(profile.identifier)} {profile.description}".strip()
     yield from _ASN.format(

@@ -16,11 +16,11 @@ from swsearch.report.arrow import ArrowFileWriter, ParquetWriter
 from swsearch.report.base import Writer, did_you_mean
 from swsearch.report.blast_json import BlastJsonWriter
 from swsearch.report.blast_xml import BlastXmlWriter
+from swsearch.report.headers import OptionsWriter
 from swsearch.report.html import HtmlWriter
 from swsearch.report.json_lines import JsonLinesWriter
 from swsearch.report.pairwise import PairwiseWriter
 from swsearch.report.sam import PafWriter, SamWriter
-from swsearch.report.settings_text import OptionsWriter
 from swsearch.report.tabular import CommaSeparatedWriter, CommentedWriter, TabularWriter
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.errors import InputError
-from swsearch.profiles.alignment import GAP, QueryAlignment, spread
-from swsearch.report import headers, numbers
+from swsearch.profiles.query_alignment import GAP, QueryAlignment, spread
+from swsearch.report import base, headers
 from swsearch.report.base import ONE_QUERY, Writer
 from swsearch.results import SearchResult, alignment_of
 from swsearch.run_info import Program
@@ -82,7 +82,7 @@ def descriptions_of(alignment: QueryAlignment) -> list[str]:
 
 def evalues_of(alignment: QueryAlignment) -> list[str]:
     """Return the E-value of each sequence as BLAST's tables print it; empty of the query and where there is none."""
-    texts = numbers.evalue_texts(alignment.evalues)
+    texts = base.evalue_texts(alignment.evalues)
     known = ~np.isnan(alignment.evalues)
     known[:1] = False
     return [text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)]

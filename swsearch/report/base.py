@@ -1,12 +1,30 @@
-"""The interface of writers: ``begin`` for the run, ``write`` for each result, ``end``."""
+"""The interface of writers: ``begin`` for the run, ``write`` for each result, ``end``.
+
+How BLAST prints E-values, bit scores and percentages.
+
+The rules are those of NCBI's align_format, read off 14,680 lines of blastp 2.12: E-values from 1e-323 to 1e11, bit
+scores from 7.7 to 1e5.
+
+JSON made of columns: the text of many objects of one kind at a time, as `json` has it, in ASCII without blanks.
+
+A column is a sequence of integers, or of texts that are JSON already.
+"""
 
 from __future__ import annotations
 
 import difflib
+import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from json.encoder import encode_basestring_ascii as string
 from typing import IO, Any, ClassVar, Generic, TypeVar, get_args
 
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import InputError, OptionError
 from swsearch.results import SearchResult
 from swsearch.run_info import Program, RunInfo
@@ -120,3 +138,156 @@ def unknown_column(name: str, columns: Iterable[str], outfmt: str) -> OptionErro
     known = list(columns)
     expected = f"columns out of {', '.join(known)}, not {name!r}"
     return OptionError("outfmt", outfmt, expected, did_you_mean(name.lower(), known, 3))
+
+
+NO_NUMBER = "nan"
+"""What stands in a table where there is no E-value or bit score: every reader of floats takes it."""
+
+
+def evalue_text(evalue: float | None, small: str = ".0e") -> str:
+    """Return an E-value as blastp's pairwise report prints it: ``2e-68``, ``0.001``, ``0.50``, ``26``."""
+    if evalue is None or math.isnan(evalue):
+        return NO_NUMBER
+    if evalue < 1e-180:
+        return "0.0"
+    for limit, form in ((0.0009, small), (0.1, ".3f"), (1.0, ".2f"), (10.0, ".1f")):
+        if evalue < limit:
+            return format(evalue, form)
+    return format(evalue, ".0f")
+
+
+evalue_table = partial(evalue_text, small=".2e")
+"""Returns an E-value as blastp's tables print it: ``2.12e-68`` where the pairwise report has ``2e-68``."""
+
+
+def bit_score_text(bit_score: float | None) -> str:
+    """Return a bit score as blastp prints it, in tables too: `` 9.6``, ``85.1``, ``209``, ``10235``, ``1.120e+05``.
+
+    Above 99.9 it is cut, not rounded; below 10 a blank stands before it, as in blastp's tables.
+    """
+    if bit_score is None or math.isnan(bit_score):
+        return NO_NUMBER
+    if bit_score > 99999:
+        return f"{bit_score:.3e}"
+    if bit_score > 99.9:
+        return str(int(bit_score))
+    return f"{bit_score:z4.1f}"
+
+
+def z_score_text(z_score: float | None) -> str:
+    """Return a z-score with one decimal."""
+    return NO_NUMBER if z_score is None else f"{z_score:z.1f}"
+
+
+def whole_percentage(part: int, whole: int) -> int:
+    """Return a percentage as the pairwise report prints it: rounded half up, but 100 only where all is meant."""
+    if not whole:
+        return 0
+    rounded = (200 * part + whole) // (2 * whole)
+    return 99 if rounded == 100 and part < whole else rounded
+
+
+def finite(value: float | None) -> float | None:
+    """Return a float that JSON can hold, or None: JSON knows no NaN and no infinity."""
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+# columns
+
+
+def evalue_texts(evalues: FloatArray) -> list[str]:
+    """Apply `evalue_table` to E-values, shape (n,), NaN where there is none."""
+    return [f"{value:.2e}" if 1e-180 <= value < 0.0009 else evalue_table(value) for value in evalues.tolist()]
+
+
+def bit_score_texts(bit_scores: FloatArray) -> list[str]:
+    """Apply `bit_score_text` to bit scores, shape (n,), NaN where there is none."""
+    values = bit_scores.tolist()
+    known = {value: bit_score_text(value) for value in set(values)}  # hits of a query have many equal bit scores
+    return [known[value] for value in values]
+
+
+def percentages(parts: IntArray, wholes: IntArray, decimals: int) -> list[str]:
+    """Return percentages, shape (n,), as blastp's tables print them; 0 of nothing is 0."""
+    shares = np.divide(100.0 * parts, wholes, out=np.zeros(len(parts)), where=wholes != 0).tolist()
+    return [f"{share:.{decimals}f}" for share in shares]
+
+
+_HITS = '"hits":[]'
+"""Where hits belong in the text of an object without them. No string holds it: quotes are escaped there."""
+
+
+def encode(value: object) -> str:
+    """Return any value as JSON."""
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def strings(texts: Iterable[str]) -> list[str]:
+    """Return texts as JSON."""
+    return list(map(string, texts))
+
+
+def printable(texts: Iterable[str]) -> list[str]:
+    """Return printable ASCII as JSON, such as rows of alignments, which have a backslash for a frameshift."""
+    return [string(text) if "\\" in text or '"' in text else f'"{text}"' for text in texts]
+
+
+def floats(values: FloatArray) -> list[str]:
+    """Return numbers, shape (n,), as JSON; null for NaN and infinity."""
+    finite = np.isfinite(values)
+    if not finite.any():
+        return ["null"] * len(values)
+    found = list(map(repr, values.tolist()))
+    for place in np.flatnonzero(~finite).tolist():
+        found[place] = "null"
+    return found
+
+
+def lists(of_each: Iterable[Iterable[str]]) -> list[str]:
+    """Return lists of JSON as JSON."""
+    return [f"[{','.join(each)}]" for each in of_each]
+
+
+def objects(
+    columns: Mapping[str, Sequence[str | int]], absent: Mapping[str, npt.NDArray[np.bool_]] | None = None
+) -> list[str]:
+    """Return an object for each row of some columns.
+
+    Parameters
+    ----------
+    columns : dict
+        The values of each key.
+    absent : dict of str to ndarray, shape (n,), bool, optional
+        Which rows do not have a key.
+    """
+    pieces = {key: f",{string(key).replace('%', '%%')}:%s" for key in columns}
+    values = dict(columns)
+    for key, missing in (absent or {}).items():
+        if missing.all():
+            del pieces[key], values[key]
+        elif missing.any():
+            pieces[key] = "%s"
+            of_key = zip(columns[key], missing.tolist(), strict=True)
+            values[key] = ["" if is_missing else f",{string(key)}:{value}" for value, is_missing in of_key]
+    template = "{" + "".join(pieces.values())[1:] + "}"  # the first key is never absent
+    return [template % row for row in zip(*values.values(), strict=True)]
+
+
+def with_hits(value: Mapping[str, Any], hits: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the parts of an object whose key ``hits``, somewhere in it, has an empty list, with hits in that list.
+
+    Parameters
+    ----------
+    value : dict
+        The object.
+    hits : iterable of sequence of str
+        Objects as JSON, some at a time, none of them empty.
+    """
+    before, found, after = encode(value).partition(_HITS)
+    assert found, "hits belong in it"
+    yield before + _HITS[:-1]
+    comma = ""
+    for some in hits:
+        yield comma + ",".join(some)
+        comma = ","
+    yield "]" + after

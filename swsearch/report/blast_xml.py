@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape  # xml.sax.saxutils imports all of urllib
 
 from swsearch.blocks import FloatArray
-from swsearch.report import blast_terms, headers
+from swsearch.report import blast_json, headers
 from swsearch.report.base import Writer
 from swsearch.results import SearchResult
 from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches
@@ -25,7 +25,7 @@ XML_NO_NUMBER = "NaN"
 """Text of a missing E-value, threshold or bit score: XML Schema's word, which every reader of floats takes. The
 elements may not be left out."""
 
-_HSP_FIELDS = blast_terms.hsp_fields(
+_HSP_FIELDS = blast_json.hsp_fields(
     "num bit_score score evalue query_from query_to hit_from hit_to query_frame hit_frame identity positive gaps "
     "align_len qseq hseq midline"
 )
@@ -36,7 +36,7 @@ _HSP = "    <Hsp>\n" + "".join(f"      <{tag}>%s</{tag}>\n" for tag in _HSP_TAGS
 class BlastXmlWriter(Writer):
     """BLAST XML: one Iteration per query, streamed; coordinates count from 1 and include the end.
 
-    `swsearch.report.blast_terms` says what names and titles are. Headers that were merged into one are joined by
+    `swsearch.report.blast_json` says what names and titles are. Headers that were merged into one are joined by
     `` >`` in Hit_def, as in blastp's, and Biopython's SearchIO splits them again. All is ASCII, other characters by
     reference.
     """
@@ -45,11 +45,11 @@ class BlastXmlWriter(Writer):
 
     def write(self, result: SearchResult) -> None:
         """Write the Iteration of one query, after the first lines if it is the first."""
-        title = blast_terms.query_title(result)
+        title = blast_json.query_title(result)
         if not self._queries:
             self._write_head(title, result.query_length)
         self._queries += 1
-        query: blast_terms.Terms = {
+        query: blast_json.Terms = {
             "iter_num": self._queries,
             "query-ID": f"Query_{self._queries}",
             "query-def": title,
@@ -58,12 +58,12 @@ class BlastXmlWriter(Writer):
         self._write_lines("<Iteration>", *_elements("  ", "Iteration", query), "<Iteration_hits>")
         for batch in aligned_batches(result):
             self._stream.write(_hits(batch))
-        message = blast_terms.message(result)
+        message = blast_json.message(result)
         self._write_lines(
             "</Iteration_hits>",
             "  <Iteration_stat>",
             "    <Statistics>",
-            *_elements("      ", "Statistics", blast_terms.search_statistics(result)),
+            *_elements("      ", "Statistics", blast_json.search_statistics(result)),
             "    </Statistics>",
             "  </Iteration_stat>",
             *_elements("  ", "Iteration", {"message": message} if message else {}),
@@ -79,10 +79,10 @@ class BlastXmlWriter(Writer):
     def _write_head(self, first_title: str, first_length: int) -> None:
         """Write the first lines, which name the first query too."""
         run = self._run
-        program: blast_terms.Terms = {
+        program: blast_json.Terms = {
             "program": run.program,
             "version": f"swsearch {run.version}",  # Biopython looks for three numbers with dots
-            "reference": blast_terms.REFERENCE,
+            "reference": blast_json.REFERENCE,
             "db": run.database_name,
             "query-ID": "Query_1",
             "query-def": first_title,
@@ -93,7 +93,7 @@ class BlastXmlWriter(Writer):
             *_elements("  ", "BlastOutput", program),
             "  <BlastOutput_param>",
             "    <Parameters>",
-            *_elements("      ", "Parameters", blast_terms.parameters(run)),
+            *_elements("      ", "Parameters", blast_json.parameters(run)),
             "    </Parameters>",
             "  </BlastOutput_param>",
             "<BlastOutput_iterations>",
@@ -142,7 +142,7 @@ def _hsps(batch: AlignedHitBatch) -> list[str]:
     return [_HSP % row for row in zip(*columns, strict=True)]
 
 
-def _elements(indent: str, kind: str, values: blast_terms.Terms) -> list[str]:
+def _elements(indent: str, kind: str, values: blast_json.Terms) -> list[str]:
     tags = [f"{kind}_{name.replace('_', '-')}" for name in values]
     return [f"{indent}<{tag}>{_text(value)}</{tag}>" for tag, value in zip(tags, values.values(), strict=True)]
 

@@ -23,12 +23,13 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from swsearch.blocks import FloatArray
 from swsearch.errors import counted
-from swsearch.profiles.logo import logo_of
+from swsearch.profiles import calibration
 from swsearch.profiles.profile import Profile
-from swsearch.report import headers, json_text, numbers
+from swsearch.report import base, headers
 from swsearch.report.base import Writer
-from swsearch.report.settings_text import html_of
+from swsearch.report.headers import html_of
 from swsearch.report.taxa import hits_by_taxon
 from swsearch.results import SearchResult
 from swsearch.results.alignment_rows import letters_of
@@ -37,7 +38,40 @@ from swsearch.results.record_hits import shown_hits
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import KarlinAltschul
-from swsearch.statistics.observed import ScoreDistribution
+from swsearch.statistics.score_distribution import ScoreDistribution
+
+LEAST_BITS = 0.02
+"""Lower letters cannot be seen."""
+
+_USUAL_LAMBDA = 0.3176
+"""Of BLOSUM62: what a unit is taken for where a profile does not say it."""
+
+
+def frequencies_of(profile: Profile) -> FloatArray:
+    """Return the frequencies of the amino acids in each position, shape (n, 20), from scores where there are none."""
+    if profile.frequencies is not None:
+        return profile.frequencies
+    background = calibration.BACKGROUND if profile.background is None else profile.background
+    unit = _USUAL_LAMBDA if profile.lambda_ is None else profile.lambda_
+    weights = background * np.exp(unit * profile.scores[:, : calibration.N_AMINO_ACIDS].astype(np.float64))
+    shares: FloatArray = weights / weights.sum(axis=1, keepdims=True)
+    return shares
+
+
+def logo_of(profile: Profile) -> list[tuple[str, list[float]]]:
+    """Return the letters of each position, the highest first, and their heights in bits.
+
+    A position is as high as its information, the relative entropy of its frequencies and the background; a letter has
+    its share of it (T. D. Schneider and R. M. Stephens, Nucleic Acids Res. 18:6097, 1990).
+    """
+    frequencies = frequencies_of(profile)
+    heights = frequencies * calibration.information(frequencies, profile.background)[:, None]
+    order = np.argsort(-heights, axis=1, kind="stable")
+    counts = (heights >= LEAST_BITS).sum(axis=1).tolist()
+    rounded = np.round(np.take_along_axis(heights, order, axis=1), 2).tolist()
+    letters = np.array(list(calibration.AMINO_ACIDS))[order]
+    return [("".join(names[:n]), values[:n]) for names, values, n in zip(letters, rounded, counts, strict=True)]
+
 
 SCRIPTS = (
     "alignments.js", "links.js", "pictures.js", "lengths.js", "dots.js", "logo.js", "ticks.js", "table.js",
@@ -105,7 +139,7 @@ class HtmlWriter(Writer):
     def write(self, result: SearchResult) -> None:
         """Write the data of one query."""
         data = _query_data(result)
-        parts = json_text.with_hits(data, map(_hit_data, aligned_batches(result)))
+        parts = base.with_hits(data, map(_hit_data, aligned_batches(result)))
         self._stream.writelines(_data(f"data-{len(self._index)}", parts))
         hits = shown_hits(result.table)
         names = hits.headers.identifiers
@@ -115,7 +149,7 @@ class HtmlWriter(Writer):
                 "hits": len(hits),
                 "best": headers.identifier(names[0]) if names else "",
                 "score": int(hits.scores[0]) if names else None,
-                "evalue": numbers.finite(float(hits.numbers.evalues[0])) if names else None,
+                "evalue": base.finite(float(hits.numbers.evalues[0])) if names else None,
             }
         )
 
@@ -127,7 +161,7 @@ class HtmlWriter(Writer):
             self._stream.write(_definitions("run", "Run", _execution(run)))
         self._stream.write("</main>\n<footer><p>Made by swsearch. Works offline; loads nothing.</p></footer>\n")
         index = {"queries": self._index, "subjects": self._subjects_url, **_alphabet(run.scoring)}
-        self._stream.writelines(_data("index", [json_text.encode(index)]))
+        self._stream.writelines(_data("index", [base.encode(index)]))
         self._stream.write(f"<script>{_script()}</script>\n</body>\n</html>\n")
 
 
@@ -233,7 +267,7 @@ def _taxa_data(result: SearchResult) -> dict[str, Any]:
             "common": headers.one_line(each.taxon.common),
             "kingdom": headers.one_line(each.taxon.kingdom),
             "hits": each.n_hits,
-            "evalue": numbers.finite(each.evalue),
+            "evalue": base.finite(each.evalue),
         }
         for each in hits_by_taxon(result.table)
     ]
@@ -248,19 +282,19 @@ def _profile_data(profile: Profile) -> dict[str, Any]:
 def _hit_data(batch: AlignedHitBatch) -> list[str]:
     """Return the hits of a batch."""
     known = batch.hit_numbers
-    bits, evalues = json_text.floats(known.bit_scores), json_text.floats(known.evalues)
+    bits, evalues = base.floats(known.bit_scores), base.floats(known.evalues)
     of_alignments = (bits, evalues) if batch.is_single else None
     columns: dict[str, Sequence[str | int]] = {
-        "id": json_text.strings(headers.subject_names(batch)),
-        "titles": json_text.lists(map(json_text.strings, headers.subject_titles(batch))),
+        "id": base.strings(headers.subject_names(batch)),
+        "titles": base.lists(map(base.strings, headers.subject_titles(batch))),
         "length": batch.subject_lengths.tolist(),
         "score": batch.hit_scores.tolist(),
         "bits": bits,
         "evalue": evalues,
-        "z": json_text.floats(known.z_scores),
-        "hsps": json_text.lists(batch.by_hit(_hsp_data(batch, of_alignments))),
+        "z": base.floats(known.z_scores),
+        "hsps": base.lists(batch.by_hit(_hsp_data(batch, of_alignments))),
     }
-    return json_text.objects(columns)
+    return base.objects(columns)
 
 
 def _hsp_data(batch: AlignedHitBatch, known_texts: tuple[list[str], list[str]] | None) -> list[str]:
@@ -271,12 +305,12 @@ def _hsp_data(batch: AlignedHitBatch, known_texts: tuple[list[str], list[str]] |
     frames; a query of DNA has its aligned part in each.
     """
     found, known = batch.alignments, batch.numbers
-    bits, evalues = known_texts or (json_text.floats(known.bit_scores), json_text.floats(known.evalues))
+    bits, evalues = known_texts or (base.floats(known.bit_scores), base.floats(known.evalues))
     columns: dict[str, Sequence[str | int]] = {
         "q": found.query_start.tolist(),
         "s": found.subject_start.tolist(),
-        "cigar": json_text.printable(found.cigar_strings()),
-        "subject": json_text.printable(batch.subject_parts),
+        "cigar": base.printable(found.cigar_strings()),
+        "subject": base.printable(batch.subject_parts),
         "identities": found.identities.tolist(),
         "positives": found.positives.tolist(),
         "score": found.score.tolist(),
@@ -285,20 +319,20 @@ def _hsp_data(batch: AlignedHitBatch, known_texts: tuple[list[str], list[str]] |
     }
     absent = {}
     if not (is_nan := np.isnan(known.evalues_published)).all():
-        columns["published"], absent["published"] = json_text.floats(known.evalues_published), is_nan
+        columns["published"], absent["published"] = base.floats(known.evalues_published), is_nan
     if batch.result.first_found is not None:
         columns["iteration"] = batch.iterations[batch.hit_of_line].tolist()
     if batch.is_placed:
         columns |= _on_records(batch)
     if batch.result.has_query_frames:
         columns["q"] = [0] * len(batch)
-        columns["query"] = json_text.printable([row.replace("-", "") for row in batch.rows[0]])
+        columns["query"] = base.printable([row.replace("-", "") for row in batch.rows[0]])
     else:
         query, queries = batch.query, batch.queries
         is_same = np.array([letters == query for letters in queries])
         if not is_same.all():
-            columns["query"], absent["query"] = json_text.printable(queries), is_same
-    return json_text.objects(columns, absent)
+            columns["query"], absent["query"] = base.printable(queries), is_same
+    return base.objects(columns, absent)
 
 
 def _on_records(batch: AlignedHitBatch) -> dict[str, Sequence[str | int]]:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from swsearch.report import headers, json_text, taxa
+from swsearch.report import base, headers, taxa
 from swsearch.report.base import Writer
-from swsearch.report.settings_text import JSON_KEY
+from swsearch.report.headers import JSON_KEY
 from swsearch.results import SearchResult
 from swsearch.results.fields import HIT_FIELDS, fields_in
 from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches
 from swsearch.run_info import OptionValues
-from swsearch.statistics.fitted import FittedStatistics
+from swsearch.statistics.null_model import FittedStatistics
 
 
 class JsonLinesWriter(Writer):
@@ -45,7 +45,7 @@ class JsonLinesWriter(Writer):
         """Write the object of one query."""
         # ASCII, because readers that split lines as Python does would split at U+2028 or U+0085 too.
         hits = map(_hits, aligned_batches(result))
-        self._stream.writelines(json_text.with_hits(_result_object(result), hits))
+        self._stream.writelines(base.with_hits(_result_object(result), hits))
         self._stream.write("\n")
 
 
@@ -103,8 +103,8 @@ def _iterations(result: SearchResult) -> dict[str, Any]:
 def _hits(batch: AlignedHitBatch) -> list[str]:
     """Return the hits of a batch."""
     subjects = {
-        "id": json_text.strings(headers.all_encodable(batch.identifiers)),
-        "description": json_text.strings(headers.all_encodable(batch.descriptions)),
+        "id": base.strings(headers.all_encodable(batch.identifiers)),
+        "description": base.strings(headers.all_encodable(batch.descriptions)),
         "length": batch.subject_lengths.tolist(),
         "index": batch.subjects.tolist(),
         **taxa.subject_members(batch),
@@ -115,13 +115,13 @@ def _hits(batch: AlignedHitBatch) -> list[str]:
     further = [""] * batch.n_hits
     if batch.result.may_have_several or not batch.is_single:
         further = [f',"further_alignments":[{",".join(others)}]' for _, *others in alignments]
-    hits = zip(json_text.objects(subjects), alignments, further, strict=True)
+    hits = zip(base.objects(subjects), alignments, further, strict=True)
     return [f'{{"subject":{subject},{best[1:-1]}{others}}}' for subject, (best, *_), others in hits]
 
 
 def _alignments(batch: AlignedHitBatch) -> list[str]:
     """Return the alignments of a batch."""
     fields = fields_in("json", batch.result.program)
-    columns = {field.name: field.cells(batch, json_text.floats, json_text.printable) for field in fields}
+    columns = {field.name: field.cells(batch, base.floats, base.printable) for field in fields}
     absent = {name: np.isnan(HIT_FIELDS[name].values(batch)) for name in ("z_score", "evalue_published")}
-    return json_text.objects(columns, absent)
+    return base.objects(columns, absent)

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from swsearch.blocks import IntArray
-from swsearch.report import headers, numbers
+from swsearch.frameshift_alignment import SHIFT_MARKS
+from swsearch.report import base, headers
 from swsearch.report.base import Writer
 from swsearch.results import SearchResult
 from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches, hit_batches
 from swsearch.run_info import RunInfo
-from swsearch.shifted_alignment import SHIFT_MARKS
-from swsearch.statistics.fitted import Fit
 from swsearch.statistics.karlin_altschul import KarlinAltschul
-from swsearch.translation.frame import CODON
+from swsearch.statistics.null_model import Fit
+from swsearch.translation.genetic_codes import CODON
 
 LETTERS_PER_LINE = 60
 """Alignment columns per line."""
@@ -110,8 +110,8 @@ def _hit_list(result: SearchResult) -> Iterator[str]:
         for titles, score, bit_score, evalue in columns:
             title = _shortened(titles[0])
             if has_statistics:
-                shown = str(score) if bit_score is None else numbers.bit_score_text(bit_score)
-                yield f"{title:{width}}{shown:7} {numbers.evalue_text(evalue)}"
+                shown = str(score) if bit_score is None else base.bit_score_text(bit_score)
+                yield f"{title:{width}}{shown:7} {base.evalue_text(evalue)}"
             else:
                 yield f"{title:{width}}{score}"
     yield ""
@@ -184,7 +184,7 @@ def _numbers(at: int, step: int, letters: str) -> tuple[int, int, int]:
 
 
 def _share(part: int, length: int) -> str:
-    return f"{part}/{length} ({numbers.whole_percentage(part, length)}%)"
+    return f"{part}/{length} ({base.whole_percentage(part, length)}%)"
 
 
 def _score_lines(batch: AlignedHitBatch) -> Iterator[str]:
@@ -193,12 +193,12 @@ def _score_lines(batch: AlignedHitBatch) -> Iterator[str]:
         if not has_statistics:
             yield f" Score = {score}"
         elif bits is None:
-            shown = numbers.z_score_text(z_score)
-            yield f" Score = {score},  Z-score = {shown},  Expect = {numbers.evalue_text(evalue)}"
+            shown = base.z_score_text(z_score)
+            yield f" Score = {score},  Z-score = {shown},  Expect = {base.evalue_text(evalue)}"
         else:
-            beside = "" if published is None else f",  Published Expect = {numbers.evalue_text(published)}"
-            expected = numbers.evalue_text(evalue)
-            yield f" Score = {numbers.bit_score_text(bits)} bits ({score}),  Expect = {expected}{beside}"
+            beside = "" if published is None else f",  Published Expect = {base.evalue_text(published)}"
+            expected = base.evalue_text(evalue)
+            yield f" Score = {base.bit_score_text(bits)} bits ({score}),  Expect = {expected}{beside}"
 
 
 def _blocks(rows: tuple[str, str, str], query: _Side, subject: _Side, largest: int) -> str:

@@ -27,12 +27,12 @@ from typing import IO, Any, ClassVar, NamedTuple
 import numpy as np
 
 from swsearch.alignment import PairAlignment
-from swsearch.report import headers, numbers
+from swsearch.report import base, headers
 from swsearch.report.base import Writer
 from swsearch.results import SearchResult
 from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches
 from swsearch.run_info import Program, RunInfo
-from swsearch.translation.frame import CODON
+from swsearch.translation.genetic_codes import CODON
 
 UNMAPPED, SECONDARY = 4, 256
 """Bits of SAM's flag."""
@@ -168,7 +168,7 @@ def md_tag(pair: PairAlignment) -> str:
 def _score_tags(batch: AlignedHitBatch) -> list[list[str]]:
     """Return the tags EV, PI and BS of each line; without statistics EV or BS are left out."""
     found, known = batch.alignments, batch.numbers
-    identities = numbers.percentages(found.identities, found.length, 2)
+    identities = base.percentages(found.identities, found.length, 2)
     columns = zip(known.evalues.tolist(), identities, known.bit_scores.tolist(), strict=True)
     return [
         [*_float_tag("EV", evalue), f"PI:f:{identity}", *_float_tag("BS", bits)] for evalue, identity, bits in columns

@@ -17,14 +17,14 @@ import numpy as np
 
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import OptionError
-from swsearch.report import blast_terms, headers, numbers
+from swsearch.report import base, blast_json, headers
 from swsearch.report.base import Writer, unknown_column
 from swsearch.results import SearchResult
 from swsearch.results.fields import HIT_FIELDS
 from swsearch.results.hit_batches import AlignedHitBatch, HitBatch, aligned_batches, hit_batches
 from swsearch.run_info import RunInfo
-from swsearch.statistics.fitted import FittedStatistics
-from swsearch.translation.frame import CODON
+from swsearch.statistics.null_model import FittedStatistics
+from swsearch.translation.genetic_codes import CODON
 
 STANDARD = (
     "qaccver", "saccver", "pident", "length", "mismatch", "gapopen",
@@ -56,10 +56,10 @@ class Column:
 
 
 _FLOAT_TEXTS: dict[str, Callable[[FloatArray], list[str]]] = {
-    "bit_score": numbers.bit_score_texts,
-    "z_score": lambda values: list(map(numbers.z_score_text, values.tolist())),
-    "evalue": numbers.evalue_texts,
-    "evalue_published": numbers.evalue_texts,
+    "bit_score": base.bit_score_texts,
+    "z_score": lambda values: list(map(base.z_score_text, values.tolist())),
+    "evalue": base.evalue_texts,
+    "evalue_published": base.evalue_texts,
 }
 """Texts of numbers, by field; of other fields they have six digits."""
 
@@ -119,7 +119,7 @@ def _ends(name: str, title: str, ends: Callable[[AlignedHitBatch], IntArray]) ->
 
 def _percentages(batch: AlignedHitBatch, field: str, decimals: int) -> list[str]:
     """Return the percentage of each alignment's columns that a field counts."""
-    return numbers.percentages(HIT_FIELDS[field].values(batch), batch.alignments.length, decimals)
+    return base.percentages(HIT_FIELDS[field].values(batch), batch.alignments.length, decimals)
 
 
 def _frames(batch: AlignedHitBatch, side: str) -> list[str]:
@@ -135,7 +135,7 @@ def _both_frames(batch: AlignedHitBatch) -> list[str]:
 
 def _whole_percentages(parts: IntArray, wholes: IntArray) -> list[str]:
     pairs = zip(parts.tolist(), wholes.tolist(), strict=True)
-    return [str(numbers.whole_percentage(part, whole)) for part, whole in pairs]
+    return [str(base.whole_percentage(part, whole)) for part, whole in pairs]
 
 
 def _query_coverages(batch: AlignedHitBatch) -> list[str]:
@@ -155,7 +155,7 @@ def _joint_query_coverages(batch: AlignedHitBatch) -> list[str]:
     begins, ends = batch.query_spans
     spans = batch.by_hit(list(zip(begins.tolist(), ends.tolist(), strict=True)))
     length = batch.result.query_length
-    return batch.of_lines([str(numbers.whole_percentage(_n_covered(each), length)) for each in spans])
+    return batch.of_lines([str(base.whole_percentage(_n_covered(each), length)) for each in spans])
 
 
 def _n_covered(spans: list[tuple[int, int]]) -> int:
@@ -179,7 +179,7 @@ _BLAST_COLUMNS = (
     _of_hits("sseqid", "subject id", headers.subject_names),
     _of_hits("sacc", "subject acc.", lambda of: headers.accessions(headers.subject_names(of), False)),
     _of_hits("saccver", "subject acc.ver", lambda of: headers.accessions(headers.subject_names(of), True)),
-    _of_query("qtitle", "query title", lambda of: blast_terms.query_title(of) or headers.MISSING),
+    _of_query("qtitle", "query title", lambda of: blast_json.query_title(of) or headers.MISSING),
     _of_hits("sallseqid", "subject ids", lambda of: [";".join(names) for names in _entry_names(of)]),
     _of_hits(
         "sallacc",

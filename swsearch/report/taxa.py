@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from swsearch.db.taxonomy import Taxon
-from swsearch.report import headers, json_text
-from swsearch.report.numbers import finite
+from swsearch.report import base, headers
+from swsearch.report.base import finite
 from swsearch.results import HitTable
 from swsearch.results.hit_batches import HitBatch
 from swsearch.results.record_hits import shown_hits
@@ -84,7 +84,7 @@ def entry_members(batch: HitBatch) -> list[str]:
         if len(taxa) != 1:
             members.append("")
             continue
-        name = f',"sciname":{json_text.encode(headers.encodable(taxa[0].scientific))}' if taxa[0].scientific else ""
+        name = f',"sciname":{base.encode(headers.encodable(taxa[0].scientific))}' if taxa[0].scientific else ""
         members.append(f',"taxid":{taxa[0].taxid}{name}')
     return members
 
@@ -95,6 +95,6 @@ def subject_members(batch: HitBatch) -> dict[str, list[str]]:
         return {}
     names = [[headers.encodable(each.scientific) or None for each in taxa] for taxa in batch.taxa]
     return {
-        "taxids": [json_text.encode([each.taxid for each in taxa]) for taxa in batch.taxa],
-        "scientific_names": [json_text.encode(each) for each in names],
+        "taxids": [base.encode([each.taxid for each in taxa]) for taxa in batch.taxa],
+        "scientific_names": [base.encode(each) for each in names],
     }

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from swsearch.alignment import PairAlignment
-from swsearch.alignments import AlignmentTable, texts
+from swsearch.alignment_table import AlignmentTable, texts
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import columns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from swsearch.alignment import PairAlignment
 from swsearch.db.taxonomy import Taxa
-from swsearch.later import Later
+from swsearch.lazy import Later
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment

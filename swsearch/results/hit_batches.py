@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.blocks import IntArray
 from swsearch.db.taxonomy import NO_NAME, Taxa
 from swsearch.errors import printable

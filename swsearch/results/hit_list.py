@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from swsearch.alignment import Counts, PairAlignment
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.blocks import IntArray
-from swsearch.later import Later
+from swsearch.frameshift_alignment import ShiftedAlignment
+from swsearch.lazy import Later
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.table import HitTable, HspTable, SubjectCodes, frames_of
 from swsearch.scoring import QueryRows, Scoring
-from swsearch.shifted_alignment import ShiftedAlignment
 from swsearch.translation import Frames
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import numpy as np
 from swsearch.alphabet import ByteArray
 from swsearch.engines.pools import SequencePool, pool_of
 from swsearch.errors import InputError
-from swsearch.profiles.alignment import QueryAlignment
-from swsearch.profiles.stacking import FoundSequences, stack
+from swsearch.profiles.construction import FoundSequences, stack
+from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.results.hit_list import HitList
 from swsearch.results.result import SearchResult
 from swsearch.scoring import Matrix

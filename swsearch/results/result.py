@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.results.fields import FLOAT, HIT_FIELDS, TEXT, Field, fields_in
 from swsearch.results.hit import Hit
 from swsearch.results.hit_batches import AlignedHitBatch
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from swsearch.profiles.profile import Profile
-    from swsearch.statistics.observed import ScoreDistribution
+    from swsearch.statistics.score_distribution import ScoreDistribution
 
 
 ColumnValues = list[str] | IntArray | FloatArray

@@ -13,12 +13,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.db.fasta import header_text
 from swsearch.db.taxonomy import Taxa
-from swsearch.later import Later
+from swsearch.lazy import Later
 from swsearch.results.hit import Hit, Hsp
 from swsearch.translation import Frame, Frames
 

@@ -27,7 +27,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from swsearch.client.urls import DEFAULT_PORTS
+from swsearch.client.connection import DEFAULT_PORTS
 from swsearch.errors import SwsearchError, printable
 from swsearch.server.errors import ServerProblem, answer_to, problem_of
 from swsearch.server.metrics import Metrics

@@ -15,10 +15,10 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
+from swsearch.client.connection import API_PATH
 from swsearch.client.search_request import SearchRequest
-from swsearch.client.urls import API_PATH
 from swsearch.errors import InputError, OptionError
-from swsearch.options.words import JOB_STATES
+from swsearch.options.kinds import JOB_STATES
 from swsearch.report import OUTPUT_FORMATS
 from swsearch.report.tabular import COLUMNS
 from swsearch.server.errors import ServerProblem
@@ -50,9 +50,9 @@ from swsearch.server.models import (
     problems,
     searches_of_json,
 )
-from swsearch.server.page_views import root_of
 from swsearch.server.results import FASTA_TYPE
 from swsearch.server.streaming import answer, disposition
+from swsearch.server.templating import root_of
 
 JSON_TYPE, FORM_TYPE, PARTS_TYPE = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchError, shown
-from swsearch.server.page_views import page, root_of
+from swsearch.server.templating import page, root_of
 
 STATUSES = {
     "broken": 400,

@@ -24,12 +24,12 @@ from anyio.to_thread import run_sync
 
 from swsearch.client.search_request import SearchRequest
 from swsearch.errors import InputError, MemoryLimitError, OtherCheckpointError, OutputError
-from swsearch.options.words import JOB_STATES, JobState
-from swsearch.pipeline.description import PROGRAM_NAMES
+from swsearch.options.kinds import JOB_STATES, JobState
+from swsearch.pipeline.fingerprint import PROGRAM_NAMES
 from swsearch.pipeline.prefetch import Stopped
 from swsearch.pipeline.search import Search
 from swsearch.pipeline.search_results import SearchResults
-from swsearch.report.job_outputs import JobOutput, write_job_outputs
+from swsearch.report.outputs import JobOutput, write_job_outputs
 from swsearch.server.databases import (
     EngineLease,
     ServedDatabase,
@@ -40,10 +40,7 @@ from swsearch.server.databases import (
     without_folders,
 )
 from swsearch.server.errors import ServerProblem, problem_of
-from swsearch.server.intake import place_of, taken
-from swsearch.server.results import Format, StoredResults
-from swsearch.server.settings import ServerSettings
-from swsearch.server.store import (
+from swsearch.server.job_store import (
     SECONDS_PER_DAY,
     Job,
     JobStore,
@@ -52,6 +49,9 @@ from swsearch.server.store import (
     new_identifier,
     payer_of,
 )
+from swsearch.server.results import Format, StoredResults
+from swsearch.server.settings import ServerSettings
+from swsearch.server.validation import place_of, taken
 
 log = logging.getLogger(__name__)
 

@@ -14,18 +14,17 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 from pydantic_core import from_json
 
+from swsearch.client.connection import API_PATH
 from swsearch.client.search_request import MAX_OUTPUTS, OPTION_NAMES, SERVER_ROWS, SearchRequest
-from swsearch.client.urls import API_PATH
 from swsearch.errors import OptionError
-from swsearch.options.kinds import Flag, Integer, JsonSchema, Real
+from swsearch.options.kinds import JOB_STATES, QUERY_FORMATS, Flag, Integer, JobState, JsonSchema, Real
 from swsearch.options.row import Option
-from swsearch.options.words import JOB_STATES, QUERY_FORMATS, JobState
 from swsearch.pipeline.table.values import IdentifierList
 from swsearch.report import FORMATS
-from swsearch.report.job_outputs import SAVED_FORMATS
+from swsearch.report.outputs import SAVED_FORMATS
 from swsearch.server.errors import STATUSES, ServerProblem
+from swsearch.server.job_store import IDENTIFIER_LENGTH, LETTERS, Job, is_identifier
 from swsearch.server.results import Format
-from swsearch.server.store import IDENTIFIER_LENGTH, LETTERS, Job, is_identifier
 
 MAX_WAIT = 60.0
 """Seconds that a request may wait for the end of a job."""

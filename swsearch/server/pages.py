@@ -19,27 +19,18 @@ from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
+from swsearch.client.connection import TOKEN_VARIABLE
 from swsearch.client.search_request import OPTION_NAMES
-from swsearch.client.urls import TOKEN_VARIABLE
 from swsearch.errors import OptionError, SwsearchError, counted
 from swsearch.matrices import PRESET_MATRICES
-from swsearch.pipeline.description import PROGRAM_NAMES
+from swsearch.pipeline.fingerprint import PROGRAM_NAMES
 from swsearch.report import OUTPUT_FORMATS, OutputFormat
 from swsearch.report.html import Link, content_policy
 from swsearch.server.access import CLIENT_COOKIE, TOKEN_COOKIE, Tokens
 from swsearch.server.api import client_of, jobs_of
 from swsearch.server.errors import JOB_ADVICE, ServerProblem, problem_page
-from swsearch.server.intake import COMPRESSED_AS
+from swsearch.server.job_store import Job, is_identifier
 from swsearch.server.models import parse_hits, parse_range
-from swsearch.server.page_views import (
-    PAGE_HEADERS,
-    STATIC_TYPES,
-    lasting,
-    named,
-    page,
-    root_of,
-    static_answer,
-)
 from swsearch.server.results import FASTA_TYPE, Format
 from swsearch.server.search_form import (
     EXAMPLES,
@@ -52,8 +43,17 @@ from swsearch.server.search_form import (
     matrix_costs,
     without_name,
 )
-from swsearch.server.store import Job, is_identifier
 from swsearch.server.streaming import answer
+from swsearch.server.templating import (
+    PAGE_HEADERS,
+    STATIC_TYPES,
+    lasting,
+    named,
+    page,
+    root_of,
+    static_answer,
+)
+from swsearch.server.validation import COMPRESSED_AS
 
 ROWS_PER_PAGE = 50
 """Jobs of a list, rows of a summary, and queries of a report, which a browser holds with all their alignments."""

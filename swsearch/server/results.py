@@ -19,13 +19,13 @@ from swsearch.errors import InputError, OptionError, OutputError
 from swsearch.pipeline.search import Search
 from swsearch.report.base import Writer
 from swsearch.report.html import HtmlWriter, Link
-from swsearch.report.job_outputs import JobOutput
+from swsearch.report.outputs import JobOutput
 from swsearch.results import SearchResult
 from swsearch.results.record_hits import shown_hits
 from swsearch.run_info import Program, RunInfo
 from swsearch.server.databases import ServedDatabase, begin_search
 from swsearch.server.errors import ServerProblem
-from swsearch.server.store import Job, JobStore
+from swsearch.server.job_store import Job, JobStore
 
 PIECE_BYTES = 1 << 16
 """Minimum number of bytes of a piece but the last."""

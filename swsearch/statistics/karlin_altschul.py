@@ -3,8 +3,9 @@
 The constants are those of NCBI's blast_stat.c (public domain), in ``blast_constants.txt``. The correction is that of
 Park, Sheetlin and Spouge (BMC Res. Notes 5:286, 2012), which blastp uses, so that for an equal score both values
 equal blastp's with ``-comp_based_stats 0``. Scoring systems without published constants have nothing here:
-`why_no_statistics` says why. What is fitted to each query's own scores instead is in `swsearch.statistics.fitted`,
-and `swsearch.statistics.choice` chooses; `Statistics` is what both kinds have in common.
+`why_no_statistics` says why. What is fitted to each query's own scores instead is in
+`swsearch.statistics.null_model`, and `swsearch.statistics.methods` chooses; `Statistics` is what both kinds have in
+common.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import FloatArray
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.scoring import Scoring
-from swsearch.statistics import functions
+from swsearch.statistics import portable_math
 
 DEFAULT_EVALUE = 10.0
 """Hits with a larger E-value are not reported, as BLAST, SWIPE, FASTA and HMMER have it."""
@@ -135,7 +136,7 @@ class KarlinAltschul:
     def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray:
         """See `Statistics.bit_scores`; the subjects' lengths do not matter."""
         raw = np.asarray(scores, dtype=np.float64)
-        bits: FloatArray = (self.lambda_ * raw - functions.log(self.k)) / functions.LN2
+        bits: FloatArray = (self.lambda_ * raw - portable_math.log(self.k)) / portable_math.LN2
         return bits
 
     def evalues(
@@ -179,7 +180,7 @@ class KarlinAltschul:
         -------
         ndarray, shape (n,), float64
         """
-        return self.k * functions.exp(-self.lambda_ * y)
+        return self.k * portable_math.exp(-self.lambda_ * y)
 
     def combine(
         self,
@@ -233,8 +234,8 @@ class KarlinAltschul:
         room = length - (self.a * y + b)
         deviation = np.sqrt(np.maximum(2 * self.alpha / self.lambda_, self.alpha * y + beta))
         ratio = room / deviation
-        probability = functions.erfc(-ratio / math.sqrt(2)) / 2
-        near = deviation / math.sqrt(2 * math.pi) * functions.exp(-0.5 * ratio**2)
+        probability = portable_math.erfc(-ratio / math.sqrt(2)) / 2
+        near = deviation / math.sqrt(2 * math.pi) * portable_math.exp(-0.5 * ratio**2)
         # far from any room their difference is lost to rounding, and may be below 0
         return np.maximum(room * probability + near, 0.0) + 0.0, probability
 

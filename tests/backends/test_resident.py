@@ -23,8 +23,8 @@ from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import EngineError, InputError, OptionError
 from swsearch.inputs import read_queries
-from swsearch.pipeline import groups
-from swsearch.pipeline.arguments import options_of
+from swsearch.pipeline import batch
+from swsearch.pipeline.options import options_of
 from swsearch.pipeline.prefetch import Stopped, check_wanted
 from swsearch.pipeline.search_queries import search_queries
 from swsearch.pipeline.search_results import SearchResults
@@ -443,9 +443,9 @@ def test_a_searcher_has_a_dna_database(genome, longer):
 @pytest.fixture
 def several_pending(monkeypatch):
     """Cut queries into small groups; the first one of iterations waits for the engine when two more are ready."""
-    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (150, 150))
-    monkeypatch.setattr(groups, "SMALL_GROUP_RESIDUES", 150)
-    monkeypatch.setattr(groups, "MIN_GROUPS", 100)
+    monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (150, 150))
+    monkeypatch.setattr(batch, "SMALL_GROUP_RESIDUES", 150)
+    monkeypatch.setattr(batch, "MIN_GROUPS", 100)
     monkeypatch.setattr(resident, "QUERIES_TOGETHER", 8)
     ready, prepare, select = [], ResidentSession.prepare, ResidentSession.select
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.agreement.psiblast_pssm import HEADS, Differences, alignment_of, bits
-from swsearch.profiles.alignment import GAP
+from swsearch.profiles.query_alignment import GAP
 
 
 def test_rows_become_an_alignment_of_the_query() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from swsearch.cli.commands import COMPLETE
+from swsearch.cli.main import COMPLETE
 
 BASH = """
 source script

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import swsearch
-from swsearch.report.settings_text import settings_in, toml_of
+from swsearch.report.headers import settings_in, toml_of
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 FILES = {"include_ids": "a.txt", "exclude_ids": "b.txt"}

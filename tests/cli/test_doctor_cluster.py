@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import pytest
 
 from swsearch.cli.doctor import describe_cluster as describe
-from swsearch.cluster.same_program import program
-from swsearch.cluster.survey import VolumeSeen, WorkerSeen
+from swsearch.cluster.messages import program
+from swsearch.cluster.opening import VolumeSeen, WorkerSeen
 
 
 class _Volume:
@@ -89,7 +89,7 @@ def test_what_is_said_of_a_cluster(workers, volumes, last):
 
 def test_the_command_ends_with_what_was_found(monkeypatch, capsys):
     from swsearch.cli import main
-    from swsearch.cluster import opening, survey
+    from swsearch.cluster import opening
 
     closed = []
 
@@ -100,7 +100,7 @@ def test_the_command_ends_with_what_was_found(monkeypatch, capsys):
 
     found = [seen()]
     monkeypatch.setattr(opening, "connected", connected)
-    monkeypatch.setattr(survey, "survey", lambda client, volumes: found)
+    monkeypatch.setattr(opening, "survey", lambda client, volumes: found)
     monkeypatch.setattr("sys.argv", ["swsearch", "doctor", "--cluster", "tcp://s:8786"])
     assert main.main() == 0
     assert "1 worker on 1 host" in capsys.readouterr().out

@@ -12,7 +12,7 @@ import pytest
 from support.command_line import SWSEARCH, run
 from support.processes import started
 from support.samples import sample
-from swsearch.cli import memory_watch
+from swsearch.cli import memory_limit
 from swsearch.cli.console import command
 from swsearch.errors import DatabaseDamageError, MemoryLimitError
 
@@ -194,18 +194,18 @@ def test_a_database_is_not_called_damaged_where_memory_is_short(monkeypatch):
 
     with pytest.raises(DatabaseDamageError):
         fails()
-    monkeypatch.setattr(memory_watch._watch, "pipe", 1)
+    monkeypatch.setattr(memory_limit._watch, "pipe", 1)
     for limit, expected in ((1 << 60, DatabaseDamageError), (1 << 20, MemoryLimitError)):
         for name in ("ulimit -v", "ulimit -d"):
-            monkeypatch.setattr(memory_watch._watch, "limit", (limit, name))
+            monkeypatch.setattr(memory_limit._watch, "limit", (limit, name))
             with pytest.raises(expected, match="headers is missing"):
                 fails()
 
 
 def test_without_a_limit_there_is_no_copy():
-    if memory_watch.find_limit() is not None:
+    if memory_limit.find_limit() is not None:
         pytest.skip("memory is limited here")
     before = os.getpid()
-    memory_watch.begin()
-    assert (os.getpid(), memory_watch.is_watched()) == (before, False)
-    assert memory_watch.sentence() == "out of memory; use fewer threads, or a database instead of FASTA"
+    memory_limit.begin()
+    assert (os.getpid(), memory_limit.is_watched()) == (before, False)
+    assert memory_limit.sentence() == "out of memory; use fewer threads, or a database instead of FASTA"

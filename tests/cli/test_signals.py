@@ -35,7 +35,7 @@ main()
 """Runs the command line, and sends it a signal at a moment of its start."""
 
 IMPORTED = (
-    "swsearch.cli.streams",
+    "swsearch.cli.signals",
     "swsearch.cli.main",
     "typer",
     "numpy",
@@ -62,7 +62,7 @@ def folder(tmp_path):
     ("name", "number"),
     sample(
         [(name, number) for name in IMPORTED for number in signals.ENDING],
-        lambda case: case in [("swsearch.cli.streams", signal.SIGINT), ("typer", signal.SIGINT),
+        lambda case: case in [("swsearch.cli.signals", signal.SIGINT), ("typer", signal.SIGINT),
                               ("numpy", signal.SIGINT), ("swsearch.db.database", signal.SIGTERM),
                               ("typer", signal.SIGHUP)],
     ),

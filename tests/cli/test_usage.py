@@ -11,7 +11,7 @@ from conftest import ROOT
 
 from support.command_line import refusal
 from swsearch.cli import other_programs
-from swsearch.cli.commands import app
+from swsearch.cli.main import app
 from swsearch.cli.parameters import rows_taken
 from swsearch.server.jobs import Jobs
 

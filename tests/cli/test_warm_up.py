@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from swsearch.cli import warm_up
+from swsearch.cli import main
 
 
 class FakeCuda:
@@ -28,7 +28,7 @@ class FakeCuda:
 
 def opened(monkeypatch, device, cuda):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: cuda)
-    warm_up._open(device)
+    main._open(device)
     return cuda.calls
 
 
@@ -46,8 +46,8 @@ def test_of_several_devices_the_one_that_was_asked_for(monkeypatch):
 def test_of_several_devices_the_first_is_opened(monkeypatch, device, first):
     asked = []
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    monkeypatch.setattr(warm_up, "_open", asked.append)
-    warm_up.warm_up_gpu(device)
+    monkeypatch.setattr(main, "_open", asked.append)
+    main.warm_up_gpu(device)
     for thread in threading.enumerate():
         if thread.name == "swsearch-cuda":
             thread.join()
@@ -67,7 +67,7 @@ def test_no_driver(monkeypatch, capfd):
         raise OSError(name)
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
-    warm_up._open(None)
+    main._open(None)
     assert asked == ["libcuda.so.1"]
     assert capfd.readouterr() == ("", "")
 
@@ -75,5 +75,5 @@ def test_no_driver(monkeypatch, capfd):
 def test_nothing_is_started_without_pycuda(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     before = threading.active_count()
-    warm_up.warm_up_gpu(None)
+    main.warm_up_gpu(None)
     assert threading.active_count() == before

@@ -23,10 +23,10 @@ from swsearch.client.search_request import (
 )
 from swsearch.errors import InputError
 from swsearch.inputs import Query, read_queries
-from swsearch.pipeline.arguments import options_of
 from swsearch.pipeline.inclusion import Inclusion
-from swsearch.profiles.alignment import QueryAlignment
-from swsearch.profiles.saving import line_of
+from swsearch.pipeline.options import options_of
+from swsearch.profiles.json_profile import line_of
+from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.run_info import Origin
 from swsearch.scoring import Matrix, Scoring, load_matrix
 

@@ -24,9 +24,9 @@ from support.small_searches import PARENT, build
 from swsearch.client import connection
 from swsearch.client.search_request import request_for
 from swsearch.errors import InputError, ServerError
-from swsearch.pipeline.arguments import options_of
-from swsearch.profiles.reading import read_profiles
-from swsearch.results import together
+from swsearch.pipeline.options import options_of
+from swsearch.profiles.readers import read_profiles
+from swsearch.results import combined
 from swsearch.run_info import Origin
 from swsearch.scoring import Scoring
 from swsearch.server.settings import ServerLimits, ServerSettings
@@ -89,7 +89,7 @@ def test_hits_and_tables_are_those_of_a_search_here(
     assert sum(scored) > 0
     assert client.jobs() == []  # the job was removed at the end of the block
     assert [result.query_id for result in found] == [result.query_id for result in here]
-    wanted = together.to_arrow(here)
+    wanted = combined.to_arrow(here)
     names = [name for name in wanted.column_names if name != "iteration"]
     assert rows(table.select(names)) == rows(wanted.select(names))
     for there, expected in zip(found, here, strict=True):

@@ -18,7 +18,7 @@ from swsearch.cluster.messages import EngineRequest
 from swsearch.cluster.opening import pool_of_client
 from swsearch.db import build_database, write_manifest
 from swsearch.inputs import read_queries
-from swsearch.pipeline.arguments import options_of
+from swsearch.pipeline.options import options_of
 from swsearch.pipeline.search_results import SearchResults
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swsearch.cluster import same_program
-from swsearch.cluster.same_program import MUST_EQUAL, difference, program
+from swsearch.cluster import messages
+from swsearch.cluster.messages import MUST_EQUAL, difference, program
 
 
 def test_what_must_be_equal_is_told_and_equals_itself() -> None:
@@ -30,8 +30,8 @@ def test_what_a_worker_does_not_tell_differs() -> None:
 
 
 def digest_of(monkeypatch: pytest.MonkeyPatch, **folders: Path) -> str:
-    monkeypatch.setattr(same_program.resources, "files", lambda package: folders[package.rpartition(".")[2]])
-    return same_program._digest()
+    monkeypatch.setattr(messages.resources, "files", lambda package: folders[package.rpartition(".")[2]])
+    return messages._digest()
 
 
 @pytest.fixture

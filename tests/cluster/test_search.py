@@ -20,7 +20,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.cluster import backend, tasks
 from swsearch.db import build_database, write_manifest
 from swsearch.errors import ClusterError, DatabaseError, InputError, MemoryLimitError, OptionError
-from swsearch.pipeline import groups, iterate, result_builder
+from swsearch.pipeline import batch, hits, iterate
 from swsearch.pipeline.pairs import LocalPairWork
 
 FORMATS = ("6", "0", "xml", "json")
@@ -104,9 +104,9 @@ def folders(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     """Cut little work into many parts, here and on workers, which are threads of this process."""
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 150)
-    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (100,))
-    monkeypatch.setattr(result_builder, "HITS_PER_PART", 20)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 150)
+    monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (100,))
+    monkeypatch.setattr(hits, "HITS_PER_PART", 20)
     monkeypatch.setattr(iterate, "HITS_PER_PART", 20)
     monkeypatch.setattr(backend, "FIT_RESIDUES", 100)
 

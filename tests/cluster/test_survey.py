@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from support import fake_pycuda
-from swsearch.cluster import pool, survey
-from swsearch.cluster.survey import WorkerSeen
+from swsearch.cluster import opening, pool
+from swsearch.cluster.opening import WorkerSeen
 from swsearch.cluster.worker import state_of
 from swsearch.db import Database
 
@@ -34,7 +34,7 @@ def _no_gpu(monkeypatch):
 
 
 def test_workers_say_what_they_are_and_find_the_database(dask_client, database):
-    first, second = survey.survey(dask_client, database.volumes)
+    first, second = opening.survey(dask_client, database.volumes)
     assert first.address < second.address
     assert (first.host, first.on_host, second.on_host) == (second.host, 0, 1)
     path = database.volumes[0].path
@@ -49,19 +49,19 @@ def test_workers_say_what_they_are_and_find_the_database(dask_client, database):
 
 
 def test_without_volumes_none_are_looked_at(dask_client):
-    assert [each.volumes for each in survey.survey(dask_client)] == [{}, {}]
+    assert [each.volumes for each in opening.survey(dask_client)] == [{}, {}]
 
 
 def test_a_survey_leaves_the_engine_of_a_search_alone(dask_client):
-    survey.survey(dask_client)
+    opening.survey(dask_client)
     before = state_of()._made
-    survey.survey(dask_client)
+    opening.survey(dask_client)
     assert state_of()._made is before
 
 
 def test_a_worker_of_another_version_is_not_asked_further(dask_client, monkeypatch):
     monkeypatch.setattr(pool, "difference", lambda theirs, ours: "swsearch 0.0.9, here 1.0")
-    for seen in survey.survey(dask_client):
+    for seen in opening.survey(dask_client):
         assert (seen.problem, seen.description) == ("swsearch 0.0.9, here 1.0", "")
 
 
@@ -75,7 +75,7 @@ def test_a_worker_of_another_version_is_not_asked_further(dask_client, monkeypat
     ],
 )  # fmt: skip
 def test_what_a_worker_cannot_say_is_its_problem(dask_client, monkeypatch, error, problem):
-    looked = survey._look_closely
+    looked = opening._look_closely
 
     def refuse(files, worker):
         if worker.address == bad:
@@ -83,8 +83,8 @@ def test_what_a_worker_cannot_say_is_its_problem(dask_client, monkeypatch, error
         return looked(files, worker)
 
     bad = min(dask_client.scheduler_info()["workers"])
-    monkeypatch.setattr(survey, "_look_closely", refuse)
-    assert [each.problem for each in survey.survey(dask_client)] == [problem, ""]
+    monkeypatch.setattr(opening, "_look_closely", refuse)
+    assert [each.problem for each in opening.survey(dask_client)] == [problem, ""]
 
 
 def test_a_volume_that_is_missing_or_another_is_told_of(dask_client, database, tmp_path):
@@ -93,10 +93,10 @@ def test_a_volume_that_is_missing_or_another_is_told_of(dask_client, database, t
     volumes[0].identity()  # of the file as it was
     built(tmp_path / "other.h5", "MKVLAAGIVGLCAKWWW")
     shutil.copy(tmp_path / "other.h5", path)
-    seen = survey.survey(dask_client, volumes)[0]
+    seen = opening.survey(dask_client, volumes)[0]
     assert "another database" in seen.volumes[path].problem
     (tmp_path / "two.h5").unlink()
-    seen = survey.survey(dask_client, volumes)[0]
+    seen = opening.survey(dask_client, volumes)[0]
     assert f"{path} not found" in seen.volumes[path].problem
     assert seen.volumes[path].path == ""
 
@@ -106,7 +106,7 @@ def test_a_copy_of_the_workers_own_is_found_first(dask_client, database, tmp_pat
     (tmp_path / "local").mkdir()
     copy = shutil.copy(path, tmp_path / "local")
     monkeypatch.setenv("SWSEARCH_VOLUMES", str(tmp_path / "local"))
-    assert survey.survey(dask_client, database.volumes)[0].volumes[path].path == str(copy)
+    assert opening.survey(dask_client, database.volumes)[0].volumes[path].path == str(copy)
 
 
 def test_two_workers_of_one_gpu_are_known():

@@ -16,7 +16,7 @@ import pytest
 from support.databases import Entry, Failing, content, cut_small, drawn, entries, files, held, names, written
 from support.db_helpers import Bytes
 from swsearch.db import Database, append_database, build_database, container, merge_databases, verify_database
-from swsearch.db.contents import read_contents
+from swsearch.db.file_contents import read_contents
 from swsearch.db.format import USER_BLOCK
 from swsearch.errors import OutputError, SwsearchWarning
 

@@ -20,12 +20,11 @@ from hypothesis import strategies as st
 import swsearch
 from support.db_helpers import LETTERS, entry_of, put, wrong
 from support.samples import random_cases
-from swsearch.blocks import LANES, block_columns
+from swsearch.blocks import LANES, MASKED, block_columns
 from swsearch.db import Database, append_database, arrays, build_database, loaded_blocks, segment, verify_database
 from swsearch.db.format import CHECKED_BYTES
 from swsearch.errors import DatabaseDamageError
-from swsearch.masking import MASKED
-from swsearch.options.words import Mask
+from swsearch.options.kinds import Mask
 
 LONGEST = 20_000
 """Residues; with its block the array of residues is longer than one checksum covers."""

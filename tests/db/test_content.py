@@ -15,7 +15,7 @@ from support.samples import sample
 from support.taxa import write_taxonomy
 from swsearch.alphabet import PAD
 from swsearch.db import Database, append_database, build_database, merge_databases, verify_database
-from swsearch.db.contents import read_contents
+from swsearch.db.file_contents import read_contents
 from swsearch.db.format import USER_BLOCK
 from swsearch.errors import DatabaseDamageError, DatabaseError, OutputError
 
@@ -114,7 +114,7 @@ def test_one_wrong_residue_or_padding_anywhere_is_found(
 ) -> None:
     """Whatever the blocks."""
     pick = np.random.default_rng(seed)
-    monkeypatch.setattr("swsearch.db.content_checks.ENDS_AT_ONCE", int(pick.integers(1, 50)))
+    monkeypatch.setattr("swsearch.db.segment.ENDS_AT_ONCE", int(pick.integers(1, 50)))
     lengths = pick.integers(0, pick.integers(2, 60), size=int(pick.integers(2, 300)))
     (tmp_path / "in.fasta").write_text("".join(f">r\n{'M' * n}\n" for n in [1, 2, *lengths]))
     build_database(tmp_path / "in.fasta", tmp_path / "sound.h5")

@@ -16,7 +16,7 @@ from support.databases import written
 from support.db_helpers import HBA, HBB, put, wrong
 from support.samples import sample
 from swsearch.db import Database, build_database
-from swsearch.db.dna_detection import FIRST_RESIDUES
+from swsearch.db.fasta import FIRST_RESIDUES
 from swsearch.errors import DatabaseDamageError, DatabaseError, InputError, OptionError, SequenceError
 from swsearch.inputs import read_queries
 

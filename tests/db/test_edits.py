@@ -11,9 +11,9 @@ import pytest
 
 from support.databases import Entry, cut_small, drawn, files, held, names, written
 from support.samples import sample
-from swsearch.db import Database, Edited, append_database, build_database, duplicates, merge_databases, remove_records
+from swsearch.db import Database, Edited, append_database, build_database, building, merge_databases, remove_records
 from swsearch.errors import DatabaseError, InputError, OutputError, SwsearchWarning
-from swsearch.options.words import OnDuplicate
+from swsearch.options.kinds import OnDuplicate
 
 
 def named(record: Entry) -> str:
@@ -46,7 +46,7 @@ def test_rules_do_what_they_do_to_lists(
 ) -> None:
     cut_small(monkeypatch)
     if way in WAYS:
-        monkeypatch.setattr(duplicates, *WAYS[way])
+        monkeypatch.setattr(building, *WAYS[way])
     dna, path = form == "dna.h5", tmp_path / form
     old, middle, new = (drawn((rule, way, n), n, kinds=90, dna=dna) for n in (60, 30, 50))
     options: dict[str, Any] = {"volume_size": 40_000} if form == "a.json" else {"translate": dna}

@@ -17,7 +17,7 @@ import pytest
 from support.db_helpers import HBA, HBB, Bytes, all_of, change_contents, entry_of, piece_of, rewrite, seal
 from swsearch.alphabet import DNA
 from swsearch.db import Database, append_database, build_database, verify, verify_database
-from swsearch.db.contents import MAX_CONTENTS_BYTES, BytesPlace, UserBlock, read_contents
+from swsearch.db.file_contents import MAX_CONTENTS_BYTES, BytesPlace, UserBlock, read_contents
 from swsearch.db.format import LIBVER, USER_BLOCK
 from swsearch.errors import DatabaseDamageError, DatabaseError, MemoryLimitError
 

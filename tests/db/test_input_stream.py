@@ -20,9 +20,9 @@ import pytest
 import zstandard
 
 from support.db_helpers import HBA, HBB, LETTERS, letters_of
-from swsearch.db import Database, build_database, id_lists, read_fasta
-from swsearch.db.id_lists import read_list
+from swsearch.db import Database, build_database, name_lookup, read_fasta
 from swsearch.db.input_stream import Input
+from swsearch.db.name_lookup import read_list
 from swsearch.errors import InputError, OptionError, SequenceError
 
 TEXT = f">a\n{HBA}\n>b\n{HBB}\n".encode()
@@ -284,7 +284,7 @@ WRONG = {
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_what_is_no_list(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(id_lists, "LIST_BYTES", 1000)
+    monkeypatch.setattr(name_lookup, "LIST_BYTES", 1000)
     content, problem = WRONG[kind]
     (tmp_path / "ids").write_bytes(content)
     with pytest.raises(InputError, match=rf"ids: .*: .*{problem}"):

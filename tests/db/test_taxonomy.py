@@ -18,7 +18,7 @@ from support.samples import sample
 from support.taxa import SEQUENCE, SUBJECTS, dump, write_subjects, write_taxonomy
 from swsearch.db import Database, append_database, build_database, verify_database
 from swsearch.errors import DatabaseDamageError, InputError, SwsearchWarning
-from swsearch.options.words import OnDuplicate
+from swsearch.options.kinds import OnDuplicate
 
 pytestmark = pytest.mark.filterwarnings("ignore::swsearch.errors.SwsearchWarning")
 

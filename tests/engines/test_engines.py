@@ -19,7 +19,7 @@ from swsearch.engines.cpu.engine import WAYS, CpuEngine
 from swsearch.engines.cpu.queries import longest_subject
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import EngineError, GpuUnavailableError, InputError, MemoryLimitError, OptionError
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import LANE_BITS, Ends, Scoring, lane_limits, load_matrix, matrix_from_text
 

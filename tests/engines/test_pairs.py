@@ -11,8 +11,9 @@ from support.pair_checks import biopython_aligner, biopython_score, parasail_ali
 from support.profiles import like_matrix, random_rows
 from support.samples import random_cases
 from swsearch import Profile, align, reference
-from swsearch.alignments import ALIGNMENT_COLUMNS
+from swsearch.alignment_table import ALIGNMENT_COLUMNS
 from swsearch.alphabet import DNA, PROTEIN
+from swsearch.blocks import masked_codes, shown_letters
 from swsearch.engines import choice
 from swsearch.engines.choice import GPU_WORTH_CELLS, create_pair_aligner
 from swsearch.engines.cpu import extension, tracing
@@ -20,8 +21,7 @@ from swsearch.engines.cpu.pairs import ALONE_CELLS, CELLS_PER_CALL, PAIRS_PER_CA
 from swsearch.engines.pools import pool_of, rows_pool
 from swsearch.engines.reference import ReferencePairAligner
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
-from swsearch.masking import masked_codes, shown_letters
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Ends, PositionGaps, Scoring, codes_of, dna_matrix, load_matrix
 

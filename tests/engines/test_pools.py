@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from support.profiles import random_rows
+from swsearch.blocks import masked_codes, shown_letters
 from swsearch.engines.pools import (
     check_lengths,
     check_rows,
@@ -17,7 +18,6 @@ from swsearch.engines.pools import (
     subset_of,
 )
 from swsearch.errors import InputError
-from swsearch.masking import masked_codes, shown_letters
 from swsearch.scoring import GAP_COLUMNS, Scoring, codes_of, rows_of
 
 SEQUENCES = [np.array(codes, dtype=np.uint8) for codes in ([1, 2, 3], [], [4], [5, 6], [])]

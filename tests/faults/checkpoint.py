@@ -54,11 +54,11 @@ NAMES = re.compile(r"queries-\d{9}|lock|manifest\.json")
 
 def small_groups() -> None:
     """Let the searches of this process cut their queries into small groups."""
-    from swsearch.pipeline import checkpoint, groups
+    from swsearch.pipeline import batch, checkpoint
 
-    assert hasattr(groups, "GROUP_RESIDUES"), "the size of groups stands elsewhere"
-    groups.GROUP_RESIDUES = groups.SMALL_GROUP_RESIDUES = GROUP_RESIDUES
-    groups.FIRST_GROUP_RESIDUES = (GROUP_RESIDUES, GROUP_RESIDUES)
+    assert hasattr(batch, "GROUP_RESIDUES"), "the size of groups stands elsewhere"
+    batch.GROUP_RESIDUES = batch.SMALL_GROUP_RESIDUES = GROUP_RESIDUES
+    batch.FIRST_GROUP_RESIDUES = (GROUP_RESIDUES, GROUP_RESIDUES)
     assert hasattr(checkpoint, "SAVE_SECONDS"), "the time between files stands elsewhere"
     checkpoint.SAVE_SECONDS = 0
 

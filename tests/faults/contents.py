@@ -20,7 +20,7 @@ from faults.running import Done, command, copy
 from support.db_helpers import Bytes, piece_of, rewrite, seal
 from support.taxa import write_subjects, write_taxonomy
 from swsearch.db import Database, verify, verify_database, write_manifest
-from swsearch.db.contents import BytesPlace, UserBlock, read_contents
+from swsearch.db.file_contents import BytesPlace, UserBlock, read_contents
 from swsearch.db.format import ARRAY_TYPES, USER_BLOCK
 from swsearch.errors import DatabaseError
 

@@ -16,7 +16,7 @@ from faults.data import SEARCH, build_samples, succeed, write_samples
 from faults.judging import Kind, Verdict, Wrong, check_end, check_left, check_refusal, refused, succeeded
 from faults.running import Done, command
 from support.db_helpers import Bytes
-from swsearch.db.contents import read_contents
+from swsearch.db.file_contents import read_contents
 from swsearch.db.format import USER_BLOCK
 
 COMMANDS: dict[str, list[object]] = {

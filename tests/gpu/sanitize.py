@@ -19,7 +19,7 @@ from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.limits import lane16
 from swsearch.engines.gpu.pairs import long_pair, plan
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 

@@ -15,7 +15,7 @@ from swsearch.engines.gpu import launch, limits, queries, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.slot_memory import SlotMemory
 from swsearch.errors import GpuUnavailableError
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, load_matrix
 

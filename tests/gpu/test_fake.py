@@ -25,7 +25,7 @@ from swsearch.engines.base import Thresholds, Workload
 from swsearch.engines.gpu import launch, limits, memory, queries, tracks, variants
 from swsearch.engines.gpu.slot_memory import HITS_AT_ONCE, SlotMemory
 from swsearch.errors import InputError
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import PositionGaps, Scoring
 

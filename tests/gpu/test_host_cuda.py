@@ -16,7 +16,7 @@ from support.samples import sample
 from swsearch import reference
 from swsearch.engines.gpu import launch, queries, tracks, variants
 from swsearch.engines.gpu.compiler import SOURCES
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.scoring import QueryRows, Scoring
 
 BATCHED, WAVEFRONT = 10**9, 0

@@ -21,8 +21,8 @@ from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.memory import MIB
 from swsearch.engines.gpu.slot_memory import DeviceClock, TurnOrder
-from swsearch.options.words import MODES
-from swsearch.pipeline import groups
+from swsearch.options.kinds import MODES
+from swsearch.pipeline import batch
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
 from swsearch.scoring import load_matrix
@@ -54,12 +54,12 @@ def test_a_search_equals_the_cpu_engines(database, cpu, monkeypatch, mode, max_h
     if mode == "local":
         options["evalue"] = 1e6
     expected = results_of(QUERIES, database, cpu, **options)
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", group_residues)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", group_residues)
     Small(monkeypatch, CHUNK, resident)
     with fake_engine(monkeypatch) as gpu:
         got = results_of(QUERIES, database, gpu, **options)
         assert gpu.memory_plan.resident == resident
-        n_groups = len(list(groups.query_groups(swsearch.inputs.read_queries(QUERIES, PROTEIN))))
+        n_groups = len(list(batch.query_groups(swsearch.inputs.read_queries(QUERIES, PROTEIN))))
         assert n_groups == 1 or n_groups > 2
         n_chunks = len(list(database.chunks(CHUNK)))
         assert n_chunks > 3
@@ -72,7 +72,7 @@ def test_a_search_equals_the_cpu_engines(database, cpu, monkeypatch, mode, max_h
 
 @pytest.mark.parametrize("resident", [True, False])
 def test_kept_chunks_are_scored_in_one_launch_from_the_second_group_on(database, cpu, monkeypatch, resident):
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     monkeypatch.setattr(launch, "FAIR_SHARE", 0)
     Small(monkeypatch, CHUNK, resident)
     group = [query for query in QUERIES if query]
@@ -97,7 +97,7 @@ def test_iterations_equal_the_cpu_engines(cpu, monkeypatch, resident, group_resi
             members.append(np.where(changed, generator.integers(0, 20, 60), founder).astype(np.uint8))
     subjects = letters_of([*members, *draw(55, generator.integers(20, 90, 40))])
     asked = [subjects[0], subjects[6], "WWWWWCCCCCWWWWW", subjects[12], subjects[2]]
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", group_residues)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", group_residues)
     Small(monkeypatch, CHUNK, resident)
     with Database.from_records(subjects) as made, fake_engine(monkeypatch) as gpu:
         expected = results_of(asked, made, cpu, iterations=3)
@@ -106,7 +106,7 @@ def test_iterations_equal_the_cpu_engines(cpu, monkeypatch, resident, group_resi
 
 
 def test_a_group_is_begun_before_the_one_before_is_waited_for(database, cpu, monkeypatch):
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     Small(monkeypatch, 1 << 20, True)
     group, steps, find = [query for query in QUERIES if query], [], GpuEngine.find
 
@@ -135,7 +135,7 @@ def test_a_group_is_begun_before_the_one_before_is_waited_for(database, cpu, mon
 @EVERY_MODE
 @pytest.mark.parametrize("resident", [True, False])
 def test_score_gives_every_score(database, cpu, monkeypatch, mode, resident):
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 100)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 100)
     Small(monkeypatch, CHUNK, resident)
     with fake_engine(monkeypatch) as gpu:
         got = swsearch.score(QUERIES, database, mode=mode, engine=gpu)
@@ -151,7 +151,7 @@ def test_score_gives_every_score(database, cpu, monkeypatch, mode, resident):
 )
 def test_scores_of_merged_chunks_fit_the_memory_for_scores(monkeypatch, cpu, tight):
     # one query per group: a chunk's scores are few, but those of all chunks together are more
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     monkeypatch.setattr(memory, "CHUNK_BYTES", 16 << 10)
     monkeypatch.setattr(memory, "LEAST_CHUNK_BYTES", 8 << 10)
     subjects, group = letters_of(draw(51, [90] * 64 + [1] * 6_000)), letters_of(draw(52, [20, 30]))
@@ -190,7 +190,7 @@ def test_every_group_fits_the_memory_for_queries(monkeypatch, cpu):
 
 @pytest.mark.parametrize("resident", [True, False])
 def test_progress_counts_every_cell_once(database, monkeypatch, resident):
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 60)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 60)
     monkeypatch.setattr(queries, "PART_QUERIES", 2)
     Small(monkeypatch, CHUNK, resident)
     cells = sum(map(len, QUERIES)) * database.n_residues

@@ -29,7 +29,7 @@ from swsearch.engines.gpu.memory import (
 from swsearch.engines.gpu.queries import Group
 from swsearch.engines.gpu.uploaded import UploadedPart
 from swsearch.engines.gpu.variants import device_kind
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.scoring import Scoring
 
 budgets = st.integers(1, 400).map(lambda n: n * MIB // 2)

@@ -17,7 +17,8 @@ from support.host_pairs import HostDevice, HostFunction, host_aligner
 from support.samples import sample
 from swsearch import reference
 from swsearch import scoring as scoring_module
-from swsearch.alignments import ALIGNMENT_COLUMNS
+from swsearch.alignment_table import ALIGNMENT_COLUMNS
+from swsearch.blocks import masked_codes, shown_letters
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
 from swsearch.engines.gpu.pairs import aligner as aligner_module
@@ -29,7 +30,6 @@ from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.variants import PairVariant, pair_variants, pairs_variants
 from swsearch.engines.pools import pool_of, rows_pool
 from swsearch.errors import EngineError, GpuUnavailableError, InputError
-from swsearch.masking import masked_codes, shown_letters
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Ends, PositionGaps, QueryRows, Scoring, codes_of, dna_matrix
 

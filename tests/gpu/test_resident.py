@@ -14,7 +14,7 @@ from swsearch.backends import resident
 from swsearch.backends.resident import ResidentBackend
 from swsearch.engines.gpu.memory import MIB
 from swsearch.inputs import read_queries
-from swsearch.pipeline.arguments import options_of
+from swsearch.pipeline.options import options_of
 from swsearch.pipeline.prefetch import Stopped
 from swsearch.pipeline.search_results import SearchResults
 

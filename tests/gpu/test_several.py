@@ -18,8 +18,8 @@ from swsearch.db import append_database, build_database
 from swsearch.engines.gpu import division, several, speeds
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.errors import EngineError, OptionError, SwsearchWarning
-from swsearch.options.words import MODES
-from swsearch.pipeline import groups
+from swsearch.options.kinds import MODES
+from swsearch.pipeline import batch
 
 SUBJECTS = letters_of(draw(50, [*np.random.default_rng(50).integers(1, 12, 800), 0, 30]))
 QUERIES = [SUBJECTS[3] * 2, SUBJECTS[70], SUBJECTS[-1], "", SUBJECTS[299] * 3]
@@ -80,7 +80,7 @@ def search(database, gpu):
 def test_a_search_equals_the_cpu_engines(database, cpu, monkeypatch, mode, n_devices, resident, group_residues):
     options = {"mode": mode, "max_hits": 5, **({"evalue": 1e6} if mode == "local" else {})}
     wanted = results_of(QUERIES, database, cpu, **options)
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", group_residues)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", group_residues)
     Small(monkeypatch, CHUNK, resident)
     with fake_engines(monkeypatch, cards(n_devices)) as gpu:
         assert results_of(QUERIES, database, gpu, **options) == wanted
@@ -110,7 +110,7 @@ def test_one_device_given_several_times_shares_its_memory(database, expected, mo
     ),
 )
 def test_the_work_of_a_device_that_fails_goes_to_the_others(database, expected, monkeypatch, kind, resident):
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 30)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 30)
     Small(monkeypatch, CHUNK, resident)
     with fake_engines(monkeypatch, cards(2)) as gpu:
         if kind == "free":  # which is done for the job before
@@ -134,7 +134,7 @@ def test_errors_of_pycuda_that_nothing_translates_are_a_devices_too(database, ex
 @pytest.mark.parametrize("stage", ["first group", "later"])
 def test_what_no_longer_fits_is_streamed(database, expected, monkeypatch, stage):
     """Two of three devices hold two thirds of the database, and what the third had is read again for each group."""
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 30)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 30)
     monkeypatch.setattr(division, "SLACK_BLOCKS", 2)
     Holding(monkeypatch, CHUNK, int(database.residue_bytes * 0.45) + 2 * 32 * 64)
     with fake_engines(monkeypatch, cards(3)) as gpu:
@@ -228,7 +228,7 @@ def test_the_division_goes_by_strength_and_by_memory(database, expected, monkeyp
 
 def test_a_database_is_divided_anew_by_the_speeds_that_are_measured(database, cpu, monkeypatch):
     group = [query for query in QUERIES * 4 if query]
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     monkeypatch.setattr(speeds, "READ_RATE", 1e15)
     Small(monkeypatch, CHUNK, True)
     with fake_engines(monkeypatch, cards(2)) as gpu:
@@ -257,7 +257,7 @@ def test_the_faster_device_takes_more_of_what_is_streamed(database, expected, mo
 @QUICKLY_RESIDENT
 def test_every_kind_of_job(database, cpu, monkeypatch, resident):
     """Distributions, all scores, and hits that are aligned with several alignments each."""
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 30)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 30)
     Small(monkeypatch, CHUNK, resident)
     with fake_engines(monkeypatch, cards(3)) as gpu:
         for mode in MODES:
@@ -287,7 +287,7 @@ def test_iterations(cpu, monkeypatch, resident):
     ]
     subjects = letters_of([*members, *draw(55, generator.integers(5, 20, 200))])
     asked = [subjects[0], "WWWWWCCCCCWWWWW", subjects[2]]
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 50)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 50)
     Small(monkeypatch, CHUNK, resident)
     with Database.from_records(subjects) as made, fake_engines(monkeypatch, cards(2)) as gpu:
         expected = results_of(asked, made, cpu, iterations=3)
@@ -316,7 +316,7 @@ def test_a_searcher(database, expected, monkeypatch, resident):
 
 @QUICKLY_RESIDENT
 def test_progress_counts_every_cell_once_whatever_fails(database, monkeypatch, resident):
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 30)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 30)
     Small(monkeypatch, CHUNK, resident)
     cells = sum(map(len, QUERIES)) * database.n_residues
     with fake_engines(monkeypatch, cards(3)) as gpu:
@@ -348,7 +348,7 @@ def test_more_devices_than_blocks(cpu, monkeypatch):
 
 def test_several_segments_and_blocks_that_are_not_full(cpu, monkeypatch, tmp_path):
     """Segments begin with long subjects again and end with blocks that are not full."""
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 30)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 30)
     for place, part in enumerate((SUBJECTS[:200], SUBJECTS[200:330], SUBJECTS[330:500])):
         (tmp_path / "part.fasta").write_text("".join(f">s{place}.{k}\n{text}\n" for k, text in enumerate(part)))
         (append_database if place else lambda db, more: build_database(more, db))(
@@ -368,7 +368,7 @@ def test_several_segments_and_blocks_that_are_not_full(cpu, monkeypatch, tmp_pat
 
 @RESIDENT
 def test_a_search_that_is_given_up(database, expected, monkeypatch, resident):
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 30)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 30)
     Small(monkeypatch, CHUNK, resident)
 
     def stop(cells):

@@ -14,7 +14,8 @@ from support.fake_gpu import fake_engine
 from support.fake_pycuda import Card
 from support.host_pairs import HostFunction, host_aligner
 from support.samples import sample
-from swsearch.alignments import ALIGNMENT_COLUMNS
+from swsearch.alignment_table import ALIGNMENT_COLUMNS
+from swsearch.blocks import shown_letters
 from swsearch.cli import main
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu import engine as engine_module
@@ -28,7 +29,6 @@ from swsearch.engines.gpu.pairs.sharing import PairSharing
 from swsearch.engines.gpu.several import SeveralGpus
 from swsearch.engines.pools import pool_of, rows_pool
 from swsearch.errors import EngineError, GpuUnavailableError, InputError, MemoryLimitError, SwsearchWarning
-from swsearch.masking import shown_letters
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import PositionGaps, QueryRows, Scoring, codes_of
 

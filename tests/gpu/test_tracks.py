@@ -21,7 +21,7 @@ from swsearch.engines.gpu.tracks import (
     two_tracks,
 )
 from swsearch.engines.gpu.variants import BatchVariant, Form, WavefrontVariant
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.scoring import PAD_SCORE, Scoring
 
 lengths_of_queries = st.lists(st.integers(1, 130), min_size=1, max_size=9)

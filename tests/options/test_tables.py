@@ -16,8 +16,8 @@ from swsearch.client.search_request import SERVER_ROWS
 from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Choice
 from swsearch.options.row import Heading, Interface, OptionTable, option, rows_of
-from swsearch.pipeline.arguments import KEYWORD_ROWS, SearchKeywords, options_of
 from swsearch.pipeline.inclusion import Inclusion
+from swsearch.pipeline.options import KEYWORD_ROWS, SearchKeywords, options_of
 from swsearch.pipeline.table.scoring import QueryTable
 from swsearch.pipeline.table.search import SearchTable
 from swsearch.server.models import TextSearch

@@ -19,7 +19,7 @@ from support.samples import random_cases
 from swsearch import reference
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
-from swsearch.cli.commands import app
+from swsearch.cli.main import app
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import OptionError

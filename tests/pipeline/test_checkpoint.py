@@ -26,17 +26,16 @@ from swsearch.db import build_database
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchWarning
 from swsearch.inputs import read_queries
 from swsearch.output_files import TemporaryFile
+from swsearch.pipeline import batch
 from swsearch.pipeline import checkpoint as checkpoints
-from swsearch.pipeline import groups
 from swsearch.pipeline.batch import QueryState
 from swsearch.pipeline.checkpoint import Checkpoint
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.null_models import NullMaker
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.ranking import Ranked
-from swsearch.pipeline.selection import Selection
+from swsearch.pipeline.ranking import Ranked, Selection
 from swsearch.pipeline.subjects import ProteinSubjects
-from swsearch.profiles.saving import line_of
+from swsearch.profiles.json_profile import line_of
 
 GENERATOR = np.random.default_rng(11)
 SUBJECTS = [PROTEIN.decode(random_codes(GENERATOR, n, 20)) for n in GENERATOR.integers(20, 90, 80)]
@@ -59,8 +58,8 @@ def written_at_once(monkeypatch):
 
 @pytest.fixture
 def small_groups(monkeypatch):
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 60)
-    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (60,))
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 60)
+    monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (60,))
 
 
 @pytest.fixture
@@ -284,14 +283,14 @@ def test_progress_counts_every_cell_once_and_tells_what_was_kept(tmp_path, datab
 
 def test_groups_may_be_cut_otherwise(tmp_path, database, cpu, monkeypatch, selected):
     expected = lines(database, cpu)
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 60)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 60)
     assert lines(database, cpu, tmp_path) == expected
     (tmp_path / files_of(tmp_path)[-1]).unlink()
     del selected[:]
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 160)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 160)
     assert lines(database, cpu, tmp_path) == expected
     assert selected == [1]  # the others of its group are there
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     assert lines(database, cpu, tmp_path) == expected
     assert len(selected) == 1
 
@@ -702,9 +701,9 @@ def test_a_killed_process_leaves_what_it_wrote(tmp_path, seconds, moment):
     (tmp_path / "s.fasta").write_text("".join(f">s{k}\n{each}\n" for k, each in enumerate(SUBJECTS)))
     program = """
 import os, sys, swsearch
-from swsearch.pipeline import checkpoint, groups
+from swsearch.pipeline import batch, checkpoint
 checkpoint.SAVE_SECONDS = float(sys.argv[4])
-groups.GROUP_RESIDUES = 60
+batch.GROUP_RESIDUES = 60
 home = checkpoint if sys.argv[5] == "_write" else checkpoint.Checkpoint
 real, left = getattr(home, sys.argv[5]), int(sys.argv[1])
 def killing(*given):

@@ -15,17 +15,25 @@ from swsearch.db import Database
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query
 from swsearch.pipeline.batch import QueryState
-from swsearch.pipeline.codec import StateDecoder, add_selection, encode, take_selection
-from swsearch.pipeline.number_arrays import ArrayReader, ArrayWriter, Unreadable, joined, parted
+from swsearch.pipeline.codec import (
+    ArrayReader,
+    ArrayWriter,
+    StateDecoder,
+    Unreadable,
+    add_selection,
+    encode,
+    joined,
+    parted,
+    take_selection,
+)
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.ranking import Ranked
+from swsearch.pipeline.ranking import Ranked, Selection
 from swsearch.pipeline.search import Search
-from swsearch.pipeline.selection import Selection
 from swsearch.scoring import Scoring
 from swsearch.statistics.distributions import Gumbel, PearsonThree
-from swsearch.statistics.fitted import Fit, FittedStatistics, PairNulls
 from swsearch.statistics.karlin_altschul import statistics_for
-from swsearch.statistics.observed import ScoreCounts
+from swsearch.statistics.null_model import Fit, FittedStatistics, PairNulls
+from swsearch.statistics.score_distribution import ScoreCounts
 
 PUBLISHED = statistics_for(Scoring(), "local")
 N_SUBJECTS = 10**10

@@ -11,8 +11,8 @@ import pytest
 from swsearch.db import Database
 from swsearch.engines.base import ChunkPlan, LoadedChunk
 from swsearch.engines.reference import ReferenceEngine
-from swsearch.pipeline import database_loading as loaded
-from swsearch.pipeline.database_loading import LoadedDatabase
+from swsearch.pipeline import subjects as loaded
+from swsearch.pipeline.subjects import LoadedDatabase
 
 
 class Merging(ReferenceEngine):

@@ -7,7 +7,7 @@ import swsearch
 from support.cases import random_codes
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.pipeline import evalues as rated
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.pairs import LocalPairWork

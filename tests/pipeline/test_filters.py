@@ -12,9 +12,9 @@ import swsearch
 from support.cases import any_codes
 from support.samples import random_cases
 from swsearch.alphabet import PROTEIN
-from swsearch.cli.commands import app
+from swsearch.cli.main import app
 from swsearch.errors import InputError, OptionError
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.pipeline import hits
 from swsearch.pipeline.filters import HitFilters
 from swsearch.pipeline.table.values import read_identifiers

@@ -19,17 +19,16 @@ from swsearch.backends.local import LocalBackend
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import read_queries
-from swsearch.pipeline import criteria, groups, result_builder
+from swsearch.pipeline import batch, criteria, hits
 from swsearch.pipeline import prefetch as ahead
 from swsearch.pipeline import search as searching
-from swsearch.pipeline.null_models import NullMaker, PairsAsked
+from swsearch.pipeline.null_models import Joined, NullMaker, PairsAsked
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.shuffling import Joined
 from swsearch.recurrence import Recurrence
-from swsearch.report.numbers import evalue_text
+from swsearch.report.base import evalue_text
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring, load_matrix
-from swsearch.statistics.fitted import FittedStatistics
+from swsearch.statistics.null_model import FittedStatistics
 
 MODES = ("local", "global", "semiglobal")
 N_SUBJECTS = 520
@@ -111,9 +110,9 @@ def test_output_does_not_depend_on_chunks_groups_or_threads(small, mode, monkeyp
 
     expected = run(threads=1)
     assert run(threads=2) == expected
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     assert run(threads=2) == expected
-    monkeypatch.setattr(result_builder, "HITS_PER_PART", 1)
+    monkeypatch.setattr(hits, "HITS_PER_PART", 1)
     monkeypatch.setattr(ahead, "has_room_for_threads", lambda *_: False)
     assert run(threads=2) == expected
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(chunk_bytes=1))

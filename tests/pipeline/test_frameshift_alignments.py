@@ -10,20 +10,19 @@ import pytest
 
 import swsearch
 from support.samples import sample
-from swsearch.alignments import ALIGNMENT_COLUMNS, AlignmentTable
+from swsearch.alignment_table import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import PROTEIN
 from swsearch.engines import create_engine
 from swsearch.errors import InputError, OptionError
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.query_frames import query_frames
-from swsearch.pipeline.search_queries import search_queries
+from swsearch.pipeline.search_queries import query_frames, search_queries
 from swsearch.report import OUTPUT_FORMATS
 from swsearch.results import HitList
 from swsearch.scoring import Scoring
 from swsearch.translation import CODON, QueryTranslation
-from swsearch.translation.codes import codon_table, reverse_complement
-from swsearch.translation.shift_reference import shifted_align
+from swsearch.translation.frameshift_reference import shifted_align
+from swsearch.translation.genetic_codes import codon_table, reverse_complement
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 SHIFTED = QueryTranslation(frame_shift=15)

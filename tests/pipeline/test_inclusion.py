@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from swsearch.alignment import PairAlignment
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import OptionError
 from swsearch.pipeline.inclusion import (

@@ -18,15 +18,15 @@ from swsearch.backends.local import LocalBackend
 from swsearch.engines import create_engine
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query, read_queries
-from swsearch.pipeline import groups, iterate
-from swsearch.pipeline import iteration_queue as rounds
+from swsearch.pipeline import batch, iterate
+from swsearch.pipeline import iterate as rounds
 from swsearch.pipeline import prefetch as ahead
 from swsearch.pipeline.inclusion import Inclusion
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search_results import SearchResults
-from swsearch.profiles.alignment import GAP
+from swsearch.profiles.calibration import lambda_of
 from swsearch.profiles.construction import USUAL
-from swsearch.profiles.units import lambda_of
+from swsearch.profiles.query_alignment import GAP
 from swsearch.scoring import Scoring
 
 AMINO_ACIDS = PROTEIN.letters[:20]
@@ -154,16 +154,16 @@ def test_iterations_are_searches_one_after_the_other(database, asked):
 @pytest.mark.parametrize("rows", [1, 130, 50_000])
 def test_results_are_the_same_in_all_groups_and_with_all_threads(database, monkeypatch, rows, threads):
     expected = facts_of(search(database, iterations=3))
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", rows)
-    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (rows, rows))
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", rows)
+    monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (rows, rows))
     monkeypatch.setattr(iterate, "HITS_PER_PART", rows)
     assert facts_of(search(database, iterations=3, threads=threads)) == expected
 
 
 def test_results_are_the_same_where_no_thread_can_be_had(database, monkeypatch):
     expected = facts_of(search(database, iterations=3))
-    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (1, 1))
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
+    monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (1, 1))
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     monkeypatch.setattr(ahead, "has_room_for_threads", lambda *_: False)
     assert facts_of(search(database, iterations=3)) == expected
 
@@ -321,8 +321,8 @@ def test_errors_of_a_stage_reach_the_caller_and_the_threads_end(database, monkey
 
 
 def test_a_search_may_be_given_up_at_any_time(database, monkeypatch):
-    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (1, 1))
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
+    monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (1, 1))
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     results = swsearch.search(QUERIES * 3, database, engine="cpu", iterations=3)
     assert next(results).query_id == "f0-0"
     results.close()
@@ -330,8 +330,8 @@ def test_a_search_may_be_given_up_at_any_time(database, monkeypatch):
 
 
 def test_no_more_groups_are_under_way_than_memory_is_for(database, monkeypatch):
-    monkeypatch.setattr(groups, "FIRST_GROUP_RESIDUES", (1, 1))
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
+    monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (1, 1))
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     most = []
     real = rounds.Rounds.take
 

@@ -10,19 +10,26 @@ from support.cases import random_codes
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalBackend
+from swsearch.blocks import masked_codes
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query, read_queries
-from swsearch.masking import masked_codes
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.pipeline import null_models as module
-from swsearch.pipeline.null_models import N_COPIES, NullMaker, PairsAsked
+from swsearch.pipeline.null_models import (
+    N_COPIES,
+    REVERSED,
+    Joined,
+    NullMaker,
+    PairsAsked,
+    scores_with_copies,
+    shuffled_chunk,
+)
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
-from swsearch.pipeline.shuffling import REVERSED, Joined, scores_with_copies, shuffled_chunk
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
-from swsearch.statistics.fitted import Fit, PairNulls
+from swsearch.statistics.null_model import Fit, PairNulls
 
 
 def drawn(seed, *lengths):

@@ -17,7 +17,7 @@ from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import OptionError
 from swsearch.inputs import Query
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.pipeline.null_models import PairsAsked
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search

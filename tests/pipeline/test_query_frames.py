@@ -12,8 +12,7 @@ import swsearch
 from support.samples import sample
 from swsearch.errors import InputError, SequenceError
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.query_frames import query_frames
-from swsearch.pipeline.search_queries import search_queries
+from swsearch.pipeline.search_queries import query_frames, search_queries
 from swsearch.results import HitList
 from swsearch.translation import FRAME_NUMBERS, QueryTranslation
 

@@ -17,7 +17,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.client.search_request import options_from_json, options_to_json
 from swsearch.errors import InputError, OptionError
 from swsearch.pipeline.options import SearchOptions
-from swsearch.profiles.alignment import QueryAlignment
+from swsearch.profiles.query_alignment import QueryAlignment
 
 FIRST, LAST = 31, 90
 

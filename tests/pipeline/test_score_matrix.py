@@ -9,7 +9,7 @@ import pytest
 
 import swsearch
 from swsearch.errors import InputError, OptionError
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.pipeline import score_matrix as everything
 
 

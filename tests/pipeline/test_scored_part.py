@@ -14,7 +14,7 @@ from support.samples import sample
 from swsearch.alphabet import PROTEIN
 from swsearch.backends import local
 from swsearch.db import Database
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.pipeline.subjects import ProteinSubjects
 
 OPTIONS: list[dict[str, Any]] = [

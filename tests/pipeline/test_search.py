@@ -19,9 +19,9 @@ from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import DatabaseError, InputError, SequenceError
 from swsearch.inputs import read_queries
-from swsearch.options.words import MODES
-from swsearch.pipeline import arguments as asked_for
-from swsearch.pipeline import groups
+from swsearch.options.kinds import MODES
+from swsearch.pipeline import batch
+from swsearch.pipeline import options as asked_for
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search_results import SearchResults
@@ -123,7 +123,7 @@ def test_output_does_not_depend_on_chunks_groups_threads_or_engine(monkeypatch):
     assert expected == run(engine="reference")
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(chunk_bytes=1))
     assert expected == run(threads=2)
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 1)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     assert expected == run(threads=2)
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1, keep=True, in_flight=3))
     assert expected == run(threads=2)

@@ -19,12 +19,11 @@ from swsearch.pipeline.batch import Batch, QueryState
 from swsearch.pipeline.evalues import assign_evalues
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.pairs import LocalPairWork
-from swsearch.pipeline.ranking import rank
+from swsearch.pipeline.ranking import Selection, merge, moved, rank
 from swsearch.pipeline.search import Search
-from swsearch.pipeline.selection import Selection, merge, moved
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
-from swsearch.statistics.observed import ScoreCounts, count_scores
+from swsearch.statistics.score_distribution import ScoreCounts, count_scores
 
 STATISTICS = statistics_for(Scoring(), "local")
 

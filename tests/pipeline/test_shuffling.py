@@ -8,13 +8,13 @@ from swsearch.alphabet import PAD
 from swsearch.blocks import LANES
 from swsearch.engines.cpu import extension
 from swsearch.errors import InputError
-from swsearch.options.words import MODES
-from swsearch.pipeline import shuffling as module
-from swsearch.pipeline.shuffling import REVERSED, Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.options.kinds import MODES
+from swsearch.pipeline import null_models as module
+from swsearch.pipeline.null_models import REVERSED, Joined, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
 from swsearch.recurrence import Recurrence
 from swsearch.reference import score
 from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring, dna_matrix
-from swsearch.statistics.random_sequences import WINDOW
+from swsearch.statistics.random_panel import WINDOW
 
 
 def some_sequences(lengths=(7, 350, 20, 1, 41, 64, 200), seed=3):

@@ -11,10 +11,10 @@ from support.cases import any_codes, modes
 from support.samples import random_cases
 from swsearch import reference
 from swsearch.alignment import PairAlignment
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.engines.pools import pool_of
-from swsearch.pipeline import trimming
-from swsearch.pipeline.trimming import best_parts, trimmed
+from swsearch.pipeline import inclusion
+from swsearch.pipeline.inclusion import best_parts, trimmed
 from swsearch.scoring import Scoring
 
 SCORING = Scoring(gap_open=2)
@@ -66,7 +66,7 @@ def test_parts_are_those_of_the_columns(query, subjects, mode, least):
     for place, pair in enumerate(pairs):
         columns = columns_of(pair, rows)
         assert sum(score for *_, score in columns) == pair.score
-        begin, end = best_part([trimming.FINE * score - round(trimming.FINE * least) for *_, score in columns])
+        begin, end = best_part([inclusion.FINE * score - round(inclusion.FINE * least) for *_, score in columns])
         assert found.length[place] == end - begin
         if begin == end:
             continue

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from swsearch.alphabet import PROTEIN
-from swsearch.profiles.alignment import QueryAlignment, spread
+from swsearch.profiles.query_alignment import QueryAlignment, spread
 from tests.support.query_alignments import a3m_rows, alignment_from
 
 TEXTS = "MKTAY", "MkkKT--", "-----", "cM-TAYww", "aa-K---"

@@ -7,8 +7,8 @@ import pytest
 
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError
-from swsearch.profiles.alignment import GAP, QueryAlignment
 from swsearch.profiles.construction import Construction, build_profile
+from swsearch.profiles.query_alignment import GAP, QueryAlignment
 from swsearch.scoring import Scoring, dna_matrix
 
 SCORING = Scoring()
@@ -122,7 +122,7 @@ def test_profiles_of_any_family_are_frequencies_and_fit(matrix: str, settings: C
 
 def test_scores_have_the_matrixs_lambda() -> None:
     """The mean of exp(lambda score) over random residues is 1 in each column, but for rounding."""
-    from swsearch.profiles.units import BACKGROUND, lambda_of
+    from swsearch.profiles.calibration import BACKGROUND, lambda_of
 
     made = build_profile(family(np.random.default_rng(5), 100, 200), SCORING, Construction(scale=1.0))
     means = np.exp(lambda_of(SCORING.matrix) * made.scores[:, :20].astype(float)) @ BACKGROUND

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from swsearch.errors import OptionError
-from swsearch.profiles.alignment import GAP, QueryAlignment
-from swsearch.profiles.filtering import LEVELS, RowFilter, different, first_ones, identical
+from swsearch.profiles.query_alignment import GAP, QueryAlignment
+from swsearch.profiles.row_filter import LEVELS, RowFilter, different, first_ones, identical
 from tests.support.query_alignments import a3m_rows, alignment_from
 
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from swsearch.alphabet import PROTEIN
-from swsearch.profiles import units
-from swsearch.profiles.logo import LEAST_BITS, frequencies_of, logo_of
+from swsearch.profiles import calibration
 from swsearch.profiles.profile import Profile
+from swsearch.report.html import LEAST_BITS, frequencies_of, logo_of
 from swsearch.scoring import load_matrix
 
 DATA = Path(__file__).parent / "data"
 
 
 def test_a_position_is_as_high_as_its_information() -> None:
-    frequencies = np.tile(units.BACKGROUND, (3, 1))
+    frequencies = np.tile(calibration.BACKGROUND, (3, 1))
     frequencies[1] = np.eye(20)[PROTEIN.letters.index("W")]
     frequencies[2] = 0
     frequencies[2, :2] = 0.75, 0.25

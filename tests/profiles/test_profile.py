@@ -9,7 +9,7 @@ from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError
 from swsearch.inputs import Query
-from swsearch.options.words import MODES, Mode
+from swsearch.options.kinds import MODES, Mode
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.scoring import PositionGaps, QueryRows, Scoring
 from tests.support.cases import random_codes

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from swsearch.errors import InputError
-from swsearch.profiles.pseudocounts import by_entropy, replacements, with_pseudocounts
-from swsearch.profiles.units import BACKGROUND
+from swsearch.profiles.calibration import BACKGROUND
+from swsearch.profiles.sequence_weights import by_entropy, replacements, with_pseudocounts
 from swsearch.scoring import load_matrix
 
 

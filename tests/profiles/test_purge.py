@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from swsearch.profiles import purge
-from swsearch.profiles.purge import kept_rows
-from swsearch.profiles.weights import ABSENT, INNER_GAP, UNKNOWN
+from swsearch.profiles import row_filter
+from swsearch.profiles.row_filter import kept_rows
+from swsearch.profiles.sequence_weights import ABSENT, INNER_GAP, UNKNOWN
 
 
 def kept(rows: np.ndarray, identity: float = 0.94) -> list[int]:
@@ -74,11 +74,11 @@ def family(generator: np.random.Generator, n: int, n_columns: int) -> np.ndarray
 def test_words_find_what_comparing_all_finds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(seed)
     rows = family(generator, 40, 150)
-    monkeypatch.setattr(purge, "FEW_ROWS", 1 << 30)
+    monkeypatch.setattr(row_filter, "FEW_ROWS", 1 << 30)
     all_compared = kept(rows)
-    monkeypatch.setattr(purge, "FEW_ROWS", 0)
+    monkeypatch.setattr(row_filter, "FEW_ROWS", 0)
     assert kept(rows) == all_compared, f"seed {seed}"
-    monkeypatch.setattr(purge, "MOST_PAIRS", 60)  # leaders first
+    monkeypatch.setattr(row_filter, "MOST_PAIRS", 60)  # leaders first
     assert set(all_compared) <= set(kept(rows)), f"seed {seed}"
 
 

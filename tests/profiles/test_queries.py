@@ -17,9 +17,9 @@ from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import read_queries
-from swsearch.profiles.alignments_in import read_stockholm, rows_of
+from swsearch.profiles.msa_readers import read_stockholm, rows_of
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.texts import Text
+from swsearch.profiles.text_lines import Text
 from swsearch.scoring import Scoring
 from tests.support.command_line import fails, run
 

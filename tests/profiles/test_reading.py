@@ -12,9 +12,9 @@ import pytest
 import swsearch
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError, SwsearchError
-from swsearch.profiles import alignments_in, formats, hmm, pssm, reading, units
+from swsearch.profiles import calibration, formats, hmm, msa_readers, pssm, readers
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.texts import Text
+from swsearch.profiles.text_lines import Text
 from swsearch.scoring import Scoring
 from tests.support.samples import sample
 
@@ -35,7 +35,7 @@ def text_of(name: str) -> str:
 
 def read(data: str | bytes, format_: str = "auto") -> list[Profile]:
     source = reading_handle(data)
-    return reading.profiles_of(source, formats.format_of(source, format_), SCORING)  # type: ignore[arg-type]
+    return readers.profiles_of(source, formats.format_of(source, format_), SCORING)  # type: ignore[arg-type]
 
 
 def reading_handle(data: str | bytes):  # type: ignore[no-untyped-def]
@@ -54,7 +54,7 @@ def test_formats_are_recognized_by_content_and_read(name: str, expected: str) ->
         assert PROTEIN.decode(profile.codes) == QUERY
     assert profile.scores.max() > 8
     assert profile.source
-    assert profile.lambda_ == units.lambda_of(SCORING.matrix)
+    assert profile.lambda_ == calibration.lambda_of(SCORING.matrix)
     # however it was made, tryptophans of the family score high there, and its own letters on the whole
     assert profile.scores[:, :20].mean() < 0 < profile.scores[np.arange(len(profile)), profile.codes].mean()
 
@@ -93,7 +93,7 @@ def test_scaled_scores_are_divided() -> None:
 def test_scores_come_in_the_units_of_the_searchs_matrix() -> None:
     wide = Profile.read(DATA / "sh3.hmm.gz", scoring=Scoring("PFASUM60"))
     usual = Profile.read(DATA / "sh3.hmm.gz")
-    ratio = units.lambda_of(SCORING.matrix) / units.lambda_of(Scoring("PFASUM60").matrix)
+    ratio = calibration.lambda_of(SCORING.matrix) / calibration.lambda_of(Scoring("PFASUM60").matrix)
     assert np.abs(wide.scores[:, :20] - ratio * usual.scores[:, :20]).max() < 1.3
     scaled = Profile.read(DATA / "sh3.asn.gz", scoring=Scoring("PFASUM60"))
     assert "scaled by 1.4" in scaled.source
@@ -118,23 +118,23 @@ def test_several_in_a_file_are_several_queries() -> None:
 
 
 def test_a3m_has_its_columns_and_insertions() -> None:
-    (found,) = alignments_in.read_a3m(Text.of("f", A3M))
+    (found,) = msa_readers.read_a3m(Text.of("f", A3M))
     assert list(found.identifiers) == ["q", "s", "t"]
     assert list(found.descriptions) == ["first", "second", ""]
-    assert list(alignments_in.rows_of(found)) == ["MKVLAA", "MK-LwwAA", "--VL-yA"]
+    assert list(msa_readers.rows_of(found)) == ["MKVLAA", "MK-LwwAA", "--VL-yA"]
     assert (found.starts.tolist(), found.ends.tolist()) == ([0, 10, 0], [6, 17, 4])
 
 
 def test_the_querys_gaps_become_insertions_and_its_insertions_columns() -> None:
-    (found,) = alignments_in.read_aligned_fasta(Text.of("f", b">q\n-MK--V-\n>s\nAMKwwVA\n>t\n..k.A--\n"))
-    assert list(alignments_in.rows_of(found)) == ["MKV", "aMKwwVa", "-Ka-"]
-    (found,) = alignments_in.read_a3m(Text.of("f", b">q\nMKwV\n>s\nM-yyV\n>t\n-KV\n"))
-    assert list(alignments_in.rows_of(found)) == ["MKWV", "M-yy-V", "-K-V"]
+    (found,) = msa_readers.read_aligned_fasta(Text.of("f", b">q\n-MK--V-\n>s\nAMKwwVA\n>t\n..k.A--\n"))
+    assert list(msa_readers.rows_of(found)) == ["MKV", "aMKwwVa", "-Ka-"]
+    (found,) = msa_readers.read_a3m(Text.of("f", b">q\nMKwV\n>s\nM-yyV\n>t\n-KV\n"))
+    assert list(msa_readers.rows_of(found)) == ["MKWV", "M-yy-V", "-K-V"]
 
 
 def test_windows_line_ends_and_blanks_are_read() -> None:
-    (found,) = alignments_in.read_a3m(Text.of("f", b"\xef\xbb\xbf>q\tx y\r\nMK V\r\n\r\nL\r\n>s\r\nM--L"))
-    assert list(alignments_in.rows_of(found)) == ["MKVL", "M--L"]
+    (found,) = msa_readers.read_a3m(Text.of("f", b"\xef\xbb\xbf>q\tx y\r\nMK V\r\n\r\nL\r\n>s\r\nM--L"))
+    assert list(msa_readers.rows_of(found)) == ["MKVL", "M--L"]
     assert found.descriptions[0] == "x y"
 
 
@@ -222,7 +222,7 @@ def cuts() -> list[tuple[str, int]]:
 def test_every_beginning_of_a_file_is_refused_or_read(name: str, part: int) -> None:
     """A cut file gets a sentence that names it, or is read as a smaller one; nothing else comes out of a reader."""
     if name == "json":
-        whole = swsearch.profiles.saving.line_of(Profile.read(DATA / "sh3.sto"))
+        whole = swsearch.profiles.json_profile.line_of(Profile.read(DATA / "sh3.sto"))
     else:
         whole = A3M.decode() if name == "a3m" else text_of(name)
     format_ = FILES.get(name, name)
@@ -260,7 +260,7 @@ def test_other_forms_of_a_pssm_are_told() -> None:
 
 def test_a_million_columns_are_read() -> None:
     rows = b">q\n" + b"MKVLAAGIVG" * 100_000 + b"\n>s\n" + b"MK-LAAGIVG" * 100_000
-    (found,) = alignments_in.read_a3m(Text.of("f", rows))
+    (found,) = msa_readers.read_a3m(Text.of("f", rows))
     assert found.n_columns == 1_000_000
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError, OutputError
-from swsearch.profiles import saving
-from swsearch.profiles.alignment import GAP, QueryAlignment
+from swsearch.profiles import json_profile
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.reading import read_profiles
+from swsearch.profiles.query_alignment import GAP, QueryAlignment
+from swsearch.profiles.readers import read_profiles
 from swsearch.scoring import PositionGaps
 
 DATA = Path(__file__).parent / "data"
@@ -75,14 +75,14 @@ def test_one_of_an_alignment_goes_on(tmp_path: Path) -> None:
 def test_several_are_saved_to_one_file(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     profiles = [whole_profile(), Profile.read(DATA / "sh3.hhm")]
-    saving.save(profiles, path)
+    json_profile.save(profiles, path)
     assert [as_plain(one) for one in read_profiles(path)] == [as_plain(one) for one in profiles]
     with pytest.raises(InputError, match="holds 2 profiles, expected one"):
         Profile.read(path)
     with pytest.raises(InputError, match="got no profile to save"):
-        saving.save([], path)
+        json_profile.save([], path)
     with pytest.raises(OptionError, match=r"profiles: got 5, expected a swsearch.Profile"):
-        saving.save([5], path)  # type: ignore[list-item]
+        json_profile.save([5], path)  # type: ignore[list-item]
 
 
 def test_a_file_that_cannot_be_written_is_told_and_left_alone(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_written_is_told_and_left_alone(tmp_path: Path) ->
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(name: str, value: object, expected: str, tmp_path: Path) -> None:
-    line = json.loads(saving.line_of(whole_profile()))
+    line = json.loads(json_profile.line_of(whole_profile()))
     (tmp_path / "p").write_text("\n" + json.dumps({**line, name: value}))
     with pytest.raises(InputError, match=rf"p: line 2: .*{expected}"):
         Profile.read(tmp_path / "p")
@@ -134,7 +134,7 @@ def test_what_is_wrong_is_named(name: str, value: object, expected: str, tmp_pat
     ],
 )  # fmt: skip
 def test_a_wrong_alignment_is_named(name: str, value: object, expected: str, tmp_path: Path) -> None:
-    line = json.loads(saving.line_of(whole_profile()))
+    line = json.loads(json_profile.line_of(whole_profile()))
     line["alignment"][name] = value
     (tmp_path / "p").write_text(json.dumps(line))
     with pytest.raises(InputError, match=rf"p: line 1: .*{expected}"):

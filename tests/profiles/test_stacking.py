@@ -10,13 +10,13 @@ import pytest
 
 from swsearch import reference
 from swsearch.alignment import PairAlignment
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.pools import pool_of
-from swsearch.options.words import MODES, Mode
-from swsearch.profiles import stacking
-from swsearch.profiles.alignment import QueryAlignment
-from swsearch.profiles.stacking import FoundSequences, stack
+from swsearch.options.kinds import MODES, Mode
+from swsearch.profiles import construction
+from swsearch.profiles.construction import FoundSequences, stack
+from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.scoring import Scoring
 from tests.support.cases import random_codes
 from tests.support.query_alignments import a3m_rows
@@ -46,10 +46,10 @@ def expected_row(pair: PairAlignment) -> str:
     return "-" * pair.query_start + middle + "-" * (len(pair.query) - pair.query_end)
 
 
-@pytest.mark.parametrize("together", [1, 7, stacking.PAIRS_TOGETHER])
+@pytest.mark.parametrize("together", [1, 7, construction.PAIRS_TOGETHER])
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_are_those_of_the_pairs(mode: Mode, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stacking, "PAIRS_TOGETHER", together)
+    monkeypatch.setattr(construction, "PAIRS_TOGETHER", together)
     generator = np.random.default_rng(5)
     query = random_codes(generator, 30, 3)
     subjects = [random_codes(generator, int(n), 3) for n in generator.integers(8, 50, 12)]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from swsearch.alphabet import PROTEIN
-from swsearch.profiles.alignment import GAP
-from swsearch.profiles.units import BACKGROUND
-from swsearch.profiles.weights import (
+from swsearch.profiles.calibration import BACKGROUND
+from swsearch.profiles.query_alignment import GAP
+from swsearch.profiles.sequence_weights import (
     _ROWS_PER_CHANGE,
     ABSENT,
     INNER_GAP,

@@ -15,17 +15,16 @@ from swsearch.alphabet import PROTEIN
 from swsearch.db.python_records import Handle
 from swsearch.errors import InputError
 from swsearch.matrices import GAP_COSTS
-from swsearch.options.words import QueryFormat
-from swsearch.profiles import exported, formats, hhm, pssm, reading, saving, units
-from swsearch.profiles.alignment import QueryAlignment
-from swsearch.profiles.asn import parse
+from swsearch.options.kinds import QueryFormat
+from swsearch.profiles import calibration, formats, hhm, json_profile, pssm, readers
 from swsearch.profiles.calibration import calibrate
 from swsearch.profiles.construction import UNSCALED, USUAL, build_profile
 from swsearch.profiles.formats import PROFILE_ENDINGS
 from swsearch.profiles.hmm import HMMER_BACKGROUND, hmm_lines, read_hmm
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.reading import read_alignments, read_profiles
-from swsearch.profiles.texts import Text
+from swsearch.profiles.query_alignment import QueryAlignment
+from swsearch.profiles.readers import read_alignments, read_profiles
+from swsearch.profiles.text_lines import Text, parse
 from swsearch.scoring import PositionGaps, Scoring
 
 DATA = Path(__file__).parent / "data"
@@ -73,13 +72,13 @@ PROFILES: dict[str, Callable[[], Profile]] = {
 
 def unscaled(profile: Profile) -> np.ndarray:
     """The scores of the amino acids that other programs' formats are to hold."""
-    return np.floor(exported.log_ratios(profile) / exported.unit_of(profile) + 0.5).astype(int)
+    return np.floor(formats.log_ratios(profile) / formats.unit_of(profile) + 0.5).astype(int)
 
 
 def back(profile: Profile, path: Path) -> Profile:
     """A profile that was saved and read again, for a search with its matrix."""
     profile.save(path)
-    return Profile.read(path, scoring=Scoring(exported.matrix_name(profile) or "BLOSUM62"))
+    return Profile.read(path, scoring=Scoring(formats.matrix_name(profile) or "BLOSUM62"))
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -97,7 +96,7 @@ def test_hmms_keep_probabilities_to_five_digits_of_their_logarithm(name: str, tm
     profile = PROFILES[name]()
     found = back(profile, tmp_path / "q.hmm")
     assert found.frequencies is not None
-    wanted = exported.probabilities(profile, HMMER_BACKGROUND)
+    wanted = formats.probabilities(profile, HMMER_BACKGROUND)
     assert np.abs(np.log(found.frequencies / wanted)).max() < 1.1e-5
     assert PROTEIN.decode(found.codes) == PROTEIN.decode(profile.codes)
     apart = np.abs(found.scores[:, :20].astype(int) - unscaled(profile))
@@ -110,9 +109,9 @@ def test_hmms_keep_probabilities_to_five_digits_of_their_logarithm(name: str, tm
 def test_hhms_without_an_alignment_keep_probabilities_to_a_thousandth_of_a_bit(name: str, tmp_path: Path) -> None:
     profile = PROFILES[name]()
     found = back(profile, tmp_path / "q.hhm")
-    background = units.BACKGROUND if profile.background is None else profile.background
+    background = calibration.BACKGROUND if profile.background is None else profile.background
     assert found.frequencies is not None
-    wanted = exported.probabilities(profile, background)
+    wanted = formats.probabilities(profile, background)
     assert np.abs(np.log2(found.frequencies / wanted)).max() < 0.0011
     assert "PCT   true\n" in (tmp_path / "q.hhm").read_text()
 
@@ -211,8 +210,8 @@ def test_ascii_has_percentages_information_and_weights() -> None:
 
 
 def test_transitions_follow_from_gap_costs() -> None:
-    n, unit = 58, units.lambda_of(SCORING.matrix)
-    found = exported.transitions(of_family())
+    n, unit = 58, calibration.lambda_of(SCORING.matrix)
+    found = formats.transitions(of_family())
     assert found.shape == (n + 1, 7)
     for part in (slice(0, 3), slice(3, 5), slice(5, 7)):
         assert np.allclose(found[:, part].sum(axis=1), 1)
@@ -221,7 +220,7 @@ def test_transitions_follow_from_gap_costs() -> None:
     assert np.array_equal(found[[0, n]], [[1, 0, 0, 1, 0, 1, 0]] * 2)
     profile = by_position(of_family())
     assert profile.gaps is not None
-    own = exported.transitions(profile)
+    own = formats.transitions(profile)
     costs = profile.gaps.insertion_open[:-1] + profile.gaps.insertion_extend[:-1]
     assert np.allclose(-np.log(own[1:n, 1] / own[1:n, 0]) / unit, costs)
     costs = profile.gaps.deletion_open[1:] + profile.gaps.deletion_extend[1:]
@@ -253,7 +252,7 @@ def test_a_model_is_calibrated_as_hmmbuild_does_it() -> None:
 
     states = list(range(first + 2, len(lines) - 1, 3))
     emissions = np.empty((len(states), 20))
-    emissions[:, exported.MODEL_PLACES] = [values(lines[k], 1, 20) for k in states]
+    emissions[:, formats.MODEL_PLACES] = [values(lines[k], 1, 20) for k in states]
     moves = np.array([values(lines[k], 0, 7) for k in (first + 1, *(k + 2 for k in states))])
     wanted = [[float(word) for word in line.split()[3:]] for line in lines if line.startswith("STATS")]
     found = calibrate(emissions, moves, HMMER_BACKGROUND)
@@ -295,7 +294,7 @@ def test_other_endings_are_refused(path: str, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"expected a format of profiles; choose a name that ends in .json or .jsonl"
     ):
-        saving.save(of_sequence("MKV"), f"{tmp_path}/{path}" if path != "q.hmm/" else f"{tmp_path}/q.hmm/x")
+        json_profile.save(of_sequence("MKV"), f"{tmp_path}/{path}" if path != "q.hmm/" else f"{tmp_path}/q.hmm/x")
     assert not list(tmp_path.iterdir())
 
 
@@ -304,29 +303,29 @@ def test_what_a_format_cannot_hold_is_refused(ending: str, tmp_path: Path) -> No
     path = tmp_path / f"Q{ending.upper()}"
     profile = of_sequence("MKV")
     if ending == ".hmm":
-        saving.save([profile, of_sequence("WW", "r")], path)
+        json_profile.save([profile, of_sequence("WW", "r")], path)
         assert [one.identifier for one in read_profiles(path)] == ["q", "r"]
         path.unlink()
     else:
         with pytest.raises(
             InputError, match=r"got 2 profiles, expected one in a file of .*; save them as .jsonl or .hmm"
         ):
-            saving.save([profile, profile], path)
+            json_profile.save([profile, profile], path)
     with pytest.raises(InputError, match="profile q: has no positions"):
-        saving.save(of_sequence(""), path)
+        json_profile.save(of_sequence(""), path)
     with pytest.raises(InputError, match="profile q: lambda_ is None"):
-        saving.save(replace(profile, lambda_=None), path)
+        json_profile.save(replace(profile, lambda_=None), path)
     assert not list(tmp_path.iterdir())
 
 
 def test_every_format_that_is_written_is_read_by_its_name() -> None:
     written: set[QueryFormat] = set(PROFILE_ENDINGS.values())
-    assert written == set(saving._WRITERS)
+    assert written == set(json_profile._WRITERS)
     for format_ in written:
-        (found,) = read_profiles_of("".join(saving.lines_of(of_family(), format_)))
+        (found,) = read_profiles_of("".join(json_profile.lines_of(of_family(), format_)))
         assert len(found) == 58
 
 
 def read_profiles_of(text: str) -> list[Profile]:
     source = Handle(io.BytesIO(text.encode()), "f")
-    return reading.profiles_of(source, formats.format_of(source), SCORING)
+    return readers.profiles_of(source, formats.format_of(source), SCORING)

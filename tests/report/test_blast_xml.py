@@ -23,7 +23,7 @@ from support.report_cases import (
     make_result,
     report,
 )
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.report import headers
 from swsearch.results import SearchResult
 

@@ -20,9 +20,9 @@ from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
 from swsearch.report import OUTPUT_FORMATS, create_writer
+from swsearch.report.headers import settings_in
 from swsearch.report.pairs import PAIR_FORMATS, PairRun, ScoredPair, create_pair_writer
-from swsearch.report.saved import ALIGNMENT_FORMATS, file_names
-from swsearch.report.settings_text import settings_in
+from swsearch.report.profile_output import ALIGNMENT_FORMATS, file_names
 from swsearch.report.tabular import COLUMNS
 from swsearch.results import SearchResult, alignment_of
 from swsearch.run_info import Checksum, Execution, RunInfo

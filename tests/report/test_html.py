@@ -25,8 +25,8 @@ from swsearch.report.html import HtmlWriter, Link, content_policy
 from swsearch.results import Hsp, SearchResult
 from swsearch.run_info import Checksum, Execution, RunInfo, checksums
 from swsearch.scoring import Scoring
-from swsearch.statistics.lengths import Lengths
-from swsearch.statistics.observed import count_scores, distribution_of
+from swsearch.statistics.distributions import Lengths
+from swsearch.statistics.score_distribution import count_scores, distribution_of
 
 HOSTILE = (
     "<img src=x onerror=alert(1)></script><script>alert(2)</script><!-- \u2028 & \" ' \x01 second \ud800 \x1b[0m"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from support.report_cases import QUERY, SUBJECT, make_result, report, with_two_alignments
-from swsearch.report import json_text
+from swsearch.report import base
 from swsearch.results import Hit, SearchResult
 from swsearch.scoring import Scoring
 
@@ -110,20 +110,20 @@ def test_a_query_may_be_called_as_the_place_of_its_hits() -> None:
 def test_hits_stand_in_their_place() -> None:
     value = {"title": '"hits":[] \\"hits\\":[]', "deep": {"hits": [], "after": [1]}}
     for hits in ([], [["1"]], [["1", "2"], ["3"]]):
-        text = "".join(json_text.with_hits(value, hits))
+        text = "".join(base.with_hits(value, hits))
         numbers = [int(each) for some in hits for each in some]
         assert json.loads(text) == {**value, "deep": {"hits": numbers, "after": [1]}}
-        assert text == json_text.encode(json.loads(text))
+        assert text == base.encode(json.loads(text))
 
 
 def test_objects_leave_out_what_is_absent() -> None:
-    columns = {"a": [1, 2, 3], "b%": json_text.strings(["x", 'y"%s', "\u00fc"]), "c": [4, 5, 6]}
-    some = json_text.objects(columns, {"b%": np.array([False, True, False])})
+    columns = {"a": [1, 2, 3], "b%": base.strings(["x", 'y"%s', "\u00fc"]), "c": [4, 5, 6]}
+    some = base.objects(columns, {"b%": np.array([False, True, False])})
     assert [json.loads(each) for each in some] == [
         {"a": 1, "b%": "x", "c": 4},
         {"a": 2, "c": 5},
         {"a": 3, "b%": "ü", "c": 6},
     ]
-    none = json_text.objects(columns, {"c": np.ones(3, dtype=np.bool_), "b%": np.zeros(3, dtype=np.bool_)})
+    none = base.objects(columns, {"c": np.ones(3, dtype=np.bool_), "b%": np.zeros(3, dtype=np.bool_)})
     assert [json.loads(each) for each in none] == [{"a": 1, "b%": "x"}, {"a": 2, "b%": 'y"%s'}, {"a": 3, "b%": "ü"}]
-    assert json_text.objects({"a": []}) == []
+    assert base.objects({"a": []}) == []

@@ -12,9 +12,9 @@ from Bio import AlignIO
 
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import OptionError, OutputError
-from swsearch.profiles.filtering import RowFilter
-from swsearch.profiles.reading import read_alignments
-from swsearch.report.saved import ALIGNMENT_FORMATS, LONGEST_FILE_NAME, AlignmentFolder, Written, file_names
+from swsearch.profiles.readers import read_alignments
+from swsearch.profiles.row_filter import RowFilter
+from swsearch.report.profile_output import ALIGNMENT_FORMATS, LONGEST_FILE_NAME, AlignmentFolder, Written, file_names
 from swsearch.results import alignment_of
 from tests.support.query_alignments import a3m_rows, alignment_from, column_rows
 from tests.support.report_cases import QUERY, SUBJECT, make_result, report

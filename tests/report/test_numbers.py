@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from swsearch.report import numbers
+from swsearch.report import base
 
 # From blastp 2.12.0+, -comp_based_stats 0 -seg no -max_hsps 1 -evalue 1e12 -dbsize 100, 1e4 or 1e12 -outfmt
 # "6 score evalue bitscore qlen slen": its text beside the value that swsearch.statistics.karlin_altschul has for that
@@ -36,12 +36,12 @@ BIT_SCORES = [
 
 @pytest.mark.parametrize(("value", "text"), TABLE_EVALUES)
 def test_evalue_in_tables(value: float, text: str) -> None:
-    assert numbers.evalue_table(value) == text
+    assert base.evalue_table(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), TEXT_EVALUES)
 def test_evalue_in_the_pairwise_report(value: float, text: str) -> None:
-    assert numbers.evalue_text(value) == text
+    assert base.evalue_text(value) == text
 
 
 @pytest.mark.parametrize(("score", "text"), BIT_SCORES)
@@ -51,18 +51,18 @@ def test_bit_score(score: int, text: str) -> None:
 
     statistics = statistics_for(Scoring(), "local")
     assert statistics is not None
-    assert numbers.bit_score_text(statistics.bit_score(score)) == text
+    assert base.bit_score_text(statistics.bit_score(score)) == text
 
 
 def test_bit_scores_are_cut_above_99_9() -> None:
     values = (99.9, 99.91, 209.9, 9999.5, 10235.7, 99999.0, 99999.5)
     texts = ["99.9", "99", "209", "9999", "10235", "99999", "1.000e+05"]
-    assert [numbers.bit_score_text(value) for value in values] == texts
+    assert [base.bit_score_text(value) for value in values] == texts
 
 
 @pytest.mark.parametrize("value", [None, float("nan")])
 def test_no_number(value: float | None) -> None:
-    assert numbers.evalue_table(value) == numbers.evalue_text(value) == numbers.bit_score_text(value) == "nan"
+    assert base.evalue_table(value) == base.evalue_text(value) == base.bit_score_text(value) == "nan"
 
 
 # blastp -outfmt "6 qlen qstart qend qcovs" on sequences cut short at one end, and "Identities =" of -outfmt 0.
@@ -72,13 +72,13 @@ def test_no_number(value: float | None) -> None:
      (118, 127, 93), (9, 127, 7), (7, 12, 58), (0, 12, 0), (1, 8, 13), (0, 0, 0)],
 )  # fmt: skip
 def test_whole_percentage(part: int, whole: int, percentage: int) -> None:
-    assert numbers.whole_percentage(part, whole) == percentage
+    assert base.whole_percentage(part, whole) == percentage
 
 
 def test_what_rounds_to_zero_has_no_sign() -> None:
-    assert numbers.bit_score_text(-0.04) == " 0.0"
-    assert numbers.z_score_text(-0.04) == "0.0"
+    assert base.bit_score_text(-0.04) == " 0.0"
+    assert base.z_score_text(-0.04) == "0.0"
 
 
 def test_percentage_in_tables() -> None:
-    assert numbers.percentages(np.array([118, 4, 0]), np.array([127, 4, 0]), 3) == ["92.913", "100.000", "0.000"]
+    assert base.percentages(np.array([118, 4, 0]), np.array([127, 4, 0]), 3) == ["92.913", "100.000", "0.000"]

@@ -20,7 +20,7 @@ from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.report.pairs import PAIR_FORMATS, PairRun, ScoredPair, create_pair_writer
 from swsearch.scoring import Ends, Scoring, dna_matrix

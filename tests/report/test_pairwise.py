@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.report_cases import QUERY, SUBJECT, make_result, report, with_two_alignments
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.report import pairwise
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "pairwise.txt"

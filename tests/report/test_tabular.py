@@ -27,7 +27,7 @@ from support.report_cases import (
     write_all,
 )
 from swsearch.errors import InputError, OptionError
-from swsearch.options.words import MODES, Mode
+from swsearch.options.kinds import MODES, Mode
 from swsearch.report import FORMATS, create_writer, find_format
 from swsearch.report.tabular import COLUMNS, REFUSED, STANDARD
 from swsearch.scoring import Scoring

@@ -17,12 +17,12 @@ import pytest
 from support.report_cases import HOSTILE, QUERY, as_columns, make_result, mutated, report, run_info, write_all
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.blocks import masked_codes, shown_letters
 from swsearch.engines.cpu.pairs import align_codes
-from swsearch.later import Later
-from swsearch.masking import masked_codes, shown_letters
-from swsearch.options.words import MODES
+from swsearch.lazy import Later
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.report import OUTPUT_FORMATS, create_writer, headers, numbers
+from swsearch.report import OUTPUT_FORMATS, base, create_writer, headers
 from swsearch.report.arrow import ARROW_COLUMNS
 from swsearch.report.tabular import COLUMNS
 from swsearch.results import Hit, Hsp, SearchResult, hit_batches
@@ -126,14 +126,14 @@ def fields(result: SearchResult, hit: Hit, hsp: Hsp) -> dict[str, str]:
         for start, end in ((pair.query_start, pair.query_end), (pair.subject_start, pair.subject_end))
     ]
     identifier, titles = hit.subject_id, headers.titles(hit.subject_id, hit.subject_description)
-    share = numbers.whole_percentage
+    share = base.whole_percentage
     return {
         "qseqid": headers.identifier(result.query_id), "sseqid": headers.identifier(identifier),
         "sallseqid": ";".join(name for name, _ in headers.entries_of(titles)),
         "stitle": titles[0], "salltitles": "<>".join(titles), "qlen": str(hit.query_length),
         "slen": str(hit.subject_length), "subject_index": str(hit.subject_index), "score": str(hsp.score),
-        "bitscore": numbers.bit_score_text(hsp.bit_score), "evalue": numbers.evalue_table(hsp.evalue),
-        "zscore": numbers.z_score_text(hsp.z_score), "evalue_published": numbers.evalue_table(hsp.evalue_published),
+        "bitscore": base.bit_score_text(hsp.bit_score), "evalue": base.evalue_table(hsp.evalue),
+        "zscore": base.z_score_text(hsp.z_score), "evalue_published": base.evalue_table(hsp.evalue_published),
         "qstart": str(places[0][0]), "qend": str(places[0][1]), "sstart": str(places[1][0]),
         "send": str(places[1][1]), "qseq": top or missing, "sseq": bottom or missing, "length": str(pair.length),
         "pident": f"{100 * pair.identities / max(pair.length, 1):.3f}", "nident": str(pair.identities),
@@ -161,7 +161,7 @@ def described(hsp: Hsp) -> dict[str, Any]:
     top, middle, bottom = pair.rows()
     optional = {"z_score": hsp.z_score, "evalue_published": hsp.evalue_published}
     return {
-        "score": hsp.score, "bit_score": numbers.finite(hsp.bit_score), "evalue": numbers.finite(hsp.evalue),
+        "score": hsp.score, "bit_score": base.finite(hsp.bit_score), "evalue": base.finite(hsp.evalue),
         **{name: value for name, value in optional.items() if value is not None and not math.isnan(value)},
         "query_start": pair.query_start, "query_end": pair.query_end, "subject_start": pair.subject_start,
         "subject_end": pair.subject_end, "alignment_length": pair.length, "identities": pair.identities,

@@ -21,11 +21,10 @@ from support.samples import sample
 from support.serving import SEQUENCES, Reply, Served, serving
 from swsearch.api import search
 from swsearch.db import Database
-from swsearch.server.blast import likely_seconds
-from swsearch.server.blast_formats import BLAST_FORMATS
+from swsearch.server.blast import BLAST_FORMATS, likely_seconds
 from swsearch.server.errors import ServerProblem
+from swsearch.server.job_store import Job, new_identifier
 from swsearch.server.settings import ServerSettings
-from swsearch.server.store import Job, new_identifier
 
 TWO = "".join(f">{name} protein {name} Status=1\n{SEQUENCES[name]}\n" for name in ("alpha", "delta"))
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

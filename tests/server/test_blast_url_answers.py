@@ -1,4 +1,4 @@
-"""swsearch.server.blast_formats: what clients of NCBI's server read, whatever a request brought."""
+"""swsearch.server.blast: what clients of NCBI's server read, whatever a request brought."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Generator
 
 import pytest
 
-from swsearch.server.blast_formats import BLAST_FORMATS, format_of, report_in
+from swsearch.server.blast import BLAST_FORMATS, format_of, report_in
 
 RID = "ABCDEFGH23456789JKLM"
 

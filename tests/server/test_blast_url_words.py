@@ -1,11 +1,11 @@
-"""swsearch.server.blast_words: what parameters become, and what is said of those that are refused."""
+"""swsearch.server.blast_parameters: what parameters become, and what is said of those that are refused."""
 
 from __future__ import annotations
 
 import pytest
 
 from swsearch.errors import InputError
-from swsearch.server.blast_words import WORDS, BlastWord, command_of, notes_on, request_of, sentence_of, words_of
+from swsearch.server.blast_parameters import WORDS, BlastWord, command_of, notes_on, request_of, sentence_of, words_of
 from swsearch.server.errors import ServerProblem, problem_of
 
 DATABASES = ("sprot", "trembl")

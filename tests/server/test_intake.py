@@ -14,7 +14,7 @@ import pytest
 from support.houses import CLIENT, OTHER, House, ObedientEngine, Opened, asked, done, settings
 from swsearch.client.search_request import SearchRequest
 from swsearch.server.errors import ServerProblem
-from swsearch.server.intake import MAX_IDENTIFIERS, MAX_IN_PROFILES
+from swsearch.server.validation import MAX_IDENTIFIERS, MAX_IN_PROFILES
 
 LIMITS = {"hits": 50, "body": 200_000, "residues": 20_000, "queries": 100}
 

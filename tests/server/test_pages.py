@@ -15,7 +15,6 @@ from swsearch.client.search_request import OPTION_NAMES, SERVER_ROWS
 from swsearch.errors import OptionError, SequenceError
 from swsearch.pipeline.options import DEFAULT_EVALUE, SearchOptions
 from swsearch.server.errors import ServerProblem
-from swsearch.server.page_views import lasting, named
 from swsearch.server.pages import safe_path
 from swsearch.server.search_form import (
     EXAMPLES,
@@ -24,6 +23,7 @@ from swsearch.server.search_form import (
     NOT_ON_THE_PAGE,
     default_title,
 )
+from swsearch.server.templating import lasting, named
 
 HOSTILE = (
     "<script>alert(1)</script>",

@@ -10,7 +10,7 @@ from support.fake_house import FakeHouse
 from support.serving import Served
 from support.web_pages import Page, Visitor
 from swsearch.errors import OptionError
-from swsearch.options.words import JOB_STATES
+from swsearch.options.kinds import JOB_STATES
 from swsearch.report import OUTPUT_FORMATS
 from swsearch.report.html import content_policy
 from swsearch.server.errors import JOB_ADVICE, STATUSES, ServerProblem, answer_to

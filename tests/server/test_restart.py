@@ -29,13 +29,13 @@ from support.houses import (
     wait_until,
 )
 from support.samples import sample
-from swsearch.pipeline import checkpoint, groups
+from swsearch.pipeline import batch, checkpoint
 from swsearch.pipeline.batch import QueryState
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.server import jobs as jobs_module
 from swsearch.server.errors import ServerProblem
+from swsearch.server.job_store import Job, JobStore
 from swsearch.server.jobs import RunningSearch
-from swsearch.server.store import Job, JobStore
 
 N_QUERIES = 30
 TESTS = Path(__file__).resolve().parents[1]
@@ -44,7 +44,7 @@ TESTS = Path(__file__).resolve().parents[1]
 @pytest.fixture(autouse=True)
 def _many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let queries be scored a few at a time, and kept when they are."""
-    monkeypatch.setattr(groups, "GROUP_RESIDUES", 500)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 500)
 
 
 @pytest.fixture
@@ -251,12 +251,12 @@ SERVER = """
 import json, sys
 from pathlib import Path
 from support.houses import *
-from swsearch.pipeline import checkpoint, groups
+from swsearch.pipeline import batch, checkpoint
 from swsearch.pipeline.batch import QueryState
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.server import databases
 
-groups.GROUP_RESIDUES = 500
+batch.GROUP_RESIDUES = 500
 checkpoint.SAVE_SECONDS = 0.0
 saved, save = set(), checkpoint.Checkpoint.save
 

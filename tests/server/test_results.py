@@ -17,7 +17,7 @@ from swsearch import report
 from swsearch.backends.resident import ResidentBackend
 from swsearch.db import Database
 from swsearch.errors import InputError, OptionError
-from swsearch.pipeline.result_builder import ResultBuilder
+from swsearch.pipeline.hits import ResultBuilder
 from swsearch.server.errors import ServerProblem
 from swsearch.server.results import Format, fasta
 

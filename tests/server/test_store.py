@@ -17,7 +17,7 @@ from support.houses import CLIENT, OTHER, asked
 from support.samples import random_cases
 from swsearch.errors import InputError, OutputError
 from swsearch.server.errors import ServerProblem
-from swsearch.server.store import MAX_DEATHS, Job, JobStore, new_identifier, payer_of
+from swsearch.server.job_store import MAX_DEATHS, Job, JobStore, new_identifier, payer_of
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from swsearch.scoring import Scoring
-from swsearch.statistics.choice import HitNumbers, numbers_as_arrays, numbers_of
-from swsearch.statistics.fitted import Fit, PairNulls, fit_panel
 from swsearch.statistics.karlin_altschul import statistics_for
+from swsearch.statistics.methods import HitNumbers, numbers_as_arrays, numbers_of
+from swsearch.statistics.null_model import Fit, PairNulls, fit_panel
 
 SCORES, LENGTHS = np.array([51, 40, 90]), np.array([300, 60, 2000])
 PUBLISHED = statistics_for(Scoring(), "local")

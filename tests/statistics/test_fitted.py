@@ -6,9 +6,9 @@ import pickle
 import numpy as np
 import pytest
 
-from swsearch.statistics import fitted
+from swsearch.statistics import null_model
 from swsearch.statistics.distributions import MOST_SHAPE, Gumbel, PearsonThree
-from swsearch.statistics.fitted import (
+from swsearch.statistics.null_model import (
     REVERSED_FULL,
     REVERSED_POWER,
     SPREADS,
@@ -18,7 +18,7 @@ from swsearch.statistics.fitted import (
     fit_panels,
     probabilities_of,
 )
-from swsearch.statistics.random_sequences import COPIES
+from swsearch.statistics.random_panel import COPIES
 
 MODES = ("local", "global", "semiglobal")
 LENGTHS = (16, 64, 256, 1024)
@@ -65,13 +65,13 @@ def test_the_distribution_is_that_of_the_mode():
 
 def test_the_shape_stays_within_bounds():
     def shape_of(skew):
-        return fitted._distribution("global", [skew], [1e9]).shape
+        return null_model._distribution("global", [skew], [1e9]).shape
 
     assert shape_of(-1.0) == shape_of(0.0) == MOST_SHAPE
-    assert shape_of(3.0) == fitted.LEAST_SHAPE
+    assert shape_of(3.0) == null_model.LEAST_SHAPE
     assert shape_of(0.4) == 25
     # few scores say little
-    assert fitted._distribution("global", [2.0], [1]).shape == 35
+    assert null_model._distribution("global", [2.0], [1]).shape == 35
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -232,7 +232,7 @@ def test_pairs_of_several_queries_have_the_probabilities_of_each(mode, monkeypat
     ]
     scores = [generator.integers(20, 200, len(each)) for each in pairs]
     alone = [each.probabilities(of_query).tolist() for each, of_query in zip(pairs, scores, strict=True)]
-    monkeypatch.setattr(fitted, "AT_ONCE", 6)
+    monkeypatch.setattr(null_model, "AT_ONCE", 6)
     assert [found.tolist() for found in probabilities_of(pairs, scores)] == alone
     assert probabilities_of([], []) == []
 

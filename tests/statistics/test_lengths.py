@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from swsearch.blocks import RunLengths
-from swsearch.statistics.lengths import Lengths
+from swsearch.statistics.distributions import Lengths
 
 
 @pytest.mark.parametrize("lengths", [[5, 3, 3, 0], [0, 0], [9], [7, 7, 7], [4, 2, 1, 1]])

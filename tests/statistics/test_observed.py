@@ -7,12 +7,12 @@ import pytest
 
 import swsearch
 from swsearch.alphabet import PROTEIN
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.pipeline import criteria
 from swsearch.scoring import Scoring
+from swsearch.statistics.distributions import Lengths
 from swsearch.statistics.karlin_altschul import statistics_for
-from swsearch.statistics.lengths import Lengths
-from swsearch.statistics.observed import (
+from swsearch.statistics.score_distribution import (
     FEW_KEPT,
     MOST_BINS,
     ScoreDistribution,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from swsearch.alphabet import PROTEIN
-from swsearch.statistics import random_sequences
-from swsearch.statistics.random_sequences import COPIES, Panel, panel_for, probability_of, random_codes
+from swsearch.statistics import random_panel
+from swsearch.statistics.random_panel import COPIES, Panel, panel_for, probability_of, random_codes
 
 
 def test_the_residues_are_the_same_on_every_machine():
@@ -19,13 +19,13 @@ def test_the_composition_is_that_of_proteins():
     n = 400_000
     counts = np.bincount(random_codes(5, n), minlength=27)
     for code, letter in enumerate(PROTEIN.letters):
-        expected = n * random_sequences._FREQUENCIES.get(letter, 0) / 100_000
+        expected = n * random_panel._FREQUENCIES.get(letter, 0) / 100_000
         assert abs(counts[code] - expected) <= 5 * np.sqrt(expected), letter
 
 
 def test_frequencies_are_whole_and_known():
-    assert sum(random_sequences._FREQUENCIES.values()) == 100_000
-    assert len(random_sequences._FREQUENCIES) == 20
+    assert sum(random_panel._FREQUENCIES.values()) == 100_000
+    assert len(random_panel._FREQUENCIES) == 20
 
 
 def test_seeds_give_unrelated_residues():

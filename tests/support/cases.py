@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from swsearch.alphabet import N_CODES, PROTEIN
 from swsearch.blocks import LANES, Chunk, block_columns, interleave
 from swsearch.engines.gpu.tracks import single_track, split_tracks, two_tracks
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import PAD_SCORE, Ends, Matrix, QueryRows, Scoring, matrix_from_text, rows_of
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from swsearch.alphabet import PROTEIN
 from swsearch.db import Database, Record
-from swsearch.db.contents import ArrayEntry, BytesPlace, UserBlock, read_contents
+from swsearch.db.file_contents import ArrayEntry, BytesPlace, UserBlock, read_contents
 from swsearch.db.format import CHECKED_BYTES, USER_BLOCK
 
 LETTERS = PROTEIN.letters

@@ -15,9 +15,9 @@ from swsearch.client.search_request import SearchRequest
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
 from swsearch.server.errors import ServerProblem, problem_of
+from swsearch.server.job_store import Job, new_identifier
 from swsearch.server.results import Format
 from swsearch.server.settings import ServerSettings
-from swsearch.server.store import Job, new_identifier
 
 
 def fake_place(name: str, **changed: Any) -> Any:

@@ -177,7 +177,7 @@ def import_everything() -> None:
                 with contextlib.suppress(ImportError):  # of what is not installed
                     importlib.import_module(module.name)
     importlib.import_module("h5py")
-    app = importlib.import_module("swsearch.cli.commands").app
+    app = importlib.import_module("swsearch.cli.main").app
     with contextlib.suppress(Exception):
         app(["db", "info", os.devnull], standalone_mode=False)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swsearch.alignments import PairAlignment
+from swsearch.alignment_table import PairAlignment
 from swsearch.pipeline.additional_hsps import find_after
 
 

@@ -23,10 +23,10 @@ from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import GpuUnavailableError, MemoryLimitError, SwsearchError
 from swsearch.pipeline.prefetch import check_wanted
 from swsearch.server import databases
+from swsearch.server.job_store import Job
 from swsearch.server.jobs import open_jobs
 from swsearch.server.results import Format
 from swsearch.server.settings import ServerLimits, ServerSettings
-from swsearch.server.store import Job
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ import typer.main
 import swsearch
 from support.fake_house import FakeHouse
 from support.web_pages import Visitor, pages_alone
-from swsearch.cli.commands import app
+from swsearch.cli.main import app
 from swsearch.server.app import create_app
 from swsearch.version import version
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.errors import MemoryLimitError
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.reference import Cigar
 from swsearch.scoring import Ends, Scoring, check_ends
 

@@ -11,7 +11,7 @@ import parasail
 from Bio.Align import PairwiseAligner, substitution_matrices
 
 from swsearch.alphabet import DNA, ByteArray
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.scoring import Ends, Scoring, check_ends
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from swsearch.alphabet import PROTEIN
-from swsearch.profiles.alignment import GAP, QueryAlignment
+from swsearch.profiles.query_alignment import GAP, QueryAlignment
 
 COLUMN_LETTERS = PROTEIN.decode_table.copy()
 COLUMN_LETTERS[GAP] = ord("-")

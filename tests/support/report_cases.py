@@ -10,12 +10,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from swsearch.alignment import PairAlignment
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.inputs import Query
-from swsearch.later import Later
-from swsearch.options.words import Mode
+from swsearch.lazy import Later
+from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
 from swsearch.report import Writer, create_writer
 from swsearch.results import Hit, HitList, HitTable, Hsp, SearchResult

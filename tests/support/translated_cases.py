@@ -16,23 +16,23 @@ import numpy as np
 from Bio.Data import CodonTable
 
 from swsearch.alignment import PairAlignment
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.engines.cpu.shifts import align_strands
 from swsearch.engines.pools import pool_of
+from swsearch.frameshift_alignment import ShiftedAlignment
 from swsearch.inputs import Query
-from swsearch.later import Later
+from swsearch.lazy import Later
 from swsearch.recurrence import Recurrence
 from swsearch.report import create_writer
 from swsearch.results import Headers, Hit, HitList, HitTable, Hsp, SearchResult
 from swsearch.results.table import Numbers, SubjectCodes, known
 from swsearch.run_info import Program, RunInfo
 from swsearch.scoring import Scoring
-from swsearch.shifted_alignment import ShiftedAlignment
 from swsearch.statistics.karlin_altschul import statistics_for
 from swsearch.translation import FRAME_NUMBERS, Frame, Frames
-from swsearch.translation.codes import translated_frames
+from swsearch.translation.genetic_codes import translated_frames
 
 QUERY_IS_DNA: tuple[Program, ...] = ("blastx", "tblastx")
 SUBJECT_IS_DNA: tuple[Program, ...] = ("tblastn", "tblastx")

@@ -12,7 +12,7 @@ from support.samples import sample
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.errors import OptionError
 from swsearch.translation import FRAME_NUMBERS, QueryTranslation
-from swsearch.translation.codes import genetic_codes, reverse_complement, translate, translated_frames
+from swsearch.translation.genetic_codes import genetic_codes, reverse_complement, translate, translated_frames
 
 
 def biopython(letters: str, number: int, genetic_code: int) -> str:

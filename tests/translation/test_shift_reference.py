@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.samples import sample
 from swsearch import reference
 from swsearch.scoring import Scoring
-from swsearch.translation.shift_reference import nucleotides, read_codons, shifted_align, shifted_score
+from swsearch.translation.frameshift_reference import nucleotides, read_codons, shifted_align, shifted_score
 
 NEVER = 100_000
 """What a shift may cost for none to be worth it."""

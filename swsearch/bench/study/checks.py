@@ -13,16 +13,23 @@ import numpy.typing as npt
 
 from swsearch import reference
 from swsearch.alphabet import ByteArray
-from swsearch.bench.study.diagonals import MatrixRun
-from swsearch.bench.study.expected import ByteTable, CellTable, expected_directions, expected_tables
+from swsearch.bench.study.diagonals import MatrixRun, StripRun
+from swsearch.bench.study.expected import (
+    ByteTable,
+    CellTable,
+    Problem,
+    expected_directions,
+    expected_tables,
+    protein_scoring,
+    random_problem,
+    score_of,
+    walk_back,
+)
 from swsearch.bench.study.inter_task import DatabaseOnDevice, InterTaskRun
 from swsearch.bench.study.machine import Machine
-from swsearch.bench.study.problem import Problem, protein_scoring, random_problem
-from swsearch.bench.study.strips import StripRun
-from swsearch.bench.study.traceback import score_of, walk_back
 from swsearch.bench.study.variants import Variant
 from swsearch.errors import EngineError
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
 
 SMALL = ((70, 90), (1, 1), (33, 31), (5, 140))

@@ -1,22 +1,38 @@
-"""A run of the study: every variant checked, then timed, a line as each is done."""
+"""A run of the study: every variant checked, then timed, a line as each is done.
+
+The project's own kernels on the study's work, so that a table shows both.
+
+The database search stands beside the inter-task kernels: the same queries, subjects and scoring, by the engine as
+``swsearch search`` runs it. The pair kernels stand beside the diagonal blocks (DNA) and the strips (protein): the
+same pairs, by what ``swsearch align`` runs, the score alone and with the alignment.
+"""
 
 from __future__ import annotations
 
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from swsearch.bench.study.baseline import NAMES
+from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.bench.study.checks import check_variant
+from swsearch.bench.study.expected import GAPS, Problem, protein_scoring, random_problem
 from swsearch.bench.study.machine import Machine, open_machine, study_hash
-from swsearch.bench.study.problem import GAPS
-from swsearch.bench.study.timing import QUERIES, SWEEP_QUERY, Measurement, Timer
+from swsearch.bench.study.timing import NAMES, QUERIES, SWEEP_QUERY, TIMED_RUNS, Measurement, Timer, inter_task_query
 from swsearch.bench.study.variants import APPROACHES, MEDIUM, Variant, variants_of
+from swsearch.db import Database
+from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import EngineError, MemoryLimitError, OptionError
+from swsearch.inputs import Query
+from swsearch.options.kinds import Mode, StatisticsMethod
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search import Search
+from swsearch.statistics.karlin_altschul import statistics_for
 
 SIZES = (1_024, 4_096, MEDIUM, 32_768, 37_000)
 """Lengths of the pairs: powers of two, and the longest of Huynh et al."""
@@ -210,12 +226,10 @@ def _beside(timer: Timer, approach: str, settings: Settings, results: StudyResul
 
 def _own(timer: Timer, approach: str, gaps: str, settings: Settings) -> Iterator[Measurement]:
     """Time the project's own kernels on an approach's work, if they stand beside it."""
-    from swsearch.bench.study import own
-
     if approach == "inter-task" and gaps == "affine":
-        yield from own.search_times(timer, gaps, settings.device)
-    elif approach in own.PAIR_APPROACHES:
-        yield from own.pair_times(timer, approach, gaps, settings.sizes, settings.device)
+        yield from search_times(timer, gaps, settings.device)
+    elif approach in PAIR_APPROACHES:
+        yield from pair_times(timer, approach, gaps, settings.sizes, settings.device)
 
 
 def line(row: Measurement) -> str:
@@ -252,3 +266,79 @@ def _processor() -> str:
         if text.startswith("model name"):
             return text.split(":", 1)[1].strip()
     return platform.machine()
+
+
+MAX_HITS = 10
+
+PAIR_APPROACHES: dict[str, tuple[Mode, ...]] = {"diagonal-blocks": ("global",), "strips": ("global", "local")}
+"""Approaches that the pair kernels stand beside, and the modes."""
+
+
+def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measurement]:
+    """Time the engine's search for each query of the inter-task kernels, by the time that its kernels run."""
+    from swsearch.engines.gpu.engine import GpuEngine
+
+    scoring = protein_scoring(gaps)
+    database = Database.from_records((f"s{n}", PROTEIN.decode(one)) for n, one in enumerate(timer.subjects))
+    with GpuEngine(device=device) as engine, database:
+        queries = [Query(f"q{length}", "", inter_task_query(length)) for length in QUERIES]
+        # hits above a threshold where that is known beforehand; scores with shuffled sequences are not timed
+        method: StatisticsMethod = "none" if statistics_for(scoring, "local") is None else "published"
+        options = SearchOptions(scoring=scoring, max_hits=MAX_HITS, statistics=method)
+        with closing(Search(queries, options, LocalBackend(database, engine))) as search:
+            for query in queries:
+                runs = [_kernel_seconds(engine, search, query) for _ in range(TIMED_RUNS + 1)][1:]
+                length = len(query.codes)
+                cpu = timer.database_cpu(gaps, length)
+                yield Measurement(
+                    "inter-task", "swsearch's own search", "this project", "", gaps, "local", length,
+                    database.n_residues, 0, 0, runs, cpu.seconds, cpu.vector_seconds,
+                )  # fmt: skip
+
+
+def pair_times(
+    timer: Timer, approach: str, gaps: str, sizes: Sequence[int], device: int | None
+) -> Iterator[Measurement]:
+    """Time the pair aligner on an approach's pairs, by the time that its kernels run.
+
+    Raises
+    ------
+    EngineError
+        If it does not reach the CPU's score.
+    """
+    from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
+
+    protein = approach == "strips"
+    with GpuPairAligner(device=device) as aligner:
+        for mode in PAIR_APPROACHES.get(approach, ()):
+            for size in sizes:
+                problem = random_problem(size, size, mode, gaps, protein=protein)
+                cpu = timer.cpu_pair(problem, gaps, protein)
+                for name, task in (("swsearch's own, score", _score), ("swsearch's own, alignment", _align)):
+                    runs = []
+                    for _ in range(TIMED_RUNS + 1):
+                        before = aligner.usage.kernel_seconds
+                        score = task(aligner, problem)
+                        runs.append(aligner.usage.kernel_seconds - before)
+                        if score != cpu.scores[0]:
+                            raise EngineError(
+                                f"{name}, {gaps} gaps, {size} x {size}: score {score}, parasail's is {cpu.scores[0]}"
+                            )
+                    yield Measurement(
+                        approach, name, "this project", "", gaps, mode, size, size, 0, 0, runs[1:], cpu.seconds,
+                        cpu.vector_seconds,
+                    )  # fmt: skip
+
+
+def _score(aligner: PairAligner, problem: Problem) -> int:
+    return aligner.score(problem.query, problem.subject, problem.recurrence)
+
+
+def _align(aligner: PairAligner, problem: Problem) -> int:
+    return aligner.align(problem.query, problem.subject, problem.recurrence).score
+
+
+def _kernel_seconds(engine: Any, search: Search, query: Query) -> float:
+    before, session = engine.usage.kernel_seconds, search.session
+    session.select(session.prepare([query])).wait()
+    return float(engine.usage.kernel_seconds - before)

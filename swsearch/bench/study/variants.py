@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from swsearch.engines.gpu.compiler import Kernel
 from swsearch.engines.gpu.variants import MODE_NUMBERS
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 
 HUYNH = "Huynh et al."
 PATEL = "Patel et al."

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alignments import AlignmentTable, texts
+from swsearch.alignment_table import AlignmentTable, texts
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
@@ -59,7 +59,7 @@ class RowPools(NamedTuple):
     query, middle, subject : ndarray, shape (n_columns,), uint8
         ASCII; what `PairAlignment.rows` returns.
     offsets : ndarray, shape (m + 1,), int64
-        Where each alignment begins in all three; `swsearch.alignments.texts` cuts them.
+        Where each alignment begins in all three; `swsearch.alignment_table.texts` cuts them.
     """
 
     query: ByteArray

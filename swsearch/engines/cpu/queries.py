@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import N_CODES, ByteArray
 from swsearch.blocks import IntArray
-from swsearch.options.words import Mode
+from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import (
     LANE_BITS,

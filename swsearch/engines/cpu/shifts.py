@@ -1,7 +1,7 @@
 """Alignments with frame shifts by the compiled extension, whose sources are in ``cpu/shift/``.
 
-It finds the alignment that `swsearch.translation.shift_reference` states. Its tables grow with the subject's length
-and the root of the strand's.
+It finds the alignment that `swsearch.translation.frameshift_reference` states. Its tables grow with the subject's
+length and the root of the strand's.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def align_strands(
     -------
     FoundPairs
         One per pair, in their order; ``query_start`` is a nucleotide of the strand, and operations are those of
-        `swsearch.translation.shift_reference.shifted_align`.
+        `swsearch.translation.frameshift_reference.shifted_align`.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import N_CODES, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension

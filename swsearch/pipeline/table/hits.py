@@ -3,10 +3,8 @@
 # no postponed annotations: the kinds of the options follow from them
 from typing import ClassVar, TypedDict
 
-from swsearch.options.kinds import Integer, Percentage, Real
-from swsearch.options.numbers import MAX_INTEGER
+from swsearch.options.kinds import MAX_INTEGER, Integer, Percentage, Real, SortKey, StatisticsMethod
 from swsearch.options.row import NO_COMMAND, FormField, Header, Heading, OptionTable, option
-from swsearch.options.words import SortKey, StatisticsMethod
 from swsearch.pipeline.table.values import IdentifierList, Identifiers, TaxidList, Taxids
 
 

@@ -3,9 +3,18 @@
 # no postponed annotations: the kinds of the options follow from them
 from typing import TYPE_CHECKING, ClassVar, TypedDict
 
-from swsearch.options.kinds import Integer, QueryRange
+from swsearch.options.kinds import (
+    Integer,
+    Mask,
+    Mode,
+    Preset,
+    QueryFormat,
+    QueryRange,
+    SearchTask,
+    Strand,
+    SubjectMask,
+)
 from swsearch.options.row import ONLY_COMMAND, FormField, Header, Heading, OptionTable, option
-from swsearch.options.words import Mask, Mode, Preset, QueryFormat, SearchTask, Strand, SubjectMask
 from swsearch.pipeline.table.values import MatrixValue
 
 if TYPE_CHECKING:

@@ -155,7 +155,7 @@ class MatrixValue(ValueKind):
 def read_identifiers(source: Identifiers, option: str) -> tuple[str, ...]:
     """Return distinct identifiers from a file with one per line, or from an iterable; a string names a file."""
     if isinstance(source, (str, os.PathLike)):
-        from swsearch.db.id_lists import read_list
+        from swsearch.db.name_lookup import read_list
 
         return tuple(read_list(source, option))
     if isinstance(source, bytes) or not isinstance(source, Iterable):
@@ -175,7 +175,7 @@ def _identifier(option: str, value: Any) -> str:
 
 def read_taxids(source: Taxids, option: str) -> tuple[int, ...]:
     """Return distinct taxids in ascending order; text that is no list of numbers names a file."""
-    from swsearch.db.id_lists import read_list
+    from swsearch.db.name_lookup import read_list
 
     values: Any = [source] if isinstance(source, int) else source
     if isinstance(source, str) and not source.strip():

@@ -6,12 +6,23 @@ import numpy as np
 import pytest
 
 from swsearch import reference
-from swsearch.bench.study.baseline import cpu_pair, last_row
-from swsearch.bench.study.expected import expected_directions, expected_tables, rows_in_numpy
+from swsearch.bench.study.expected import (
+    GAPS,
+    Problem,
+    expected_directions,
+    expected_tables,
+    packed_bits,
+    packed_direction,
+    protein_scoring,
+    random_problem,
+    rows_in_numpy,
+    score_of,
+    unpack,
+    walk_back,
+)
 from swsearch.bench.study.inter_task import SIDE, WARP_LANES, interleave, packed_profile
-from swsearch.bench.study.problem import GAPS, Problem, protein_scoring, random_problem
-from swsearch.bench.study.traceback import packed_bits, packed_direction, score_of, unpack, walk_back
-from swsearch.options.words import Mode
+from swsearch.bench.study.timing import cpu_pair, last_row
+from swsearch.options.kinds import Mode
 
 MODES: tuple[Mode, ...] = ("local", "global")
 EACH_MODE = pytest.mark.parametrize("mode", MODES)

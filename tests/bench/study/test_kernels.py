@@ -18,8 +18,8 @@ from support.host_machine import HostMachine
 from support.samples import first_of_each, sample
 from swsearch.bench.study import diagonals
 from swsearch.bench.study.checks import LARGER, SMALL, MismatchError, check_variant
+from swsearch.bench.study.expected import GAPS
 from swsearch.bench.study.machine import STUDY_SOURCES, StudyCompiler, StudyLaunch, open_machine, study_compiler
-from swsearch.bench.study.problem import GAPS
 from swsearch.bench.study.variants import APPROACHES, Variant, all_variants, variants_of
 from swsearch.engines.gpu.compiler import Kernel
 from swsearch.engines.gpu.device import choose_device

@@ -15,13 +15,12 @@ from support import fake_pycuda
 from support.fake_gpu import fake_engine
 from support.host_machine import HostMachine
 from support.host_pairs import host_aligner
-from swsearch.bench.study import checks, inter_task, own, runner, timing
-from swsearch.bench.study.plots import PANELS, save_overview, save_plots
-from swsearch.bench.study.report import report, summary
+from swsearch.bench.study import checks, inter_task, runner, timing
+from swsearch.bench.study.plots import PANELS, report, save_overview, save_plots, summary
 from swsearch.bench.study.runner import Settings, StudyResults, run_on
 from swsearch.bench.study.timing import Timer
 from swsearch.bench.study.variants import APPROACHES, Variant, all_variants, variants_of
-from swsearch.cli.commands import app
+from swsearch.cli.main import app
 from swsearch.errors import EngineError, GpuUnavailableError, InputError, OptionError
 
 
@@ -51,8 +50,8 @@ def make_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "SWEEP_QUERY", 9)
     monkeypatch.setattr(timing, "BATCH_LENGTH", 40)
     monkeypatch.setattr(timing, "STUDY_PAIRS", 3)
-    monkeypatch.setattr(own, "search_times", lambda *_: iter(()))
-    monkeypatch.setattr(own, "pair_times", lambda *_: iter(()))
+    monkeypatch.setattr(runner, "search_times", lambda *_: iter(()))
+    monkeypatch.setattr(runner, "pair_times", lambda *_: iter(()))
     monkeypatch.setattr(timing, "LAUNCHES", 2)
 
 
@@ -234,10 +233,10 @@ def test_the_command_prints_what_the_run_found(tiny: None, monkeypatch: pytest.M
 
 def test_our_own_search_stands_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "SUBJECTS", 40)
-    monkeypatch.setattr(own, "QUERIES", (5, 9))
+    monkeypatch.setattr(runner, "QUERIES", (5, 9))
     with fake_engine(monkeypatch) as engine:
         monkeypatch.setattr("swsearch.engines.gpu.engine.GpuEngine", lambda device: engine)
-        rows = list(own.search_times(Timer(HostMachine()), "affine", None))
+        rows = list(runner.search_times(Timer(HostMachine()), "affine", None))
     assert [row.rows for row in rows] == [5, 9]
     assert all(row.cpu_seconds > 0 and len(row.runs) == timing.TIMED_RUNS for row in rows)
 
@@ -247,8 +246,8 @@ def test_our_own_pair_kernels_stand_beside(monkeypatch: pytest.MonkeyPatch) -> N
     with host_aligner(monkeypatch) as aligner:
         monkeypatch.setattr("swsearch.engines.gpu.pairs.aligner.GpuPairAligner", lambda device: aligner)
         monkeypatch.setattr(aligner, "close", lambda: None)
-        rows = list(own.pair_times(Timer(HostMachine()), "strips", "linear", (40, 70), None))
-        rows += own.pair_times(Timer(HostMachine()), "diagonal-blocks", "affine", (40,), None)
+        rows = list(runner.pair_times(Timer(HostMachine()), "strips", "linear", (40, 70), None))
+        rows += runner.pair_times(Timer(HostMachine()), "diagonal-blocks", "affine", (40,), None)
     assert [(row.rows, row.mode) for row in rows[::2]] == [
         (40, "global"), (70, "global"), (40, "local"), (70, "local"), (40, "global"),
     ]  # fmt: skip

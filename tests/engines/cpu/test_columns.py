@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from support.cases import any_codes, modes_with_ends, random_codes, scorings
 from support.samples import random_cases
 from swsearch.alignment import PairAlignment
-from swsearch.alignments import ALIGNMENT_COLUMNS, texts
+from swsearch.alignment_table import ALIGNMENT_COLUMNS, texts
 from swsearch.alphabet import PROTEIN
+from swsearch.blocks import masked_codes, shown_letters
 from swsearch.engines.cpu import columns, extension, tracing
 from swsearch.engines.pools import pool_of
-from swsearch.masking import masked_codes, shown_letters
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 

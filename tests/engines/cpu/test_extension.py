@@ -101,7 +101,7 @@ def test_what_does_not_compute_does_without_it():
         "import sys; sys.modules['swsearch.engines.cpu._simd'] = None\n"
         "import swsearch, swsearch.scoring, swsearch.engines.cpu.extension\n"
         "swsearch.engines.cpu.extension._installed = lambda: None\n"
-        "from swsearch.cli.commands import app\n"
+        "from swsearch.cli.main import app\n"
         "assert swsearch.Database.from_records(['MKV']).n_subjects == 1\n"
         "try: swsearch.align('MKV', 'MKV', engine='cpu')\n"
         "except swsearch.SwsearchError as error: print(error)\n"

@@ -21,7 +21,7 @@ from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.engines.pools import pool_of, rows_pool
 from swsearch.errors import InputError, MemoryLimitError
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Ends, PositionGaps, QueryRows, Scoring
 

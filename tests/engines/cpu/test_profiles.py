@@ -15,7 +15,7 @@ from swsearch.alphabet import N_CODES, ByteArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import WAYS, CpuEngine
 from swsearch.errors import InputError
-from swsearch.options.words import MODES, Mode
+from swsearch.options.kinds import MODES, Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring
 

@@ -15,10 +15,10 @@ from swsearch.engines.cpu.shifts import align_strands
 from swsearch.engines.pools import pool_of
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import OptionError
-from swsearch.pipeline.shuffling import Joined, score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.pipeline.null_models import Joined, score_shuffled, scores_with_copies, shuffled_chunk
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
-from swsearch.translation.shift_reference import shifted_align, shifted_score
+from swsearch.translation.frameshift_reference import shifted_align, shifted_score
 
 
 def scores_of(engine, strands, subjects, recurrence):

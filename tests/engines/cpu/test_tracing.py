@@ -17,7 +17,7 @@ from swsearch import reference
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines.cpu import extension, tracing
 from swsearch.errors import InputError, MemoryLimitError
-from swsearch.options.words import MODES
+from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Ends, Scoring, dna_matrix
 

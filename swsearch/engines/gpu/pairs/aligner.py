@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from swsearch import reference
 from swsearch.alignment import PairAlignment
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu.columns import FoundPairs, count_pools

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alignments import AlignmentTable
+from swsearch.alignment_table import AlignmentTable
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.gpu.device import GpuMemoryError

@@ -1,0 +1,300 @@
+"""Alignments in: A3M, aligned FASTA, Stockholm and Clustal; the first sequence is the query.
+
+The query's residues are the columns. Where it has a gap, residues of the others are insertions. The part of a
+sequence that is aligned is taken from a name such as ``P12345/17-92``, where these numbers fit its residues.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.alphabet import BLANK, ILLEGAL, PROTEIN, ByteArray
+from swsearch.blocks import IntArray
+from swsearch.profiles.query_alignment import GAP, QueryAlignment
+from swsearch.profiles.text_lines import Text
+
+GAP_CHARACTERS = "-.~_"
+"""Characters of gaps in aligned formats."""
+
+_RANGE = re.compile(r"(.+)/([0-9]{1,9})-([0-9]{1,9})")
+
+_NO_SEQUENCE = re.compile(r"(ss|sa|aa)_(pred|conf|dssp|2dssp)\b|Consensus$|.*_consensus$")
+"""Names of A3M's records that hold a structure, its confidence or the consensus."""
+
+_COLABFOLD = re.compile(r"#([0-9]+(?:,[0-9]+)*)\t[0-9]+(?:,[0-9]+)*\s*")
+
+_A3M_HINT = "in A3M upper-case letters and '-' are columns, lower-case letters are insertions"
+
+
+@dataclass
+class Row:
+    """A sequence as a file has it: its name, its pieces, and the index of the line where it begins."""
+
+    identifier: str
+    description: str
+    at: int
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def letters(self) -> str:
+        """All of it, without blanks."""
+        return "".join("".join(self.pieces).split())
+
+
+def read_a3m(text: Text) -> list[QueryAlignment]:
+    """Read alignments in A3M, each of which may begin with a line of comment, ``#``.
+
+    Raises
+    ------
+    SequenceError
+        If it is no A3M; so for the other readers here.
+    """
+    found: list[list[Row]] = []
+    begins = True
+    for k, line in enumerate(text.lines):
+        if line.startswith("#"):
+            begins = True
+            head = _COLABFOLD.fullmatch(line)
+            if head and "," in head[1]:
+                n = head[1].count(",") + 1
+                text.fail(
+                    f"an alignment of {n} chains together, expected one chain; give each chain's own alignment", k
+                )
+        elif line.startswith(">"):
+            if begins:
+                found.append([])
+            begins = False
+            found[-1].append(_named(text, line[1:], k))
+        elif line.strip():
+            if not found or begins:
+                text.fail("letters stand before the first name, expected a line that begins with '>'", k)
+            found[-1][-1].pieces.append(line)
+    if not found:
+        text.fail("no sequences, expected an alignment in A3M: lines with '>' and a name, and sequences below them")
+    return [_of_a3m(text, rows) for rows in found]
+
+
+def read_aligned_fasta(text: Text) -> list[QueryAlignment]:
+    """Read an alignment in FASTA: all sequences are equally long with their gaps."""
+    rows: list[Row] = []
+    for k, line in enumerate(text.lines):
+        if line.startswith(">"):
+            rows.append(_named(text, line[1:], k))
+        elif line.strip():
+            if not rows:
+                text.fail("letters stand before the first name, expected a line that begins with '>'", k)
+            rows[-1].pieces.append(line)
+    if not rows:
+        text.fail("no sequences, expected an alignment in FASTA: lines with '>' and a name, and sequences below them")
+    return [_of_aligned(text, rows)]
+
+
+def read_stockholm(text: Text) -> list[QueryAlignment]:
+    """Read alignments in Stockholm format; of what is annotated, only the descriptions of sequences are taken."""
+    found: list[QueryAlignment] = []
+    rows: dict[str, Row] | None = None
+    described: dict[str, str] = {}
+    for k, line in enumerate(text.lines):
+        words = line.split(None, 1)
+        if line.startswith("# STOCKHOLM"):
+            if rows is not None:
+                text.fail("a new alignment begins here, expected '//' after the last one", k)
+            rows, described = {}, {}
+        elif not words:
+            continue
+        elif rows is None:
+            text.fail("expected '# STOCKHOLM 1.0' before an alignment", k)
+        elif words[0] == "//":
+            if not rows:
+                text.fail("an alignment without sequences, expected lines with a name and a sequence", k)
+            for row in rows.values():
+                row.description = described.get(row.identifier, "")
+            found.append(_of_aligned(text, rows.values()))
+            rows = None
+        elif line.startswith("#"):
+            parts = line.split(None, 3)
+            if parts[0] == "#=GS" and len(parts) == 4 and parts[2] == "DE":
+                described[parts[1]] = (
+                    f"{described[parts[1]]} {parts[3]}" if parts[1] in described else parts[3].strip()
+                )
+        else:
+            if len(words) != 2:
+                text.fail("expected a name and a sequence, or '//' at the end of the alignment", k)
+            rows.setdefault(words[0], Row(words[0], "", k)).pieces.append(words[1])
+    if rows is not None:
+        text.ends_early("'//' at the end of a Stockholm alignment")
+    if not found:
+        text.fail("no alignment, expected '# STOCKHOLM 1.0' in the first line")
+    return found
+
+
+def read_clustal(text: Text) -> list[QueryAlignment]:
+    """Read an alignment in Clustal format: blocks of lines with a name and a part of its sequence."""
+    rows: dict[str, Row] = {}
+    begun = False
+    for k, line in enumerate(text.lines):
+        if not begun:
+            begun = bool(line.strip())  # the head: CLUSTAL W, MUSCLE and others
+        elif line.strip() and not line[0].isspace():
+            words = line.split()
+            if len(words) == 3 and words[2].isdigit():  # residues so far
+                words.pop()
+            if len(words) != 2:
+                text.fail("expected a name and a part of its sequence, or a line of blanks and marks", k)
+            rows.setdefault(words[0], Row(words[0], "", k)).pieces.append(words[1])
+    if not rows:
+        text.fail("no sequences, expected a head such as CLUSTAL and blocks of lines with a name and a sequence")
+    pieces = {len(row.pieces) for row in rows.values()}
+    if len(pieces) > 1:
+        short = min(rows.values(), key=lambda row: len(row.pieces))
+        problem = f"{len(short.pieces)} lines of its sequence, expected {max(pieces)}, one in each block"
+        text.fail(f"{problem}; the file may be truncated, fetch or make it again", short.at, short.identifier)
+    return [_of_aligned(text, rows.values())]
+
+
+def _named(text: Text, header: str, at: int) -> Row:
+    """Return an empty row for a header line."""
+    identifier, _, description = header.strip().partition(" ")
+    if "\t" in identifier:
+        identifier, _, description = header.strip().partition("\t")
+    if not identifier:
+        text.fail("a header without an identifier, expected a word after '>'", at)
+    return Row(identifier, description.strip(), at)
+
+
+@dataclass
+class _Placed:
+    """Residues of a sequence, and the columns of the file in which, or before which, they stand."""
+
+    row: Row
+    codes: ByteArray
+    places: IntArray
+    in_columns: npt.NDArray[np.bool_]
+
+
+def _of_a3m(text: Text, rows: list[Row]) -> QueryAlignment:
+    """Place the letters of A3M."""
+    placed: list[_Placed] = []
+    n_columns = 0
+    for row in rows:
+        if _NO_SEQUENCE.match(row.identifier):
+            continue
+        data = _bytes(text, row, ".")
+        inserted = (data >= ord("a")) & (data <= ord("z"))
+        before = np.cumsum(~inserted)
+        n = int(before[-1]) if len(before) else 0
+        if placed and n != n_columns:
+            first = placed[0].row.identifier
+            text.fail(f"{n} columns, expected {n_columns} as of {first}; {_A3M_HINT}", row.at, row.identifier)
+        n_columns = n
+        is_residue = data != ord("-")
+        codes = PROTEIN.encode_table[data[is_residue]]
+        places: IntArray = (before - ~inserted)[is_residue]
+        placed.append(_Placed(row, codes, places, ~inserted[is_residue]))
+    if not placed:
+        text.fail("no sequences beside annotation, expected a query first", rows[0].at, rows[0].identifier)
+    return _anchored(text, placed, n_columns)
+
+
+def _of_aligned(text: Text, rows: Iterable[Row]) -> QueryAlignment:
+    """Place the letters of sequences that are equally long with their gaps."""
+    placed: list[_Placed] = []
+    n_columns = 0
+    for row in rows:
+        data = _bytes(text, row)
+        if placed and len(data) != n_columns:
+            first = placed[0].row.identifier
+            problem = f"{len(data)} columns, expected {n_columns} as of {first}: aligned sequences are equally long"
+            text.fail(f"{problem}; name the format if this is A3M", row.at, row.identifier)
+        n_columns = len(data)
+        places = np.flatnonzero(data != ord("-"))
+        codes = PROTEIN.encode_table[data[places]]
+        placed.append(_Placed(row, codes, places, np.ones(len(places), dtype=bool)))
+    return _anchored(text, placed, n_columns)
+
+
+def _bytes(text: Text, row: Row, ignored: str = "") -> ByteArray:
+    """Return a row's characters, every gap as ``-``; raise for what is neither gap nor letter."""
+    letters = row.letters.translate(
+        str.maketrans({**dict.fromkeys(GAP_CHARACTERS, "-"), **dict.fromkeys(ignored, None)})
+    )
+    data = np.frombuffer(letters.encode("utf-8"), dtype=np.uint8)
+    wrong = (PROTEIN.encode_table[data] >= BLANK) & (data != ord("-"))
+    if wrong.any():
+        byte = int(data[wrong.argmax()])
+        problem = PROTEIN.complaint(byte)
+        assert PROTEIN.encode_table[byte] == ILLEGAL  # blanks are gone
+        text.fail(problem, row.at, row.identifier)
+    return data
+
+
+def _anchored(text: Text, placed: list[_Placed], n_columns: int) -> QueryAlignment:
+    """Take the query's residues for the columns."""
+    query = placed[0]
+    if not len(query.codes):
+        problem = "the first sequence has no residues, expected the query there"
+        text.fail(f"{problem}; its residues are the columns", query.row.at, query.row.identifier)
+    # how many of the query's residues stand before each place: in columns before it, and inserted before or at it
+    in_column = np.bincount(query.places[query.in_columns], minlength=n_columns + 1)
+    inserted = np.bincount(query.places[~query.in_columns], minlength=n_columns + 1)
+    column_of = np.cumsum(in_column) - in_column + np.cumsum(inserted)
+    columns = np.full((len(placed), len(query.codes)), GAP, dtype=np.uint8)
+    columns[0] = query.codes
+    runs: list[IntArray] = []
+    kept: list[ByteArray] = []
+    n_inserted = 0
+    for k, one in enumerate(placed[1:], 1):
+        stays = one.in_columns & (in_column[one.places] > 0)
+        columns[k, column_of[one.places[stays]]] = one.codes[stays]
+        if stays.all():
+            continue
+        before = column_of[one.places[~stays]] - np.where(one.in_columns, 0, inserted[one.places])[~stays]
+        starts = np.flatnonzero(np.diff(before, prepend=-1))
+        ends = np.append(starts[1:], len(before))
+        runs.append(
+            np.column_stack([np.full(len(starts), k), before[starts], starts + n_inserted, ends + n_inserted])
+        )
+        kept.append(one.codes[~stays])
+        n_inserted += len(before)
+    names, starts_, ends_ = zip(*map(_part, placed), strict=True)
+    return QueryAlignment(
+        list(names),
+        [one.row.description for one in placed],
+        columns,
+        np.array(starts_, dtype=np.int64),
+        np.array(ends_, dtype=np.int64),
+        np.concatenate([np.zeros((0, 4), dtype=np.int64), *runs]),
+        np.concatenate([np.zeros(0, dtype=np.uint8), *kept]),
+        np.full(len(placed), -1, dtype=np.int64),
+        np.array([0.0] + [np.nan] * (len(placed) - 1)),
+        np.zeros(len(placed), dtype=np.int64),
+    )
+
+
+def _part(one: _Placed) -> tuple[str, int, int]:
+    """Return a sequence's name, and which of its residues are here."""
+    n = len(one.codes)
+    found = _RANGE.fullmatch(one.row.identifier)
+    if found and int(found[2]) >= 1 and int(found[3]) - int(found[2]) + 1 == n:
+        return found[1], int(found[2]) - 1, int(found[3])
+    return one.row.identifier, 0, n
+
+
+def rows_of(alignment: QueryAlignment) -> Iterator[str]:
+    """Yield the sequences of an alignment as A3M has them; an inserted ``*``, which has no lower case, is ``.``."""
+    bounds = np.searchsorted(alignment.insertions[:, 0], np.arange(len(alignment) + 1))
+    letters = PROTEIN.decode_table.copy()
+    letters[GAP] = ord("-")
+    for k in range(len(alignment)):
+        row = letters[alignment.columns[k]].tobytes().decode("ascii")
+        parts, last = [], 0
+        for _, before, begin, end in alignment.insertions[bounds[k] : bounds[k + 1]].tolist():
+            inserted = PROTEIN.decode(alignment.inserted[begin:end]).lower().replace("*", ".")
+            parts += [row[last:before], inserted]
+            last = before
+        yield "".join([*parts, row[last:]])

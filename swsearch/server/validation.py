@@ -1,0 +1,136 @@
+"""Checks requests against the limits of a server, and reads their queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from swsearch.client.search_request import QUERY_LINES_FORMAT, SearchRequest
+from swsearch.errors import InputError
+from swsearch.inputs import Query
+from swsearch.pipeline.filters import SUBJECT_FILTERS
+from swsearch.pipeline.fingerprint import PROGRAM_NAMES
+from swsearch.pipeline.options import SearchOptions, check_scales
+from swsearch.pipeline.search import Search
+from swsearch.pipeline.search_queries import query_notes
+from swsearch.report.outputs import check_outputs_fit
+from swsearch.server.databases import ServedDatabase
+from swsearch.server.errors import ServerProblem
+from swsearch.server.settings import ServerLimits
+
+COMPRESSED_AS = {
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ\0": "xz",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+"""Beginnings of compressed files. They are refused: a kilobyte may decompress to a gigabyte."""
+
+MAX_IN_PROFILES = 100_000
+"""Subjects of a profile, each of which takes an alignment in memory."""
+
+MAX_IDENTIFIERS = 100_000
+"""Identifiers of a filter; a cache of options keeps them in memory."""
+
+
+@dataclass(frozen=True)
+class TakenRequest:
+    """A request within the limits, with its queries and options."""
+
+    request: SearchRequest
+    """The request; its ``max_hits`` is set if the default is above the limit."""
+    queries: list[Query]
+    options: SearchOptions
+    notes: tuple[str, ...]
+    """Notes for the client."""
+
+    @property
+    def n_residues(self) -> int:
+        """Number of query residues."""
+        return sum(len(query.codes) for query in self.queries)
+
+    def cells(self, database: ServedDatabase) -> int:
+        """Return the number of cells to score if no query converges before its last iteration."""
+        return self.n_residues * database.n_residues * self.options.iterations
+
+
+def place_of(databases: Mapping[str, ServedDatabase], name: str) -> ServedDatabase:
+    """Return a database by its name; raise `ServerProblem` if there is none."""
+    if name in databases:
+        return databases[name]
+    expected = f"one of {', '.join(databases)}"
+    message = f"database: got {name[:80]!r}, expected {expected}"
+    raise ServerProblem("wrong", message, option="database", expected=expected)
+
+
+def taken(request: SearchRequest, databases: Mapping[str, ServedDatabase], limits: ServerLimits) -> TakenRequest:
+    """Read a request in bounded memory.
+
+    It raises `ServerProblem` if the request is beyond a limit, and `InputError` if a query or an option is wrong.
+    """
+    database = place_of(databases, request.database)
+    _check_size(request, limits)
+    notes = list(request.doubts)
+    options = dict(request.options)
+    if "max_hits" not in options and limits.hits < SearchOptions.max_hits:
+        options["max_hits"] = limits.hits
+        notes.append(f"at most {limits.hits:,} hits of a query are reported, which is this server's limit")
+        request = replace(request, options=options)
+    _check_options(request.search_options, limits)
+    try:
+        queries, asked = request.read_queries()
+    except RecursionError:
+        raise InputError("queries: got JSON that is nested too deeply, expected what swsearch wrote") from None
+    _check_count("queries", len(queries), limits.queries)
+    notes += query_notes(request.run_origin.queries or "queries", queries)
+    result = TakenRequest(request, queries, asked, tuple(notes))
+    _check_count("query residues", result.n_residues, limits.residues)
+    check_outputs_fit(request.outputs, queries, PROGRAM_NAMES[asked.translation is not None, database.is_dna])
+    check_scales(queries, asked)
+    Search((), asked, database.lease().backend)  # raises if the options do not fit the database; caches the rest
+    return result
+
+
+def _check_size(request: SearchRequest, limits: ServerLimits) -> None:
+    queries = request.queries
+    _check_count("bytes of queries", len(queries), limits.body)
+    for magic, name in COMPRESSED_AS.items():
+        if queries.startswith(magic):
+            expected = "queries that are not compressed"
+            message = f"queries: got {name} data, expected {expected}; decompress them first"
+            raise ServerProblem("wrong", message, option="queries", expected=expected)
+    if request.query_format in ("auto", "fasta"):  # a record of two bytes takes a kilobyte of memory
+        records = queries.count(b"\n>") + queries.count(b"\r>") + queries.startswith(b">")
+        _check_count("queries", records, limits.queries)
+    elif request.query_format == QUERY_LINES_FORMAT:
+        _check_count("queries", queries.count(b"\n") + queries.count(b"\r"), limits.queries)
+
+
+def _check_options(options: SearchOptions, limits: ServerLimits) -> None:
+    _check_max("max_hits", options.max_hits, limits.hits)
+    _check_max("max_alignments", options.max_alignments, limits.hits)
+    _check_max("max_included", options.max_included, MAX_IN_PROFILES)
+    for name, _ in SUBJECT_FILTERS:
+        named = getattr(options, name)
+        if named is not None and len(named) > MAX_IDENTIFIERS:
+            expected = f"at most {MAX_IDENTIFIERS:,} identifiers"
+            raise ServerProblem("too_large", f"{name}: got {len(named):,}, expected {expected}", option=name)
+
+
+def _check_max(option: str, value: int, most: int) -> None:
+    if value > most:
+        expected = f"at most {most:,}, this server's limit"
+        raise ServerProblem(
+            "wrong", f"{option}: got {value:,}, expected {expected}", option=option, expected=expected
+        )
+
+
+def _check_count(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise ServerProblem(
+            "too_large",
+            f"queries: got {count:,} {what}, expected at most {most:,}, this server's limit; send them in parts",
+            option="queries",
+            expected=f"at most {most:,} {what}",
+        )

@@ -1,0 +1,142 @@
+"""Where a search's E-values come from: the choice, the reasons where there are none, and a hit's numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import FloatArray
+from swsearch.errors import InputError, OptionError
+from swsearch.options.kinds import Mode, StatisticsMethod
+from swsearch.scoring import Scoring
+from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics, statistics_for, why_no_statistics
+from swsearch.statistics.null_model import PairNulls
+
+
+def statistics_in_force(method: StatisticsMethod) -> Literal["published", "fitted", "none"]:
+    """Return what ``auto`` stands for, and other methods as they are."""
+    return "fitted" if method == "auto" else method
+
+
+def check_statistics(
+    method: StatisticsMethod, scoring: Scoring, mode: Mode, *, evalue: float | None, dbsize: int | None
+) -> None:
+    """Raise unless the method can be used here, and gives E-values where an option needs them.
+
+    Raises
+    ------
+    InputError
+        Otherwise; the message names the option.
+    """
+    if method == "published" and statistics_for(scoring, mode) is None:
+        reason = (
+            why_no_statistics(scoring, mode).removeprefix("no E-values: ").removesuffix("; hits are ranked by score")
+        )
+        raise InputError(f"statistics: {reason}; use 'auto' or 'fitted'")
+    for name, value in (("evalue", evalue), ("dbsize", dbsize)):
+        if method == "none" and value is not None:
+            raise OptionError(name, value, "none with statistics 'none'", "leave one of them out")
+
+
+def why_none(problem: str = "") -> str:
+    """Say why a result has no E-values; ``problem`` is empty where none were asked for."""
+    return f"no E-values: {problem or 'none were asked for'}; hits are ranked by score"
+
+
+@dataclass(frozen=True)
+class HitNumbers:
+    """What statistics say of a hit: those fields of `swsearch.results.Hit`."""
+
+    bit_score: float | None = None
+    evalue: float | None = None
+    z_score: float | None = None
+    evalue_published: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class NumberArrays:
+    """What statistics say of some hits, as `HitNumbers` does; each of shape (n_hits,), float64, NaN for nothing."""
+
+    bit_scores: FloatArray
+    evalues: FloatArray
+    z_scores: FloatArray
+    evalues_published: FloatArray
+
+
+def numbers_as_arrays(
+    statistics: Statistics | PairNulls | None,
+    published: KarlinAltschul | None,
+    scores: npt.NDArray[np.integer],
+    query_length: int,
+    subject_lengths: npt.NDArray[np.integer],
+    database_residues: int,
+    known: FloatArray | None = None,
+) -> NumberArrays:
+    """Compute the numbers of some hits of a query.
+
+    Parameters
+    ----------
+    statistics : Statistics, PairNulls or None
+        What is in force: one for all of the query's hits, or a null for each.
+    published : KarlinAltschul or None
+        What to report beside it.
+    scores : ndarray, shape (n_hits,), integer
+        Raw scores, matrix units.
+    query_length : int
+        Residues.
+    subject_lengths : ndarray, shape (n_hits,), integer
+        Residues of each hit's subject.
+    database_residues : int
+        Residues that E-values refer to.
+    known : ndarray, shape (n_hits,), float64, optional
+        E-values, where they were computed before.
+    """
+    nothing = np.full(len(scores), np.nan)
+    bits, evalues, z_scores, beside = None, known, nothing, nothing
+    if isinstance(statistics, PairNulls):
+        evalues = statistics.evalues(scores, database_residues) if known is None else known
+        z_scores, bits = statistics.z_scores(scores), statistics.bit_scores(scores)
+    elif statistics is not None and len(scores):
+        if known is None:
+            evalues = statistics.evalues(scores, query_length, subject_lengths, database_residues)
+        bits = statistics.bit_scores(scores, subject_lengths)
+    if published is not None and len(scores):
+        beside = published.evalues(scores, query_length, subject_lengths, database_residues)
+    return NumberArrays(nothing if bits is None else bits, nothing if evalues is None else evalues, z_scores, beside)
+
+
+def numbers_of(
+    statistics: Statistics | PairNulls | None,
+    published: KarlinAltschul | None,
+    scores: Sequence[int],
+    query_length: int,
+    subject_lengths: npt.NDArray[np.integer],
+    database_residues: int,
+) -> list[HitNumbers]:
+    """Compute the numbers of some hits.
+
+    Parameters
+    ----------
+    statistics : Statistics, PairNulls or None
+        What is in force: one for all of the query's hits, or a null for each.
+    published : KarlinAltschul or None
+        What to report beside it.
+    scores : sequence of int
+        Raw scores, matrix units.
+    query_length : int
+        Residues.
+    subject_lengths : ndarray, shape (n_hits,), integer
+        Residues of each hit's subject.
+    database_residues : int
+        Residues that E-values refer to.
+    """
+    given = np.asarray(scores, dtype=np.int64)
+    found = numbers_as_arrays(statistics, published, given, query_length, subject_lengths, database_residues)
+    columns = (found.bit_scores, found.evalues, found.z_scores, found.evalues_published)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [HitNumbers(*(None if math.isnan(value) else value for value in row)) for row in rows]

@@ -1,0 +1,596 @@
+"""E-values from shuffled and reversed sequences: each hit is compared with copies of its own subject.
+
+Published constants describe the average protein. A distribution fitted to the scores of the database takes a large
+family of homologs for chance hits. Copies of a subject with its residues shuffled, or in reverse order, have its
+composition and no homologs, and they depend on nothing else: a pair has the same E-value in every database of the
+same size and on every engine. Shuffled copies are the null model of PRSS (Pearson and Lipman, PNAS 85:2444, 1988),
+the reversed sequence is that of SAM (Karplus, Karchin, Shackelford and Hughey, Bioinformatics 21:4107, 2005).
+
+The null model has two parts:
+
+- `FittedStatistics` belongs to a query: mean and variance of its scores with a fixed panel of random sequences of
+  several lengths (`swsearch.statistics.random_panel`), as functions of log length. The panel costs as much as a
+  database of 300,000 residues. Subjects whose E-value by it is small enough are candidates.
+- `PairNulls` belong to the candidates. The chance level of a pair is the mean score of the query with shuffled copies
+  of the subject, raised where the reversed subject scores far more. Shuffling keeps the composition of each stretch;
+  reversal also keeps periodic patterns, such as the heptads of coiled coils and the triplets of collagen. Where the
+  chance level is above the panel's mean, it raises the mean of the null. `rise` says by how much: differences within
+  the noise of few copies hardly count, because they would change the order of hits and lose homologs (SCOPe). So
+  copies only make E-values larger. The variance is always the panel's: one estimated from a pair's few copies would
+  order hits by noise.
+
+Scores follow a Gumbel distribution in local and semi-global mode, and in global mode Pearson's type III with the
+panel's skewness, about a third. ``benchmarks/results/calibration.txt`` shows how well that holds.
+
+Only counts and sums of whole numbers enter, and `swsearch.statistics.portable_math`, so that a null model is the same
+to the bit for every engine, chunk size, number of threads and machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from swsearch.blocks import FloatArray, IntArray
+from swsearch.options.kinds import Mode
+from swsearch.statistics import portable_math
+from swsearch.statistics.distributions import (
+    EULER,
+    MOST_SHAPE,
+    BrokenLine,
+    Distribution,
+    Gumbel,
+    PearsonThree,
+    line_to,
+    log_of,
+)
+from swsearch.statistics.random_panel import COPIES
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What is made of the panel's variances and of a pair's mean, chosen mode by mode by the number of chance hits.
+
+    Parameters
+    ----------
+    base : float
+        Variance of chance scores over the panel's: above 1, because subjects differ more than random sequences.
+    short : float
+        The variance is divided by the square of 1 + ``short`` / query length: a short query leaves no room for a long
+        tail.
+    full : float
+        Standard deviations above the panel's from which a pair's mean counts in full.
+    """
+
+    base: float
+    short: float
+    full: float
+
+    def share(self, query_length: int) -> float:
+        """Return the variance over the panel's."""
+        tail = 1.0 + self.short / max(query_length, 1)
+        return self.base / (tail * tail)
+
+
+SPREADS: dict[Mode, Spread] = {
+    "local": Spread(1.28, 2.2, 3.0),
+    "global": Spread(1.18, 0.0, 2.0),
+    "semiglobal": Spread(1.37, 6.0, 0.0),
+}
+"""Chosen with shuffled, reversed, biased, long and short queries that the benchmarks do not use, and in local mode
+with SCOPe's domains: ``full`` of 0, 2, 3 and 4 finds 0.21, 0.32, 0.39 and 0.41 percentage points more relatives
+before the first wrong hit than published statistics do; 4 has more chance hits of queries of biased composition."""
+
+LEAST_VARIANCE = 1 / 12
+"""Variance that comes from rounding to whole numbers alone; scores that vary less do not vary at all."""
+
+REVERSED_FULL, REVERSED_POWER = 5.0, 4
+"""Standard deviations above the shuffled copies from which the score of a reversed subject is the chance level, and
+the power by which less counts (`rise`): it is one score, which varies more than a mean. Chosen with coiled coils and
+with SCOPe's domains: a ``full`` of 4 or a power of 2 loses 0.1 to 0.2 percentage points of the relatives."""
+
+SMOOTHINGS = 2
+"""How often variances are averaged with those of neighbouring lengths: they change slowly, and a few dozen random
+sequences of each length estimate them with errors of 10 %."""
+
+LEAST_SHAPE = 9
+"""Least shape of Pearson's type III: a skewness of two thirds, which only very short queries come near."""
+
+USUAL_SKEW, USUAL_SCORES = 1 / 3, 500
+"""Skewness of global scores that is assumed before a panel is scored, and for how many scores that stands."""
+
+LIKELY = 0.4
+"""Probability from which every score counts as reaching it: less than the average has in any distribution."""
+
+CERTAIN = 1.0
+"""No bound on the probability of a hit by chance; see `PairNulls`."""
+
+DOUBTED = 1e-20
+"""Probability by its null from which an identical subject has its bound instead: no sequence would be lost before."""
+
+
+AT_ONCE = 1 << 15
+"""Pairs whose probabilities are computed at a time: arrays that stay near the processor."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a search's statistics are made, whatever the query.
+
+    Parameters
+    ----------
+    mode : {"local", "global", "semiglobal"}
+        Which ends are free.
+    gap_extend : int
+        In global mode, the least cost of each residue by which one sequence is longer.
+    n_subjects, residues : int
+        The database: subjects that have residues, and these.
+    frames : int
+        Frames of a DNA query, each of which is searched with: so many times as many chance hits it has.
+    """
+
+    mode: Mode
+    gap_extend: int
+    n_subjects: int
+    residues: int
+    frames: int = 1
+
+    @property
+    def name(self) -> str:
+        """As the output names it."""
+        shape: Distribution = PearsonThree(1) if self.mode == "global" else Gumbel()
+        return f"{shape.name} fitted to scores with shuffled copies of each subject"
+
+    def subjects(self, database_residues: int) -> float:
+        """Return the number of subjects that a database of so many residues amounts to, once for each frame."""
+        return self.n_subjects * (database_residues / max(self.residues, 1)) * self.frames
+
+
+@dataclass(frozen=True)
+class FittedStatistics:
+    """The null of a query: its scores with random sequences of every length. `fit_panel` makes it.
+
+    Parameters
+    ----------
+    fit : Fit
+        The search.
+    query_length : int
+        Residues.
+    lengths : tuple of int
+        Of the random sequences, in residues, ascending: knots between which lines are straight in log length.
+    means, variances : tuple of float
+        Of chance scores at these lengths, matrix units; in global mode of scores without the cost of the difference
+        in length.
+    distribution : Distribution
+        What scores are held to.
+    """
+
+    fit: Fit
+    query_length: int
+    lengths: tuple[int, ...]
+    means: tuple[float, ...]
+    variances: tuple[float, ...]
+    distribution: Distribution
+
+    @property
+    def name(self) -> str:
+        """As the output names it."""
+        return self.fit.name
+
+    def evalues(
+        self, scores: npt.ArrayLike, query_length: int, subject_lengths: npt.ArrayLike, database_residues: int
+    ) -> FloatArray:
+        """Compute the number of chance hits at least as good, of subjects that are like random sequences.
+
+        Parameters are those of `swsearch.statistics.karlin_altschul.KarlinAltschul.evalues`; the query's length is
+        that of the fit. Hits have the E-values of `PairNulls`, which are not smaller.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+            The number of subjects for an empty one, of which the panel says nothing.
+        """
+        n = np.asarray(subject_lengths, dtype=np.int64)
+        means, variances = self.at(n)
+        z = (np.asarray(scores, dtype=np.float64) - 0.5 - means) / np.sqrt(variances)
+        survival = np.where(n > 0, self.distribution.survival(z), 1.0)
+        return self.fit.subjects(database_residues) * survival
+
+    def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
+        """Return None, whatever the arrays, shape (n,): bits belong to a pair, see `PairNulls.bit_scores`."""
+        return None
+
+    def at(self, subject_lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
+        """Return mean and variance of scores with random sequences, two of shape (n,), float64, matrix units.
+
+        Parameters
+        ----------
+        subject_lengths : ndarray, shape (n,), integer
+            Residues.
+        """
+        return self._on(BrokenLine(subject_lengths, self.lengths), subject_lengths)
+
+    def least_scores(self, evalue: float, longest: int, database_residues: int) -> IntArray:
+        """Bound from below the scores for which `evalues` are at most ``evalue``, by subject length.
+
+        Returns
+        -------
+        ndarray, shape (longest + 1,), int64
+            At most two less than the least such score. A subject without residues has no such score, unless
+            everything better than average does.
+        """
+        probability = max(evalue / max(self.fit.subjects(database_residues), 1e-300), 1e-300)
+        if probability >= LIKELY:
+            return np.full(longest + 1, np.iinfo(np.int64).min)
+        means, variances = self._on(line_to(longest, self.lengths), np.arange(longest + 1))
+        least: IntArray = np.floor(means + self.distribution.upper(probability) * np.sqrt(variances)).astype(np.int64)
+        least[0] = np.iinfo(np.int32).max  # no score is larger: its E-value is the number of subjects
+        return least
+
+    def _on(self, line: BrokenLine, lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
+        means = line.at(np.array(self.means), beyond=True) - self._known(lengths)
+        return means, np.maximum(line.at(np.array(self.variances), beyond=False), LEAST_VARIANCE)
+
+    def _known(self, lengths: npt.NDArray[np.integer]) -> IntArray:
+        """Return what is known of a score beforehand: in global mode, the cost of the difference in length."""
+        return _length_cost(self.fit, self.query_length, lengths)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the null as plain values: mean and standard deviation at the lengths of the random sequences."""
+        means, variances = self.at(np.array(self.lengths))
+        knots = [
+            {"length": length, "mean": mean, "standard_deviation": math.sqrt(variance)}
+            for length, mean, variance in zip(self.lengths, means.tolist(), variances.tolist(), strict=True)
+        ]
+        return {"distribution": self.distribution.name, "by_length": knots}
+
+    def describe(self) -> str:
+        """Say in a line what the null is, at the query's own length as an example."""
+        mean, variance = (float(values[0]) for values in self.at(np.array([self.query_length])))
+        return (
+            f"random sequences of the query's length score {mean:.1f} on average, standard deviation "
+            f"{math.sqrt(variance):.1f}"
+        )
+
+
+def rise(above: FloatArray, full: float, power: int = 2) -> FloatArray:
+    """Return by how much a level rises, shape (n,), in standard deviations, towards a score that is so much above it.
+
+    It is nothing below 0, ``full`` times (above / full)**power up to ``full``, and then all of it.
+    """
+    raised: FloatArray = np.maximum(above, 0.0) * _share(above, full, power)
+    return raised
+
+
+def _slope(above: FloatArray, full: float, power: int = 2) -> FloatArray:
+    """Return the derivative of `rise`, shape (n,), but at most 1."""
+    slope: FloatArray = np.minimum(power * _share(above, full, power), 1.0)
+    return slope
+
+
+def _share(above: FloatArray, full: float, power: int) -> FloatArray:
+    """Return (above / full)**(power - 1), from 0 to 1, by products: powers differ in the last bit by machine."""
+    base = np.clip(above / max(full, 1e-9), 0.0, 1.0)
+    share = base
+    for _ in range(power - 2):
+        share = share * base
+    return share
+
+
+@dataclass(frozen=True, eq=False)
+class PairNulls:
+    """What chance gives for some pairs of one query and a subject.
+
+    Parameters
+    ----------
+    statistics : FittedStatistics
+        The query's.
+    lengths : ndarray, shape (n,), int64
+        Residues of the subjects.
+    levels : ndarray, shape (n,), float64
+        Chance level of each pair, from copies of the subject (`with_copies`), matrix units.
+    bounds : ndarray, shape (n,), float64
+        Bounds on the probability of a hit by chance, for those above `DOUBTED`: of a subject that is identical to the
+        query, the probability that random residues are; of others, `CERTAIN`. What is identical is the best hit, also
+        where every shuffled copy is, too, as of a run of one residue: its null is the panel's.
+    """
+
+    statistics: FittedStatistics
+    lengths: IntArray
+    levels: FloatArray
+    bounds: FloatArray
+    means: FloatArray = field(init=False)
+    variances: FloatArray = field(init=False)
+    _usual: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._set(*self.statistics.at(self.lengths))
+
+    def _set(self, usual: FloatArray, variances: FloatArray, means: FloatArray | None = None) -> PairNulls:
+        """Take the panel's means and variances over; the pairs' means follow, unless they are known."""
+        if means is None:
+            deviations = np.sqrt(variances)
+            raised = usual + deviations * rise((self.levels - usual) / deviations, self._full)
+            means = np.where(self.bounds < CERTAIN, usual, raised)  # shuffled copies of the query itself are like it
+        for name, values in (("means", means), ("variances", variances), ("_usual", usual)):
+            object.__setattr__(self, name, values)
+        return self
+
+    @classmethod
+    def _of(
+        cls, statistics: FittedStatistics, lengths: IntArray, levels: FloatArray, bounds: FloatArray
+    ) -> PairNulls:
+        """Make one whose panel's values are still to be set."""
+        made = cls.__new__(cls)
+        fields = {"statistics": statistics, "lengths": lengths, "levels": levels, "bounds": bounds}
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    @classmethod
+    def joined(cls, statistics: FittedStatistics, parts: Sequence[PairNulls]) -> PairNulls:
+        """Put nulls of pairs of one query one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        nothing = cls(statistics, np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+        all_parts = parts or [nothing]
+
+        def together(name: str) -> npt.NDArray[Any]:
+            return np.concatenate([getattr(part, name) for part in all_parts])
+
+        made = cls._of(statistics, together("lengths"), together("levels"), together("bounds"))
+        return made._set(together("_usual"), together("variances"), together("means"))
+
+    def with_copies(self, shuffled: FloatArray, reversed_: IntArray) -> PairNulls:
+        """Return the null models of the same pairs by the scores of copies, matrix units.
+
+        Parameters
+        ----------
+        shuffled : ndarray, shape (n,), float64
+            Mean scores with shuffled copies.
+        reversed_ : ndarray, shape (n,), int64
+            Scores with the reversed subjects.
+        """
+        deviations = np.sqrt(self.variances)
+        levels = shuffled + deviations * rise((reversed_ - shuffled) / deviations, REVERSED_FULL, REVERSED_POWER)
+        return self._of(self.statistics, self.lengths, levels, self.bounds)._set(self._usual, self.variances)
+
+    def errors(self, shuffled: FloatArray, reversed_: IntArray, n_copies: int) -> FloatArray:
+        """Estimate the errors of the means that come from taking few shuffled copies, in standard deviations.
+
+        Parameters
+        ----------
+        shuffled, reversed_ : ndarray, shape (n,)
+            As for `with_copies`, which made these.
+        n_copies : int
+            How many shuffled copies there are.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+            0 where the mean does not follow the copies.
+        """
+        deviations, error = np.sqrt(self.variances), 1.0 / math.sqrt(n_copies)
+        slopes = _slope((self.levels - self._usual) / deviations + error, self._full)
+        kept = 1.0 - _slope((reversed_ - shuffled) / deviations - error / 2, REVERSED_FULL, REVERSED_POWER)
+        errors: FloatArray = error * slopes * kept
+        return errors
+
+    @property
+    def _full(self) -> float:
+        return SPREADS[self.statistics.fit.mode].full
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, chosen: slice | npt.NDArray[Any]) -> PairNulls:
+        made = self._of(self.statistics, self.lengths[chosen], self.levels[chosen], self.bounds[chosen])
+        return made._set(self._usual[chosen], self.variances[chosen], self.means[chosen])
+
+    def further(self, rows: IntArray) -> PairNulls:
+        """Return the nulls of alignments that are not their pairs' best; ``rows`` has shape (n,), int64."""
+        return PairNulls(self.statistics, self.lengths[rows], self.levels[rows], np.full(len(rows), CERTAIN))
+
+    def probabilities(self, scores: npt.ArrayLike) -> FloatArray:
+        """Compute the probabilities that one chance pair scores as much; each score, shape (n,), with its null.
+
+        Scores are whole numbers, so the probability is taken half a unit below.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+        """
+        (found,) = probabilities_of([self], [scores])
+        return found
+
+    def evalues(self, scores: npt.ArrayLike, database_residues: int) -> FloatArray:
+        """Compute the expected number of chance hits at least as good; each score, shape (n,), with its null.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64
+            The number of subjects, of a database of so many residues, times `probabilities`.
+        """
+        return self.statistics.fit.subjects(database_residues) * self.probabilities(scores)
+
+    def z_scores(self, scores: npt.ArrayLike) -> FloatArray:
+        """Count the standard deviations between scores, shape (n,), and the means of their nulls."""
+        deviations: FloatArray = (np.asarray(scores, dtype=np.float64) - self.means) / np.sqrt(self.variances)
+        return deviations
+
+    def bit_scores(self, scores: npt.ArrayLike) -> FloatArray | None:
+        """Normalise raw scores of local mode, shape (n,), in bits; None in the other modes, where they mean nothing.
+
+        They are (lambda * score - ln K) / ln 2 with the lambda and K that the pair's Gumbel distribution amounts to:
+        where the E-value is small, it is the number of subjects times the lengths of query and subject times
+        2**-bits.
+
+        Returns
+        -------
+        ndarray, shape (n,), float64, or None
+        """
+        if self.statistics.fit.mode != "local":
+            return None
+        lambda_ = math.pi / np.sqrt(6 * self.variances)
+        log_area = log_of(np.array([self.statistics.query_length])) + log_of(self.lengths)
+        log_k = lambda_ * (self.means + 0.5) - EULER - log_area
+        bits: FloatArray = (lambda_ * np.asarray(scores, dtype=np.float64) - log_k) / portable_math.LN2
+        return bits
+
+    def least_scores(self, evalue: float, database_residues: int) -> IntArray:
+        """Bound from below the scores that have an E-value of at most ``evalue``, shape (n,), int64."""
+        subjects = max(self.statistics.fit.subjects(database_residues), 1e-300)
+        probability = max(evalue / subjects, 1e-300)
+        if probability >= LIKELY:
+            return np.full(len(self), np.iinfo(np.int64).min)
+        reach = self.statistics.distribution.upper(probability) * np.sqrt(self.variances)
+        least: IntArray = np.floor(self.means + reach).astype(np.int64)
+        return least
+
+
+def probabilities_of(pairs: Sequence[PairNulls], scores: Sequence[npt.ArrayLike]) -> list[FloatArray]:
+    """Compute `PairNulls.probabilities` of several queries' pairs, which takes as long as of one's.
+
+    Parameters
+    ----------
+    pairs : sequence of PairNulls
+        Of each query.
+    scores : sequence of array_like, shape (n,)
+        Of each query's pairs, matrix units.
+
+    Returns
+    -------
+    list of ndarray, shape (n,), float64
+    """
+    z = [
+        (np.asarray(of_query, dtype=np.float64) - 0.5 - each.means) / np.sqrt(each.variances)
+        for each, of_query in zip(pairs, scores, strict=True)
+    ]
+    found: list[FloatArray] = [*z]
+    places: dict[Distribution, list[int]] = {}
+    for place, each in enumerate(pairs):
+        places.setdefault(each.statistics.distribution, []).append(place)
+    for distribution, alike in places.items():
+        chance = _survival(distribution, np.concatenate([z[place] for place in alike]))
+        ends = np.cumsum([len(z[place]) for place in alike])
+        for place, part in zip(alike, np.split(chance, ends[:-1]), strict=True):
+            found[place] = np.where(part > DOUBTED, np.minimum(part, pairs[place].bounds), part)
+    return found
+
+
+def _survival(distribution: Distribution, z: FloatArray) -> FloatArray:
+    """Return the probabilities of at least ``z``, shape (n,): some at a time, since it takes ten arrays as large."""
+    parts = [distribution.survival(z[begin : begin + AT_ONCE]) for begin in range(0, len(z), AT_ONCE)]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def fit_panel(
+    fit: Fit, query_length: int, lengths: tuple[int, ...], scores: Sequence[npt.NDArray[np.int64]]
+) -> FittedStatistics:
+    """Make a query's null of its scores with a panel of random sequences.
+
+    Parameters
+    ----------
+    fit : Fit
+        The search.
+    query_length : int
+        Residues, at least 1.
+    lengths : tuple of int
+        Of the random sequences, in residues, ascending.
+    scores : sequence of ndarray, shape (n_sequences, COPIES), int64
+        Exact scores with the shuffled copies of the sequences of each length, matrix units.
+
+    Returns
+    -------
+    FittedStatistics
+        Means are those of all scores of a length; variances come from those of the copies of one sequence around its
+        mean, since random sequences differ in composition too.
+    """
+    (found,) = fit_panels(fit, [query_length], lengths, [each[None] for each in scores])
+    return found
+
+
+def fit_panels(
+    fit: Fit,
+    query_lengths: Sequence[int],
+    lengths: tuple[int, ...],
+    scores: Sequence[npt.NDArray[np.integer]],
+) -> list[FittedStatistics]:
+    """Make the nulls of several queries of their scores with the same panel, as `fit_panel` does for one.
+
+    Parameters
+    ----------
+    fit : Fit
+        The search.
+    query_lengths : sequence of int
+        Residues, at least 1.
+    lengths : tuple of int
+        Of the random sequences, in residues, ascending.
+    scores : sequence of ndarray, shape (n_queries, n_sequences, COPIES), integer
+        For each length; see `fit_panel`.
+    """
+    moments = [_moments(of_length) for of_length in scores]  # by length, then by kind, then by query
+    weights = [float(of_length[0].size) for of_length in scores]
+    found = []
+    for place, query_length in enumerate(query_lengths):
+        means, variances, skews = ([kind[place] for kind in kinds] for kinds in zip(*moments, strict=True))
+        share = SPREADS[fit.mode].share(query_length)
+        known = _length_cost(fit, query_length, np.array(lengths))
+        adjusted = tuple(mean + float(cost) for mean, cost in zip(means, known.tolist(), strict=True))
+        spread = tuple(share * variance for variance in _smoothed(variances, weights))
+        distribution = _distribution(fit.mode, skews, weights)
+        found.append(FittedStatistics(fit, query_length, lengths, adjusted, spread, distribution))
+    return found
+
+
+def _moments(scores: npt.NDArray[np.integer]) -> tuple[list[float], list[float], list[float]]:
+    """Return each query's mean, variance and skewness of scores with sequences of one length.
+
+    These have shape (n_queries, n_sequences, COPIES); sums of whole numbers are exact, those of cubes too.
+    """
+    whole = scores.astype(np.int64)
+    n = float(whole[0].size)
+    centred = whole - whole[:, :, :1]
+    square = centred * centred
+    one, two, three = centred.sum(axis=2), square.sum(axis=2), (square * centred).sum(axis=2)
+    squares = np.sum(COPIES * two - one * one, axis=1).astype(np.float64)
+    variances = np.maximum(squares / (n * (COPIES - 1)), LEAST_VARIANCE)
+    cubes = np.sum(COPIES**2 * three - 3 * COPIES * one * two + 2 * one**3, axis=1).astype(np.float64)
+    thirds = cubes / (n * (COPIES - 1) * (COPIES - 2))
+    means = whole.sum(axis=(1, 2)).astype(np.float64) / n
+    skews = thirds / (variances * np.sqrt(variances))
+    return means.tolist(), variances.tolist(), skews.tolist()
+
+
+def _length_cost(fit: Fit, query_length: int, lengths: npt.NDArray[np.integer]) -> IntArray:
+    """Return the least cost of the difference in length, in global mode; nothing in the others."""
+    if fit.mode != "global":
+        return np.zeros(len(lengths), dtype=np.int64)
+    cost: IntArray = fit.gap_extend * np.abs(lengths.astype(np.int64) - query_length)
+    return cost
+
+
+def _smoothed(values: list[float], weights: list[float]) -> tuple[float, ...]:
+    """Average each value but the first with its neighbours, `SMOOTHINGS` times, with weights of 2 and 1."""
+    found = list(values)
+    for _ in range(SMOOTHINGS):
+        held = list(zip(weights, found, strict=True))
+        for k in range(1, len(held)):
+            near = [held[k - 1], held[k], held[k], *held[k + 1 : k + 2]]
+            found[k] = sum(weight * each for weight, each in near) / sum(weight for weight, _ in near)
+    return tuple(found)
+
+
+def _distribution(mode: Mode, skews: list[float], weights: list[float]) -> Distribution:
+    """Return what scores are held to: in global mode the shape comes from the skewness, pooled over all lengths."""
+    if mode != "global":
+        return Gumbel()
+    total = sum(weight * each for weight, each in zip(weights, skews, strict=True)) + USUAL_SCORES * USUAL_SKEW
+    skew = total / (sum(weights) + USUAL_SCORES)
+    shape = round(4.0 / (skew * skew)) if skew > 0.01 else MOST_SHAPE
+    return PearsonThree(min(max(shape, LEAST_SHAPE), MOST_SHAPE))
