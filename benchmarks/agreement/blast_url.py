@@ -15,29 +15,21 @@ Exit code 1 if anything differs.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
-import re
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.support.common import Records, arguments, finish, heading, read, residues, swsearch, table, write
+from benchmarks.support.serving import Serving
 
 LEAST, MOST = 40, 400
 """Residues of a query."""
 
 SEED = 19
-
-PATIENCE = 120.0
-"""Seconds that the server has to begin."""
 
 
 class Asked(NamedTuple):
@@ -101,44 +93,6 @@ def queries_of(subjects: Records, number: int) -> Records:
         text = "".join(part)
         found.append((f"q{place + 1}", text[: -length // 5] + text[-length // 5 :].lower()))
     return found
-
-
-@contextlib.contextmanager
-def served(database: Path, folder: Path) -> Iterator[str]:
-    """Serve a database, and yield the server's address."""
-    log = folder / "serve.log"
-    with log.open("w") as stream:
-        server = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "swsearch",
-                "serve",
-                str(database),
-                "--port",
-                "0",
-                "--folder",
-                str(folder / "jobs"),
-            ],
-            stdout=stream,
-            stderr=stream,
-        )
-    try:
-        yield _address(server, log)
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def _address(server: subprocess.Popen[bytes], log: Path) -> str:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and server.poll() is None:
-        if said := re.search(r"http://[\w.]+:\d+", log.read_text()):
-            with contextlib.suppress(urllib.error.URLError):
-                urllib.request.urlopen(f"{said[0]}/api/v1/ready").close()
-                return said[0]
-        time.sleep(0.05)
-    sys.exit(f"the server did not begin:\n{log.read_text()[-2000:]}")
 
 
 def by_blast(url: str, database: str, query: str, words: dict[str, Any]) -> Found:
@@ -218,14 +172,14 @@ def main() -> None:
         fasta = write(folder / "queries.fasta", queries)
         database = folder / "database.h5"
         swsearch("db", "build", options.subjects, "-o", database, "--quiet")
-        with served(database, folder) as address:
+        with Serving([database], folder) as server:
+            address = f"http://127.0.0.1:{server.port}/Blast.cgi"
             for case in CASES:
                 known = by_command(fasta, database, case.options)
                 n_hits = f"{sum(map(len, known)):,}"
                 for client, ask in CLIENTS.items():
                     found = [
-                        ask(f"{address}/Blast.cgi", database.stem, f">{name}\n{letters}\n", case.words)
-                        for name, letters in queries
+                        ask(address, database.stem, f">{name}\n{letters}\n", case.words) for name, letters in queries
                     ]
                     counts = differing(found, known)
                     n_differing += sum(counts.values())

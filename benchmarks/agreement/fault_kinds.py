@@ -11,7 +11,9 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -111,10 +113,9 @@ class Trial:
         self.chance = random.Random(seed)
         self.after, self.at_work, self.said, self.client = 0.0, 0, "", None  # type: ignore[var-annotated]
 
-    def search(self, *words: str) -> Client:
-        """Begin a search by the workers."""
-        self.client = Client(self.folder, ["--cluster", self.machines.address, *words])
-        return self.client
+    def search(self, *words: str, cluster: str) -> None:
+        """Begin a search by workers."""
+        self.client = Client(self.folder, ["--cluster", cluster, *words])
 
     def wait(self, share: float = 1.05) -> None:
         """Wait for a random moment, and see whether workers have tasks then."""
@@ -154,137 +155,76 @@ class Trial:
             raise Wrong(f"exit code {code}, and left {', '.join(left)}")
 
 
+def kill(process: psutil.Process) -> None:
+    """Kill a process that may have died meanwhile."""
+    with contextlib.suppress(psutil.Error):
+        process.kill()
+
+
 def killed(trial: Trial) -> None:
     """Kill a worker; every fourth time with its nanny, and start another later."""
-    trial.search()
-    trial.wait()
     if trial.chance.random() < 0.25:
         trial.machines.end(trial.chance.choice(trial.machines.nannies()))
         time.sleep(trial.chance.random() * trial.takes / 2)
         trial.machines.add()
     else:
         trial.some_worker().kill()
-    trial.same_bytes()
 
 
 def killed_twice(trial: Trial) -> None:
     """Kill a worker, then another or the one that came for it."""
-    trial.search()
-    trial.wait()
     trial.some_worker().kill()
     time.sleep(trial.chance.random() * trial.takes / 2)
-    with contextlib.suppress(psutil.Error):
-        trial.some_worker().kill()
-    trial.same_bytes()
+    kill(trial.some_worker())
 
 
 def all_killed(trial: Trial) -> None:
     """Kill both workers at once; their nannies start others."""
-    trial.search()
-    trial.wait()
     for process in trial.machines.processes():
-        with contextlib.suppress(psutil.Error):
-            process.kill()
-    trial.same_bytes()
+        kill(process)
 
 
-def hangs(trial: Trial) -> None:
-    """Stop a worker, which never answers again; a task may take six seconds."""
-    trial.search("--task-timeout", str(TASK_TIMEOUT))
-    trial.wait()
+def stopped(trial: Trial) -> None:
+    """Stop a worker, which never answers again."""
     trial.some_worker().send_signal(signal.SIGSTOP)
-    trial.same_bytes()
 
 
 def paused(trial: Trial) -> None:
     """Have Dask pause a worker, and not let it go on."""
-    trial.search()
-    trial.wait()
     trial.machines.pause(trial.chance.randrange(trial.machines.n_connected()))
-    trial.same_bytes()
 
 
-def comes_late(trial: Trial) -> None:
-    """Begin with one worker, or none; another comes."""
-    machines = trial.machines
-    first = trial.chance.randrange(2)
+def one_or_none(trial: Trial) -> None:
+    """Begin with one worker, or none."""
+    machines, first = trial.machines, trial.chance.randrange(2)
     while len(machines.nannies()) > first:
         machines.end(machines.nannies()[-1])
     wait_until(lambda: machines.n_connected() == first, f"{first} workers")
-    trial.search()
-    trial.wait()
-    machines.add()
-    trial.same_bytes()
 
 
 def none_left(trial: Trial) -> None:
     """Kill both workers with their nannies; none comes."""
-    trial.search()
-    trial.wait()
     for nanny in list(trial.machines.nannies()):
         trial.machines.end(nanny)
-    trial.one_sentence((3,), WAIT_LIMIT)
 
 
 def no_scheduler(trial: Trial) -> None:
     """Kill the scheduler."""
-    trial.search()
-    trial.wait()
     trial.machines.scheduler.kill()
     trial.machines.scheduler.wait()
-    trial.one_sentence((3,))
-
-
-def interrupted(trial: Trial) -> None:
-    """Press Ctrl-C at the client; nothing goes on."""
-    client = trial.search()
-    trial.wait()
-    client.process.send_signal(signal.SIGINT)
-    after_signal(trial, (130,))
-
-
-def terminated(trial: Trial) -> None:
-    """Ask the client to end, by SIGTERM; nothing goes on."""
-    client = trial.search()
-    trial.wait()
-    client.process.send_signal(signal.SIGTERM)
-    after_signal(trial, (143, -signal.SIGTERM))
-
-
-def client_killed(trial: Trial) -> None:
-    """Kill the client; nothing goes on."""
-    client = trial.search()
-    trial.wait()
-    client.process.kill()
-    after_signal(trial, (-signal.SIGKILL,))
-
-
-def interrupted_local(trial: Trial) -> None:
-    """Press Ctrl-C at a client that started its workers itself; no process is left."""
-    trial.client = Client(trial.folder, ["--cluster", "local:2"])
-    trial.wait(1.5)
-    trial.client.process.send_signal(signal.SIGINT)
-    after_signal(trial, (130,))
-
-
-def client_killed_local(trial: Trial) -> None:
-    """Kill a client that started its workers itself; no process is left."""
-    trial.client = Client(trial.folder, ["--cluster", "local:2"])
-    trial.wait(1.5)
-    trial.client.process.kill()
-    after_signal(trial, (-signal.SIGKILL,))
 
 
 def killed_local(trial: Trial) -> None:
     """Kill a worker that the client started itself."""
-    client = trial.client = Client(trial.folder, ["--cluster", "local:2"])
-    trial.wait(1.5)
-    processes = [each for each in with_mark(client.mark) if "spawn_main" in " ".join(each.cmdline())]
+    processes = [each for each in with_mark(trial.client.mark) if "spawn_main" in " ".join(each.cmdline())]
     if processes:
-        with contextlib.suppress(psutil.Error):
-            trial.chance.choice(processes).kill()
+        kill(trial.chance.choice(processes))
+
+
+def one_sentence_of_start(trial: Trial) -> None:
+    """Check the end of a client whose own worker was killed: only where none could be started may it fail."""
     trial.one_sentence((3,))
-    if client.process.returncode and "no workers could be started" not in trial.said:
+    if trial.client.process.returncode and "no workers could be started" not in trial.said:
         raise Wrong(f"a worker at work was killed, and the search ended: {trial.said[-400:]!r}")
 
 
@@ -315,20 +255,47 @@ def after_signal(trial: Trial, codes: Sequence[int]) -> None:
         raise Wrong(f"{late}; {trial.machines.n_tasks()} tasks, processes: {left}") from None
 
 
-FAULTS: dict[str, Callable[[Trial], None]] = {
-    "a worker killed": killed,
-    "a worker killed twice": killed_twice,
-    "all workers killed": all_killed,
-    "a worker hangs": hangs,
-    "a worker comes late": comes_late,
-    "a worker paused": paused,
-    "workers gone for good": none_left,
-    "scheduler killed": no_scheduler,
-    "Ctrl-C": interrupted,
-    "SIGTERM": terminated,
-    "client killed": client_killed,
-    "own workers, one killed": killed_local,
-    "own workers, Ctrl-C": interrupted_local,
-    "own workers, client killed": client_killed_local,
+class Fault(NamedTuple):
+    """What happens at a random moment, what is right then, and how the search begins."""
+
+    happens: Callable[[Trial], None]
+    judge: Callable[[Trial], None] = Trial.same_bytes
+    words: tuple[str, ...] = ()
+    before: Callable[[Trial], None] | None = None
+    is_local: bool = False
+    """Whether the client starts its workers itself."""
+
+    def run(self, trial: Trial) -> None:
+        """Make one run."""
+        if self.before:
+            self.before(trial)
+        trial.search(*self.words, cluster="local:2" if self.is_local else trial.machines.address)
+        trial.wait(1.5 if self.is_local else 1.05)
+        self.happens(trial)
+        self.judge(trial)
+
+
+def signalled(number: signal.Signals, *codes: int, is_local: bool = False) -> Fault:
+    """Send the client a signal; nothing goes on, and no process is left."""
+    return Fault(
+        lambda trial: trial.client.process.send_signal(number), partial(after_signal, codes=codes), is_local=is_local
+    )
+
+
+FAULTS: dict[str, Fault] = {
+    "a worker killed": Fault(killed),
+    "a worker killed twice": Fault(killed_twice),
+    "all workers killed": Fault(all_killed),
+    "a worker hangs": Fault(stopped, words=("--task-timeout", str(TASK_TIMEOUT))),
+    "a worker comes late": Fault(lambda trial: trial.machines.add(), before=one_or_none),
+    "a worker paused": Fault(paused),
+    "workers gone for good": Fault(none_left, partial(Trial.one_sentence, codes=(3,), limit=WAIT_LIMIT)),
+    "scheduler killed": Fault(no_scheduler, partial(Trial.one_sentence, codes=(3,))),
+    "Ctrl-C": signalled(signal.SIGINT, 130),
+    "SIGTERM": signalled(signal.SIGTERM, 143, -signal.SIGTERM),
+    "client killed": signalled(signal.SIGKILL, -signal.SIGKILL),
+    "own workers, one killed": Fault(killed_local, one_sentence_of_start, is_local=True),
+    "own workers, Ctrl-C": signalled(signal.SIGINT, 130, is_local=True),
+    "own workers, client killed": signalled(signal.SIGKILL, -signal.SIGKILL, is_local=True),
 }
 """What happens, by the name that the table has."""

@@ -51,7 +51,7 @@ def judge(name: str, trial: Trial) -> Seen:
     """Make one run."""
     problem = ""
     try:
-        FAULTS[name](trial)
+        FAULTS[name].run(trial)
     except (Wrong, TimeoutError) as wrong:
         problem = f"after {trial.after:.2f} s, {trial.at_work} at work: {wrong}"
     finally:

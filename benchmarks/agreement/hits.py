@@ -1,6 +1,15 @@
 """Compare a search with the peers' programs: hits, scores, E-values, bit scores and alignments.
 
-For every query against all subjects, BLOSUM62, 11/1, without masking and composition adjustment, with
+--program blastx: queries are cut from --genomes, at random, from both strands, with some letters turned into N, and
+searched with as `--translate` does. --program tblastn: proteins of --subjects are searched in a database of the
+frames of --genomes. Both run without masking and composition adjustment. Where frame, places and path of an alignment
+are the same, raw score, E-value and bit score must be equal as printed. No subject of blastx with E <= 0.001 may be
+missing, and with its sum statistics E-values of a single alignment should be 1/0.9 times as large, which is counted.
+Every other alignment of tblastn must meet, in its frame, one of swsearch that scores at least as much: tblastn looks
+near seeds and gives up gaps that cost too much, and swsearch gives each nucleotide of a frame to one alignment.
+
+--program blastp (the default): for every query against all subjects, BLOSUM62, 11/1, without masking and composition
+adjustment, with
   ssearch36        every raw score, and the 20 best scores of each query,
   diamond --swipe  the 20 best scores; score, E-value and bit score of every hit up to ten times --evalue,
   blastp           score of every hit that it finds up to --evalue; where its score is the exact one (it is a
@@ -12,7 +21,8 @@ blastp's; and swsearch, made to print blastp's path, must print blastp's columns
 
 Needs: blastp, diamond, ssearch36 (benchmarks/README.md), biopython. Two to four minutes on two cores; peers' outputs
 are kept in --work, if given, and used again. Exit code 1 if a difference is not explained.
-Run:   python -m benchmarks.agreement.hits --queries queries20.fasta [--subjects DB.fasta.gz]
+Run:   python -m benchmarks.agreement.hits --program blastx --genomes FILE... [--subjects DB.fasta.gz] [--first 100]
+       python -m benchmarks.agreement.hits --queries queries20.fasta [--subjects DB.fasta.gz]
            [--out benchmarks/results/agreement_hits.txt]
 """
 
@@ -32,6 +42,7 @@ import numpy.typing as npt
 from Bio.Align import substitution_matrices
 
 import swsearch
+from benchmarks.agreement import translated_hits
 from benchmarks.support import peers
 from benchmarks.support.common import (
     Records,
@@ -296,18 +307,38 @@ def run(queries: Records, subjects: Records, folder: Path, evalue: float) -> lis
     return lines + table(heads, found.rows)
 
 
+PROGRAMS = {"blastp": (20, 10.0), "blastx": (100, 10.0), "tblastn": (50, 0.1)}
+"""How many queries are taken, and the threshold, by default."""
+
+
 def main() -> None:
     parser = arguments(__doc__)
-    parser.add_argument("--evalue", type=float, default=10.0, help="threshold, default %(default)g")
-    parser.add_argument("--work", type=Path, help="folder that keeps what the peers print (must exist)")
+    add = parser.add_argument
+    add("--program", choices=PROGRAMS, default="blastp", help="default %(default)s")
+    add("--genomes", type=Path, nargs="+", default=[], help="blastx, tblastn: FASTA, plain or xz")
+    add("--genetic-code", type=int, default=11, help="tblastn: default %(default)s")
+    add("--evalue", type=float, help="threshold, default 10, of tblastn 0.1")
+    add("--work", type=Path, help="blastp: folder that keeps what the peers print (must exist)")
+    parser.set_defaults(first=None)
     options = parser.parse_args()
-    need("blastp", "makeblastdb", "diamond", "ssearch36")
-    queries, subjects = numbered(read(options.queries, options.first), "q"), numbered(read(options.subjects), "s")
-    lines = [*heading(__file__, ["blastp", "diamond", "ssearch36"]), data_line(queries, subjects, options)]
+    first, evalue = PROGRAMS[options.program]
+    options.first, options.evalue = options.first or first, options.evalue or evalue
+    if options.program != "blastp" and not options.genomes:
+        parser.error(f"--program {options.program}: needs --genomes FILE...")
+    names = ["blastp", "diamond", "ssearch36"] if options.program == "blastp" else [options.program, "biopython"]
     with tempfile.TemporaryDirectory(prefix="swsearch-hits-") as name:
-        lines += run(queries, subjects, options.work or Path(name), options.evalue)
-    finish(lines, options.out)
-    sys.exit(1 if any(line.startswith("UNEXPLAINED") for line in lines) else 0)
+        if options.program == "blastp":
+            need("blastp", "makeblastdb", "diamond", "ssearch36")
+            queries, subjects = read(options.queries, options.first), numbered(read(options.subjects), "s")
+            lines = [data_line(queries, subjects, options)]
+            lines += run(numbered(queries, "q"), subjects, options.work or Path(name), options.evalue)
+            wrong = [line for line in lines if line.startswith("UNEXPLAINED")]
+        else:
+            compare = translated_hits.blastx if options.program == "blastx" else translated_hits.tblastn
+            lines, wrong = compare(options, Path(name))
+            lines += wrong[:SHOWN]
+    finish([*heading(f"{__file__} {options.program}", names), *lines], options.out)
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,13 @@
-"""Measure what the CPU engine reaches, beside the exact and heuristic peers that package managers install.
+"""What the CPU engine reaches: beside the peers that package managers install, or (--what) beside itself.
 
-In one run, each table's contenders in turn (A B C, A B C, ...), as medians and, in brackets, the extremes:
+  peers         the tables below
+  profiles      one query as a sequence, as a profile of the same rows, and with gap costs by position, each mode
+  frame_shifts  rows scored as a protein, and as the codons of a strand whose frame may shift
+  wheel         the extension of --wheel, which another compiler made, beside that of this installation
+The last three scan --database (the wheel: --subjects) in memory on one thread, scores only, with each instruction
+set; ratios are medians of those of the turns' processor seconds, and results are compared.
+
+Tables of peers, contenders in turn (A B C, A B C, ...), as medians and, in brackets, the extremes:
   whole commands    `swsearch search` and the peers' programs, their databases built before: start, reading, search,
                     statistics, alignments of each query's ten best (mmseqs2: of all it finds), output; with 2 threads
                     also the bare loops of parasail and pyopal, which find scores only, in a process that runs already
@@ -13,58 +20,69 @@ In one run, each table's contenders in turn (A B C, A B C, ...), as medians and,
   a large database  (--large) one query: the scan in memory, and the whole command.
 Processor seconds are those of all threads and processes. SWIPE is in no package registry and is left out.
 
-Needs: ncbi-blast+, diamond-aligner, fasta3, mmseqs2, gcc and binutils; pip install parasail pyopal scoring-matrices;
-a quiet machine. About ten minutes on two cores. Exit code 1 if a score, or a byte of swsearch's output, differs.
+Needs: a quiet machine; for peers ncbi-blast+, diamond-aligner, fasta3, mmseqs2, gcc and binutils, parasail, pyopal,
+       scoring-matrices; a wheel (python packaging/wheels.py). Ten minutes on two cores, the others some.
 Run:   python -m benchmarks.speed.cpu --queries queries20.fasta [--subjects DB.fasta.gz] [--large SPROT.h5]
            [--out benchmarks/results/cpu.txt]
+       python -m benchmarks.speed.cpu --what profiles --database DB.h5 [--turns 11] [--out FILE]
+Exit code 1 if a score, or a byte of swsearch's output, differs.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import random
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
 
-from benchmarks.speed import cpu_bound
-from benchmarks.speed.cpu_parts import TOP, Contenders, Files, of_threads, search, whole_commands
-from benchmarks.speed.cpu_scans import (
-    MORE_RUNS,
-    Turns,
-    library_scans,
-    padding,
-    read_chunks,
-    swsearch_scan,
-    time_scans,
-)
+import numpy as np
+
+import swsearch
+from benchmarks.speed import cpu_bound, cpu_scans
+from benchmarks.speed.command_peers import PROTEINS, SEARCH, TOP, Programs
+from benchmarks.speed.cpu_scans import MORE_RUNS, Turns, engine_for, padding, read_chunks, swsearch_scan, time_scans
 from benchmarks.support.common import (
     Records,
     arguments,
+    command,
     data_line,
     finish,
     heading,
+    need,
     numbered,
     read,
     residues,
     table,
     write,
 )
-from benchmarks.support.timing import EXACT, HEURISTIC, SCORES, Timing, say, take_turn
+from benchmarks.support.timing import EXACT, HEURISTIC, SCORES, Timing, in_turns, ratio
 from swsearch import Database
-from swsearch.engines.base import LoadedChunk
+from swsearch.engines.base import Engine, LoadedChunk, QueryGroup, ScoreArray
 from swsearch.engines.cpu import extension
+from swsearch.options.kinds import MODES
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import PositionGaps, QueryRows, Scoring
 
 THREADS = (1, 2)
-
 PEERS = ["parasail", "pyopal", "diamond", "ssearch36", "blastp", "mmseqs"]
-
 LENGTHS = (144, 222, 375, 464, 1000, 3005, 5478)
-"""Query lengths whose scans are timed; the nearest query stands for each."""
-
+"""Query lengths whose scans are timed beside the peers'; the nearest query stands for each."""
 LARGE = 375
 """Query length for the large database."""
+SHIFTED, COST = (998, 9998), 15
+"""Rows of the queries of ``frame_shifts``, and what a shift costs."""
+WHEEL_QUERIES, PAIR = (144, 375, 1000), 5000
+"""Lengths of the random queries of ``wheel``, and of both sequences of its pair."""
 
 
 def rate(cells: float, seconds: float) -> str:
@@ -82,57 +100,77 @@ def nearest(queries: Records, length: int) -> str:
     return min((letters for _, letters in queries), key=lambda letters: abs(len(letters) - length))
 
 
-def library_loops(queries: Records, subjects: Records, threads: int) -> Contenders:
-    """Return the libraries' loops over all queries."""
-
-    def loop(run: Callable[[str], object]) -> Callable[[], str]:
-        def work() -> str:
-            for _, letters in queries:
-                run(letters)
-            return ""
-
-        return work
-
-    scans = library_scans(subjects, threads)
-    return {f"{name}, bare loop": (SCORES, loop(scan.run)) for name, scan in scans.items()}
+def of_runs(runs: int) -> str:
+    """Say what the numbers are."""
+    return f"medians of {runs} turns" if runs > 1 else "one turn"
 
 
-def time_commands(contenders: Contenders, threads: int, runs: int, cells: int) -> tuple[list[str], set[str]]:
-    """Time every program; return its table, and swsearch's different outputs."""
-    timings = {name: Timing() for name in contenders}
-    outputs = set()
-    for turn in range(runs):
-        for name, (_, work) in contenders.items():
-            found = take_turn(timings[name], work)
-            if name.startswith("swsearch"):
-                outputs.add(found)
-            say(f"{threads} thread(s), turn {turn + 1}, {name}: {timings[name].wall[-1]:.2f} s")
+def of_threads(threads: int) -> str:
+    """Format a number of threads."""
+    return f"{threads} thread{'s' if threads > 1 else ''}"
+
+
+def time_commands(
+    kinds: Mapping[str, str], works: Mapping[str, Callable[[], Any]], threads: int, runs: int, cells: int
+) -> list[str]:
+    """Time every program; return its table."""
+    timings = in_turns(works, runs, f"{of_threads(threads)}, ")
     ours = next(iter(timings.values())).wall
-    times = {
-        name: statistics.median(wall / our for wall, our in zip(timing.wall, ours, strict=True))
-        for name, timing in timings.items()
-    }
+    times = {name: ratio(timing.wall, ours) for name, timing in timings.items()}
     rows = [
-        [
-            name, contenders[name][0], seconds_of(timing), rate(cells, timing.median), f"{times[name]:.2f}",
-            f"{statistics.median(timing.busy):.1f}",
-        ]
+        [name, kinds[name], seconds_of(timing), rate(cells, timing.median), f"{times[name]:.2f}",
+         f"{statistics.median(timing.busy):.1f}"]
         for name, timing in timings.items()
     ]  # fmt: skip
-    exact_peers = [name for name in times if contenders[name][0] != HEURISTIC and not name.startswith("swsearch")]
+    exact_peers = [name for name in times if kinds[name] != HEURISTIC and not name.startswith("swsearch")]
     exact = min(exact_peers, key=lambda name: times[name])
-    lines = [
+    return [
         f"Whole commands, {of_threads(threads)}, {TOP} best hits per query with alignments, {of_runs(runs)}:", "",
         *table(["", "what", "seconds", "GCUPS", "time / ours", "processor s"], rows), "",
         f"The fastest exact peer ({exact}) takes {times[exact]:.2f} times as long as swsearch, blastp "
         f"{times['blastp']:.2f} times (medians of the turns' ratios).", "",
     ]  # fmt: skip
-    return lines, outputs
 
 
-def of_runs(runs: int) -> str:
-    """Say what the numbers are."""
-    return f"medians of {runs} turns" if runs > 1 else "one turn"
+def commands(
+    queries: Records, subjects: Records, runs: Mapping[int, int]
+) -> tuple[list[str], set[str], list[LoadedChunk]]:
+    """Time all whole commands; return their tables, swsearch's different outputs, and its database."""
+    need("makeblastdb", "blastp", "diamond", "ssearch36", "mmseqs")
+    lines: list[str] = []
+    outputs: set[str] = set()
+
+    def kept(work: Callable[[], str]) -> None:
+        outputs.add(work())
+
+    with tempfile.TemporaryDirectory(prefix="swsearch-cpu-") as name:
+        asked = write(Path(name) / "q.fasta", queries)
+        for threads in THREADS[::-1]:
+            kinds = {name: kind for name, (kind, _) in PROTEINS.items()}
+            lines_of = {name: line for name, (_, line) in PROTEINS.items()}
+            if threads > 1:  # on one thread, the scans say as much
+                kinds["swsearch, FASTA"], lines_of["swsearch, FASTA"] = (
+                    EXACT,
+                    SEARCH.replace("{work}/db.h5", "{subjects}"),
+                )
+            works: dict[str, Callable[[], Any]] = {
+                name: partial(kept, work) if name.startswith("swsearch") else work
+                for name, work in Programs(lines_of, Path(name), subjects, threads=threads)
+                .works(queries=asked)
+                .items()
+            }
+            for library, scan in cpu_scans.library_scans(subjects, threads).items() if threads > 1 else ():
+                kinds[f"{library}, bare loop"] = SCORES
+                works[f"{library}, bare loop"] = partial(_scan_all, scan, queries)
+            cells = residues(queries) * residues(subjects)
+            lines += time_commands(kinds, works, threads, runs[threads], cells)
+        with Database.open(Path(name) / "db.h5") as database:
+            return lines, outputs, read_chunks(database)
+
+
+def _scan_all(scan: cpu_scans.Scan, queries: Records) -> None:
+    for _, letters in queries:
+        scan.run(letters)
 
 
 def scan_table(turns: Turns, threads: int, lengths: Sequence[int], n_residues: int) -> list[str]:
@@ -140,92 +178,50 @@ def scan_table(turns: Turns, threads: int, lengths: Sequence[int], n_residues: i
     rows = []
     for name in dict.fromkeys(name for name, _, _ in turns):
         timings = {length: turns.get((name, length, threads)) for length in lengths}
-        found = [timing for timing in timings.values() if timing]
-        apart = max((max(timing.wall) - min(timing.wall)) / timing.median for timing in found)
+        apart = max((max(each.wall) - min(each.wall)) / each.median for each in timings.values() if each)
         cells = [rate(n * n_residues, timing.median) if timing else "" for n, timing in timings.items()]
         rows.append([name, *cells, f"{apart:.0%}"])
     return table([of_threads(threads), *map(str, lengths), "largest spread"], rows)
 
 
-def large_database(path: Path, query: str, runs: int) -> tuple[list[str], set[str]]:
-    """Time one query against a large database; return the table, and swsearch's different outputs."""
+def large_database(path: Path, query: str, runs: int) -> list[str]:
+    """Time one query against a large database; return the table."""
     with Database.open(path) as database:
         chunks, n_subjects, n_residues = read_chunks(database), database.n_subjects, database.n_residues
-    scans = {threads: swsearch_scan(chunks, extension.chosen(), threads) for threads in THREADS}
-    timings = {(kind, threads): Timing() for kind in ("scan", "command") for threads in THREADS}
-    outputs = set()
+    works: dict[str, Callable[[], Any]] = {}
     with tempfile.TemporaryDirectory(prefix="swsearch-cpu-") as folder:
-        file = write(Path(folder) / "q.fasta", [("q", query)])
-        for _ in range(runs):
-            for threads, scan in scans.items():
-                take_turn(timings["scan", threads], partial(scan.run, query))
-                outputs.add(take_turn(timings["command", threads], partial(search, file, path, threads)))
-    cells = len(query) * n_residues
-    rows = [
-        [
-            of_threads(threads),
-            *(text for kind in ("scan", "command")
-              for text in (seconds_of(timings[kind, threads]), rate(cells, timings[kind, threads].median))),
-        ]
-        for threads in THREADS
-    ]  # fmt: skip
-    lines = [
+        asked = write(Path(folder) / "q.fasta", [("q", query)])
+        for threads in THREADS:
+            line = SEARCH.replace("{work}/db.h5", "{large}")
+            programs = Programs({}, Path(folder), [], threads=threads, large=path.resolve(), queries=asked)
+            works[f"scan {threads}"] = partial(swsearch_scan(chunks, extension.chosen(), threads).run, query)
+            works[f"command {threads}"] = partial(programs.run, line)
+        timings = in_turns(works, runs, f"{path.name}, ")
+    rows = []
+    for threads in THREADS:
+        both = [timings[f"{kind} {threads}"] for kind in ("scan", "command")]
+        shown = [text for one in both for text in (seconds_of(one), rate(len(query) * n_residues, one.median))]
+        rows.append([of_threads(threads), *shown])
+    return [
         f"{path.name}: {n_subjects:,} subjects, {n_residues:,} residues; query of {len(query)}, "
         f"{extension.chosen()}, padding {padding(chunks):.3f}, {of_runs(runs)}:", "",
         *table(["", "scan in memory, seconds", "GCUPS", "whole command, seconds", "GCUPS"], rows), "",
     ]  # fmt: skip
-    return lines, outputs
 
 
-def commands(
-    queries: Records, subjects: Records, runs: Mapping[int, int]
-) -> tuple[list[str], set[str], list[LoadedChunk]]:
-    """Time all whole commands; return their tables, swsearch's different outputs, and its database."""
-    lines: list[str] = []
-    outputs: set[str] = set()
-    with tempfile.TemporaryDirectory(prefix="swsearch-cpu-") as name:
-        files = Files(write(Path(name) / "q.fasta", queries), write(Path(name) / "s.fasta", subjects), Path(name))
-        files.prepare()
-        for threads in THREADS[::-1]:
-            contenders = whole_commands(files, threads)
-            if threads > 1:  # on one thread, the scans say as much
-                contenders["swsearch, FASTA"] = (EXACT, lambda: search(files.queries, files.subjects, THREADS[-1]))
-                contenders |= library_loops(queries, subjects, threads)
-            cells = residues(queries) * residues(subjects)
-            text, found = time_commands(contenders, threads, runs[threads], cells)
-            lines, outputs = lines + text, outputs | found
-        with Database.open(files.database) as database:
-            return lines, outputs, read_chunks(database)
-
-
-def main() -> None:
-    parser = arguments(__doc__)
-    parser.add_argument("--large", type=Path, metavar="DB.h5", help="database for one query; none by default")
-    parser.add_argument("--runs", type=int, default=3, help="turns of each contender, default %(default)s")
-    parser.add_argument(
-        "--runs-one-thread", type=int, default=1, help="the same of whole commands on one thread, default %(default)s"
-    )
-    options = parser.parse_args()
+def peers(options: argparse.Namespace) -> tuple[list[str], bool]:
+    """Measure all tables of peers; return them, and whether all that is compared is equal."""
     queries, subjects = numbered(read(options.queries, options.first), "q"), numbered(read(options.subjects), "s")
-    lines = [
-        *heading(__file__, PEERS),
-        data_line(queries, subjects, options),
-        f"CPU engine: {extension.chosen()}",
-        "",
-    ]
-    text, outputs, chunks = commands(queries, subjects, {1: options.runs_one_thread, 2: options.runs})
+    runs = options.turns or 3
+    lines = [data_line(queries, subjects, options), f"CPU engine: {extension.chosen()}", ""]
+    text, outputs, chunks = commands(queries, subjects, {1: options.turns_one_thread, 2: runs})
     lines += text
     n_residues = residues(subjects)
-
     chosen = list(dict.fromkeys(nearest(queries, length) for length in LENGTHS))
-    lengths = [len(query) for query in chosen]
-    turns, differing = time_scans(chosen, subjects, chunks, THREADS, options.runs)
-    lines += [
-        f"Scans, GCUPS by query length, {of_runs(options.runs)} (short queries: {options.runs + MORE_RUNS}):",
-        "",
-    ]
+    turns, differing = time_scans(chosen, subjects, chunks, THREADS, runs)
+    lines += [f"Scans, GCUPS by query length, {of_runs(runs)} (short queries: {runs + MORE_RUNS}):", ""]
     for threads in THREADS:
-        lines += [*scan_table(turns, threads, lengths, n_residues), ""]
+        lines += [*scan_table(turns, threads, [len(query) for query in chosen], n_residues), ""]
     reached = {
         instructions: [
             length * n_residues / statistics.median(timing.busy) / 1e9
@@ -236,18 +232,200 @@ def main() -> None:
     }
     lines += cpu_bound.report(reached, padding(chunks))
     if options.large:
-        text, found = large_database(options.large, nearest(queries, LARGE), options.runs)
-        lines += text
-        if len(found) > 1:
-            differing.append("swsearch's output, large database")
+        lines += large_database(options.large, nearest(queries, LARGE), runs)
     if len(outputs) > 1:
         differing.append("swsearch's output")
     compared = (
         f"Compared with each other: all scores of every turn, swsearch's output in {len(THREADS)} numbers of threads"
     )
     lines += [f"{compared}: {'equal.' if not differing else 'DIFFERENT: ' + '; '.join(differing)}"]
-    finish(lines, options.out)
-    sys.exit(1 if differing else 0)
+    return lines, not differing
+
+
+class Comparison(NamedTuple):
+    """A row of a table: calls that take turns, the cells of each, and whether their results are as they should be."""
+
+    labels: tuple[str, object]
+    cells: int
+    works: dict[str, Callable[[], Any]]
+    agree: Callable[[list[Any]], bool]
+
+
+def compared(comparisons: Iterator[Comparison], turns: int, digits: tuple[int, int]) -> tuple[list[Any], list[str]]:
+    """Take turns; return rows of GCUPS by processor time and of ratios to the first, and what does not agree."""
+    rows, wrong = [], []
+    for labels, cells, works, agree in comparisons:
+        found: dict[str, Any] = {}
+        keeping = {name: partial(_keep, found, name, work) for name, work in works.items()}
+        what = f"{labels[0]}, {labels[1]}"
+        busy = [timing.busy for timing in in_turns(keeping, turns, f"{what}, ").values()]
+        rates = [f"{cells / statistics.median(each) / 1e9:.{digits[0]}f}" for each in busy]
+        others = [f"{ratio(each, busy[0]):.{digits[1]}f}" for each in busy[1:]]
+        rows.append([*labels, rates[0], *(cell for pair in zip(rates[1:], others, strict=True) for cell in pair)])
+        if not agree(list(found.values())):
+            wrong.append(what)
+    return rows, wrong
+
+
+def _keep(found: dict[str, Any], name: str, work: Callable[[], Any]) -> None:
+    found[name] = work()
+
+
+def scores_of(engine: Engine, group: QueryGroup, chunks: Sequence[LoadedChunk]) -> list[ScoreArray]:
+    """Score a group with all chunks."""
+    return [engine.score(group, each) for each in chunks]
+
+
+def are_same(found: list[list[ScoreArray]]) -> bool:
+    """Say whether all contenders found the same scores."""
+    return all(np.array_equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
+def profile_comparisons(database: Database, length: int) -> Iterator[Comparison]:
+    """Yield a sequence beside profiles that score as it does."""
+    chunks, scoring = read_chunks(database), Scoring()
+    codes = np.random.default_rng(1).integers(0, 20, length).astype(np.uint8)
+    rows = scoring.rows(codes)
+    gaps = PositionGaps.uniform(length, scoring.gap_open, scoring.gap_extend)
+    queries = {
+        "sequence": rows,
+        "profile": QueryRows(rows.scores, codes, is_specific=True),
+        "costs": QueryRows(rows.scores, codes, is_specific=True, gaps=gaps),
+    }
+    for instructions in extension.instruction_sets():
+        engine = engine_for(instructions, 1)
+        for mode in MODES:
+            groups = {name: engine.prepare([each], Recurrence(scoring, mode)) for name, each in queries.items()}
+            works = {name: partial(scores_of, engine, group, chunks) for name, group in groups.items()}
+            yield Comparison((instructions, mode), length * database.n_residues, works, are_same)
+
+
+def shift_comparisons(database: Database) -> Iterator[Comparison]:
+    """Yield rows without shifts beside the same with shifts, whose scores the best of three frames may not exceed."""
+    chunks, generator, scoring = read_chunks(database), np.random.default_rng(1), Scoring()
+    letters = np.concatenate([database.codes(place) for place in range(min(1000, database.n_subjects))])
+    for instructions in extension.instruction_sets():
+        engine = engine_for(instructions, 1)
+        for length in SHIFTED:
+            codes = generator.permutation(letters)[:length].astype(np.uint8)
+            frames = engine.prepare([scoring.rows(codes[k::3].copy()) for k in range(3)], Recurrence(scoring))
+            best = [each.max(axis=0) for each in scores_of(engine, frames, chunks)]
+            works = {
+                f"{cost}": partial(
+                    scores_of, engine,
+                    engine.prepare([scoring.rows(codes)], Recurrence(scoring, frame_shift=cost)), chunks,
+                )
+                for cost in (None, COST)
+            }  # fmt: skip
+
+            def agree(found: list[list[ScoreArray]], best: list[ScoreArray] = best) -> bool:
+                return all((a[0] >= b).all() for a, b in zip(found[1], best, strict=True))
+
+            yield Comparison((instructions, length), length * database.n_residues, works, agree)
+
+
+def extension_in(wheel: Path, folder: Path) -> ModuleType:
+    """Load the extension of a wheel."""
+    with zipfile.ZipFile(wheel) as packed:
+        path = packed.extract("swsearch/engines/cpu/_simd.abi3.so", folder)
+    spec = spec_from_file_location("swsearch.engines.cpu._simd", path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def using(module: ModuleType, instructions: str) -> Iterator[None]:
+    """Have an extension, and an instruction set, used."""
+    kept, extension.load = extension.load, lambda: module
+    os.environ[extension.SWITCH] = instructions
+    try:
+        yield
+    finally:
+        extension.load = kept
+        del os.environ[extension.SWITCH]
+
+
+def wheel_comparisons(wheel: Path, database: Database, folder: Path) -> Iterator[Comparison]:
+    """Yield scans, and one global alignment, by both extensions."""
+    modules = {"source": extension.load(), "wheel": extension_in(wheel, folder)}
+    drawn = random.Random(1)
+    queries = ["".join(drawn.choices("ARNDCQEGHILKMFPSTWYV", k=length)) for length in (*WHEEL_QUERIES, PAIR, PAIR)]
+
+    def work(module: ModuleType, instructions: str, asked: list[str]) -> Any:
+        with using(module, instructions):
+            if len(asked) == 1:
+                return swsearch.score(asked, database, threads=1, engine="cpu")
+            return swsearch.align(*asked, threads=1, mode="global").coordinates
+
+    for instructions in extension.instruction_sets():
+        for asked in ([query] for query in queries[:-2]):
+            works = {name: partial(work, module, instructions, asked) for name, module in modules.items()}
+            cells = len(asked[0]) * database.n_residues
+            yield Comparison(
+                (instructions, f"query of {len(asked[0])}"), cells, works, lambda found: np.array_equal(*found)
+            )
+        works = {name: partial(work, module, instructions, queries[-2:]) for name, module in modules.items()}
+        yield Comparison((instructions, f"pair of {PAIR}"), PAIR**2, works, lambda found: np.array_equal(*found))
+
+
+def itself(options: argparse.Namespace) -> tuple[list[str], bool]:
+    """Measure profiles, frame shifts or a wheel; return the table, and whether results are as they should be."""
+    if options.what == "wheel":
+        subjects, turns = read(options.subjects), options.turns or 9
+        with tempfile.TemporaryDirectory() as folder, Database.from_records(subjects) as database:
+            rows, wrong = compared(wheel_comparisons(options.wheel, database, Path(folder)), turns, (2, 3))
+        return [
+            f"source: {command('c++', '--version').splitlines()[0]}; wheel: {options.wheel.name}",
+            f"{len(subjects):,} subjects, {residues(subjects):,} residues; {turns} turns",
+            "GCUPS by processor seconds of one thread, medians; the last column is wheel over source", "",
+            *table(["instruction set", "what", "source", "wheel", "ratio"], rows),
+            "", f"different results: {', '.join(sorted(wrong)) or 'none'}",
+        ], not wrong  # fmt: skip
+    with Database.open(options.database) as database:
+        about = f"{options.database.name}: {database.n_subjects:,} subjects, {database.n_residues:,} residues; "
+        if options.what == "profiles":
+            turns = options.turns or 11
+            rows, wrong = compared(profile_comparisons(database, options.length), turns, (1, 3))
+            about += f"query of {options.length}, one thread, medians of {turns} turns;"
+            verdict = f"scores are {'NOT the same' if wrong else 'the same'}."
+            heads = ["", "mode", "sequence, GCUPS", "profile, GCUPS", "time / sequence's", "with gap costs, GCUPS"]
+            heads.append("time / sequence's")
+        else:
+            turns = options.turns or 9
+            rows, wrong = compared(shift_comparisons(database), turns, (1, 2))
+            about += f"one thread, medians of {turns} turns;"
+            verdict = f"scores with shifts are {'SOMETIMES' if wrong else 'never'} below those of the best frame."
+            heads = ["", "rows", "protein, GCUPS", f"shifts for {COST}, GCUPS", "time / protein's"]
+    return [about, verdict, "", *table(heads, rows)], not wrong
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    add = parser.add_argument
+    add("--what", choices=("peers", "profiles", "frame_shifts", "wheel"), default="peers", help="default %(default)s")
+    add("--large", type=Path, metavar="DB.h5", help="peers: database for one query; none by default")
+    add("--turns", type=int, help="of each contender, default 3, of the others 9 or 11")
+    add(
+        "--turns-one-thread",
+        type=int,
+        default=1,
+        help="the same of whole commands on one thread, default %(default)s",
+    )
+    add("--database", type=Path, help="profiles, frame_shifts: HDF5 file of subjects")
+    add("--length", type=int, default=250, help="profiles: residues of the query, default %(default)s")
+    add("--wheel", type=Path, help="wheel: of this machine's architecture")
+    options = parser.parse_args()
+    if options.what in ("profiles", "frame_shifts") and options.database is None:
+        parser.error(f"--what {options.what}: needs --database DB.h5")
+    if options.what == "wheel" and options.wheel is None:
+        parser.error("--what wheel: needs --wheel FILE")
+    is_peers = options.what == "peers"
+    lines, is_right = peers(options) if is_peers else itself(options)
+    script = __file__ if is_peers else f"{__file__} {options.what}"
+    finish([*heading(script, PEERS if is_peers else ["numpy"]), *lines], options.out)
+    sys.exit(not is_right)
 
 
 if __name__ == "__main__":

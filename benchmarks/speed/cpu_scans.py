@@ -15,7 +15,6 @@ import parasail
 import pyopal
 from scoring_matrices import ScoringMatrix  # type: ignore[attr-defined]
 
-from benchmarks.speed.cpu_parts import of_threads
 from benchmarks.support.common import PARASAIL_GAPS, Records, blosum62
 from benchmarks.support.timing import Timing, say, take_turn
 from swsearch import Database, Scoring
@@ -178,6 +177,6 @@ def time_scans(
                     scores = scan.scores(take_turn(timing, partial(scan.run, query)))
                     expected = scores if expected is None else expected
                     if not np.array_equal(scores, expected):
-                        differing.append(f"{name}, {of_threads(threads)}, query of {len(query)}")
-            say(f"scans, {of_threads(threads)}, turn {turn + 1}")
+                        differing.append(f"{name}, {threads} threads, query of {len(query)}")
+            say(f"scans, {threads} threads, turn {turn + 1}")
     return turns, differing

@@ -20,9 +20,10 @@ Part jobs needs Swiss-Prot's titin and a kinase in it. matplotlib for the plot.
 Run:   python -m benchmarks.speed.gpu DATABASE.h5 QUERIES.fasta [--only singles,batch]
            [--cudasw ALIGN PREFIX] [--out benchmarks/results/gpu.txt]
        python -m benchmarks.speed.gpu --from benchmarks/results/gpu.json
+       python -m benchmarks.speed.gpu --turns FOLDER [--out benchmarks/results/gpu_turns.txt]
 --out also writes the numbers (gpu.json) and the plot (gpu.png) beside the text; parts that are there already, from
 the same kernels, engine, device and database, are kept. --from measures nothing and needs no GPU: it writes the text
-and the plot again, beside the JSON.
+and the plot again, beside the JSON. --turns compares two revisions by what `gpu_session.sh turns` leaves in a folder.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.speed.gpu_parts import PARTS, Setup
-from benchmarks.speed.gpu_report import report
+from benchmarks.speed.gpu_report import compare_turns, report
 from benchmarks.support.common import arguments, finish, heading, version_of
 from benchmarks.support.fingerprint import fingerprint
 from swsearch import Database
@@ -134,6 +135,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("database", type=Path, nargs="?", help="made by swsearch db build")
     parser.add_argument("queries", type=Path, nargs="?", help="FASTA")
     parser.add_argument("--from", dest="stored", type=Path, metavar="FILE.json", help="write what --out wrote again")
+    parser.add_argument("--turns", type=Path, metavar="FOLDER", help="compare turn-old-N.json and turn-new-N.json")
     parser.add_argument("--only", type=parts_named, default=list(PARTS), metavar="PART,...", help="default: all")
     parser.add_argument("--runs", type=int, default=5, help="timed runs of each, default %(default)s")
     parser.add_argument(
@@ -141,13 +143,16 @@ def read_options() -> argparse.Namespace:
     )
     parser.add_argument("--engine", default="gpu", help="another engine, to try this script; default %(default)s")
     options = parser.parse_args()
-    if (options.stored is None) == (options.queries is None):
-        parser.error("expected either DATABASE.h5 QUERIES.fasta, or --from FILE.json")
+    if sum(given is not None for given in (options.stored, options.turns, options.queries)) != 1:
+        parser.error("expected one of DATABASE.h5 QUERIES.fasta, --from FILE.json and --turns FOLDER")
     return options
 
 
 def main() -> None:
     options = read_options()
+    if options.turns is not None:
+        finish(compare_turns(options.turns), options.out)
+        return
     if options.stored is not None:
         results = json.loads(options.stored.read_text(encoding="utf-8"))
         write_text(results, options.stored)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 import swsearch
 from benchmarks.speed.cudasw import scans
+from benchmarks.support.common import ENVIRONMENT
 from benchmarks.support.scanning import MAX_HITS, Scan, Seconds
 from swsearch import Database
 from swsearch.alphabet import PAD, PROTEIN
@@ -114,6 +114,13 @@ def rows_of(queries: Sequence[Query]) -> int:
     return sum(len(query.codes) for query in queries)
 
 
+def repeated(scan: Scan, groups: Sequence[Sequence[Query]], runs: int, residues: int) -> dict[str, Any]:
+    """Time groups of queries several times, after a run that is not counted."""
+    scan.run(*groups)
+    rows = sum(rows_of(group) for group in groups)
+    return {"length": rows, **measured([scan.run(*groups) for _ in range(runs)], rows, residues)}
+
+
 def singles(setup: Setup) -> dict[str, Any]:
     """Time each query alone, in turn."""
     runs: dict[int, list[Seconds]] = {number: [] for number in range(len(setup.queries))}
@@ -123,25 +130,18 @@ def singles(setup: Setup) -> dict[str, Any]:
                 taken = scan.run([query])
                 if turn:
                     runs[number].append(taken)
-    residues = setup.database.n_residues
-    return {
-        "queries": [
-            {
-                "id": query.identifier,
-                "length": len(query.codes),
-                **measured(runs[number], len(query.codes), residues),
-            }
-            for number, query in enumerate(setup.queries)
-        ]
-    }
+    found = []
+    for query, taken in zip(setup.queries, runs.values(), strict=True):
+        length = len(query.codes)
+        figures = measured(taken, length, setup.database.n_residues)
+        found.append({"id": query.identifier, "length": length, **figures})
+    return {"queries": found}
 
 
 def batch(setup: Setup) -> dict[str, Any]:
     """Time all queries as one group."""
     with scanning(setup, setup.database, [setup.queries]) as scan:
-        scan.run(setup.queries)
-        runs = [scan.run(setup.queries) for _ in range(setup.runs)]
-    return measured(runs, rows_of(setup.queries), setup.database.n_residues)
+        return repeated(scan, [setup.queries], setup.runs, setup.database.n_residues)
 
 
 def short(setup: Setup) -> dict[str, Any]:
@@ -151,18 +151,13 @@ def short(setup: Setup) -> dict[str, Any]:
     peptides = {}
     for length in SHORT_LENGTHS:
         starts = generator.integers(0, len(joined) - length, SHORT_AT_ONCE).tolist()
-        peptides[length] = [
-            Query(f"peptide_{length}_{number}", "", joined[start : start + length])
-            for number, start in enumerate(starts)
-        ]
+        peptides[length] = [Query(f"{length}_{n}", "", joined[at : at + length]) for n, at in enumerate(starts)]
     found = []
     with scanning(setup, setup.database, [peptides[SHORT_LENGTHS[-1]]]) as scan:
-        for length in SHORT_LENGTHS:
-            for queries in (peptides[length][:1], peptides[length]):
-                scan.run(queries)
-                runs = [scan.run(queries) for _ in range(setup.runs)]
-                figures = measured(runs, rows_of(queries), setup.database.n_residues)
-                found.append({"length": length, "at_once": len(queries), **figures})
+        for length, many in peptides.items():
+            for queries in (many[:1], many):
+                figures = repeated(scan, [queries], setup.runs, setup.database.n_residues)
+                found.append({**figures, "length": length, "at_once": len(queries)})
     return {"queries": found}
 
 
@@ -189,9 +184,7 @@ def jobs(setup: Setup) -> dict[str, Any]:
     for name, (queries, subjects, runs) in asked.items():
         groups = list(query_groups(queries))
         with scanning(setup, subjects, groups) as scan:
-            scan.run(*groups)  # compiles what it needs
-            taken = [scan.run(*groups) for _ in range(runs)]
-        found[name] = {"length": rows_of(queries), **measured(taken, rows_of(queries), subjects.n_residues)}
+            found[name] = repeated(scan, groups, runs, subjects.n_residues)
     return {"jobs": found}
 
 
@@ -225,26 +218,23 @@ def load(setup: Setup) -> dict[str, Any]:
 
 def command(setup: Setup) -> dict[str, Any]:
     """Time the whole command as a process of its own."""
-    paths = [str(Path(swsearch.__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     with tempfile.TemporaryDirectory(prefix="swsearch-gpu-") as folder:
         output = Path(folder) / "hits.tsv"
-        line = [
-            sys.executable, "-m", "swsearch", "search", str(setup.queries_path), str(setup.database_path),
-            "--engine", setup.engine_name, "--max-hits", str(MAX_HITS), "--outfmt", "6", "-o", str(output),
-            "--statistics", "published",
+        words = [
+            "search", setup.queries_path, setup.database_path, "--engine", setup.engine_name, "--max-hits", MAX_HITS,
+            "--outfmt", "6", "-o", output, "--statistics", "published",
         ]  # fmt: skip
+        line = [sys.executable, "-m", "swsearch", *map(str, words)]
 
-        def run(*more: str) -> tuple[float, str]:
+        def run(more: str) -> tuple[float, str]:
             begun = time.perf_counter()
-            done = subprocess.run([*line, *more], capture_output=True, text=True, check=False, env=environment)
+            done = subprocess.run([*line, more], capture_output=True, text=True, check=False, env=ENVIRONMENT)
             taken = time.perf_counter() - begun
             if done.returncode:
                 sys.exit(f"{' '.join(line)}: exit code {done.returncode}\n{done.stderr[-2000:]}")
             return taken, done.stderr
 
-        run("--quiet")
-        runs = [run("--quiet")[0] for _ in range(setup.runs)]
+        runs = [run("--quiet")[0] for _ in range(setup.runs + 1)][1:]
         said = run("--verbose")[1].replace(str(setup.database_path), setup.database_path.name)
         n_hits = len(output.read_text().splitlines())
     return {"seconds": statistics.median(runs), "runs": runs, "hits": n_hits, "verbose": said.splitlines()}
@@ -307,15 +297,9 @@ def equal(setup: Setup) -> dict[str, Any]:
     queries = [Query(f"query_{length}", "", codes[draw(length)]) for length in EQUAL_QUERIES]
     found = []
     with Database.from_records(subjects) as database, scanning(setup, database, [queries]) as scan:
-        for query in queries:
-            scan.run([query])
-            runs = [scan.run([query]) for _ in range(setup.runs)]
-            figures = measured(runs, len(query.codes), database.n_residues)
-            found.append({"length": len(query.codes), "at_once": 1, **figures})
-        scan.run(queries)
-        runs = [scan.run(queries) for _ in range(setup.runs)]
-        figures = measured(runs, rows_of(queries), database.n_residues)
-        found.append({"length": rows_of(queries), "at_once": len(queries), **figures})
+        for group in ([queries[0]], [queries[1]], queries):
+            figures = repeated(scan, [group], setup.runs, database.n_residues)
+            found.append({**figures, "at_once": len(group)})
     return {"subjects": n_subjects, "subject_length": EQUAL_LENGTH, "queries": found}
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.support.common import table
@@ -15,34 +18,39 @@ def rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def milliseconds(value: float) -> str:
-    """Format seconds as milliseconds."""
-    return f"{value * 1e3:.2f}"
-
-
 def spread(values: Sequence[float]) -> str:
     """Format the least and the largest of some runs' seconds."""
     return f"{min(values):.3f} to {max(values):.3f}"
 
 
+CELLS: dict[str, Callable[[Part], object]] = {
+    "query": lambda one: one["id"],
+    "length": lambda one: one["length"],
+    "queries at once": lambda one: one["at_once"],
+    "residues of queries": lambda one: f"{one['length']:,}",
+    "kernel ms": lambda one: f"{one['kernel_seconds'] * 1e3:.2f}",
+    "wall ms": lambda one: f"{one['wall_seconds'] * 1e3:.2f}",
+    "kernel s": lambda one: f"{one['kernel_seconds']:.3f}",
+    "wall s": lambda one: f"{one['wall_seconds']:.3f}",
+    "wall s, all runs": lambda one: spread(one["wall_runs"]),
+    "GCUPS, kernel": lambda one: rate(one["gcups"]),
+    "GCUPS, wall": lambda one: rate(one["wall_gcups"]),
+    "share of wall computing": lambda one: f"{one['computing']:.1%}",
+    "CUDASW++4.0 --dpx": lambda one: rate(one["theirs"]) if "theirs" in one else "",
+    "ours / theirs": lambda one: f"{one['gcups'] / one['theirs']:.2f}" if "theirs" in one else "",
+}
+"""Columns of tables, and what a measurement has in them."""
+
+
+def measured(columns: str, rows: Iterable[Part]) -> list[str]:
+    """Return a table of measurements; columns are separated by ``|``."""
+    names = columns.split("|")
+    return table(names, [[CELLS[name](row) for name in names] for row in rows])
+
+
 def singles_lines(part: Part) -> list[str]:
-    rows = [
-        [
-            one["id"], one["length"], milliseconds(one["kernel_seconds"]), milliseconds(one["wall_seconds"]),
-            rate(one["gcups"]), rate(one["wall_gcups"]), *theirs_cells(one),
-        ]
-        for one in part["queries"]
-    ]  # fmt: skip
-    columns = [
-        "query", "length", "kernel ms", "wall ms", "GCUPS, kernel", "GCUPS, wall", "CUDASW++4.0 --dpx",
-        "ours / theirs",
-    ]  # fmt: skip
-    return ["One query at a time, database resident:", "", *table(columns, rows)]
-
-
-def theirs_cells(one: Part) -> list[str]:
-    """Format CUDASW++4.0's GCUPS for a query, and ours over them."""
-    return [rate(one["theirs"]), f"{one['gcups'] / one['theirs']:.2f}"] if "theirs" in one else ["", ""]
+    columns = "query|length|kernel ms|wall ms|GCUPS, kernel|GCUPS, wall|CUDASW++4.0 --dpx|ours / theirs"
+    return ["One query at a time, database resident:", "", *measured(columns, part["queries"])]
 
 
 def with_theirs(results: Part) -> Part:
@@ -73,18 +81,11 @@ def jobs_lines(part: Part) -> list[str]:
     return [heading, "", *table(columns, rows)]
 
 
-def batch_row(part: Part) -> list[str]:
-    return [
-        f"{part['kernel_seconds']:.3f}", f"{part['wall_seconds']:.3f}", spread(part["wall_runs"]),
-        rate(part["gcups"]), rate(part["wall_gcups"]), f"{part['computing']:.1%}",
-    ]  # fmt: skip
-
-
-BATCH_COLUMNS = ["kernel s", "wall s", "wall s, all runs", "GCUPS, kernel", "GCUPS, wall", "share of wall computing"]
+BATCH = "kernel s|wall s|wall s, all runs|GCUPS, kernel|GCUPS, wall|share of wall computing"
 
 
 def batch_lines(part: Part) -> list[str]:
-    return ["All queries as one group, database resident:", "", *table(BATCH_COLUMNS, [batch_row(part)])]
+    return ["All queries as one group, database resident:", "", *measured(BATCH, [part])]
 
 
 def load_lines(part: Part) -> list[str]:
@@ -104,43 +105,27 @@ def command_lines(part: Part) -> list[str]:
 
 
 def streamed_lines(part: Part) -> list[str]:
-    rows = [
-        [
-            name, f"{one['kernel_seconds']:.3f}", f"{one['wall_seconds']:.3f}", spread(one["wall_runs"]),
-            rate(one["gcups"]), rate(one["wall_gcups"]), f"{one['computing']:.1%}",
-        ]
-        for name in ("resident", "streamed")
-        for one in [part[name]]
-    ]  # fmt: skip
-    columns = ["database", "kernel s", "wall s", "wall s, all runs", "GCUPS, kernel", "GCUPS, wall", "computing"]
+    names = BATCH.split("|")
+    rows = [[name, *(CELLS[column](part[name]) for column in names)] for name in ("resident", "streamed")]
     return [
         f"All queries as one group, reading the database from the page cache; streamed through "
         f"{part['memory'] / 2**20:.0f} MiB it has {part['kernel_speed']:.1%} of the resident speed by kernel time, "
         f"{part['wall_speed']:.1%} by wall time:",
         "",
-        *table(columns, rows),
+        *table(["database", *names[:-1], "computing"], rows),
     ]
 
 
-def length_lines(part: Part, heading: str) -> list[str]:
-    rows = [
-        [
-            one["length"], one["at_once"], milliseconds(one["kernel_seconds"]), milliseconds(one["wall_seconds"]),
-            rate(one["gcups"]), rate(one["wall_gcups"]),
-        ]
-        for one in part["queries"]
-    ]  # fmt: skip
-    columns = ["length", "queries at once", "kernel ms", "wall ms", "GCUPS, kernel", "GCUPS, wall"]
-    return [heading, "", *table(columns, rows)]
+LENGTHS = "length|queries at once|kernel ms|wall ms|GCUPS, kernel|GCUPS, wall"
 
 
 def short_lines(part: Part) -> list[str]:
-    return length_lines(part, "Peptides, database resident:")
+    return ["Peptides, database resident:", "", *measured(LENGTHS, part["queries"])]
 
 
 def equal_lines(part: Part) -> list[str]:
     made = f"{part['subjects']:,} made-up subjects of {part['subject_length']} residues, resident"
-    return length_lines(part, f"{made} (of several queries, length is the sum):")
+    return [f"{made} (of several queries, length is the sum):", "", *measured(LENGTHS, part["queries"])]
 
 
 def memory_lines(part: Part) -> list[str]:
@@ -203,7 +188,7 @@ def goals(results: Part) -> Iterator[Goal]:
     for what, first, last, least in (("144", 144, 144, 5600), ("250 and more, the slowest", 250, 10_000, 6100)):
         if some := [one for one in queries if first <= one["length"] <= last]:
             slowest = min(some, key=lambda one: one["gcups"])
-            yield Goal(f"query of {what}, GCUPS", slowest["gcups"], least, theirs_cells(slowest)[0])
+            yield Goal(f"query of {what}, GCUPS", slowest["gcups"], least, str(CELLS["CUDASW++4.0 --dpx"](slowest)))
     peer_gcups = rate(theirs["gcups"]) if theirs else ""
     if batch:
         yield Goal("batch by kernel time, GCUPS", batch["gcups"], 6700, peer_gcups)
@@ -238,8 +223,46 @@ def report(results: Part) -> list[str]:
     lines = about_lines(results["about"])
     for name, section in SECTIONS.items():
         if name in results:
-            measured = results[name]["date"]
+            date = results[name]["date"]
             lines += ["", *section(results[name])]
-            if measured[:10] != results["about"]["date"][:10]:
-                lines += ["", f"(measured {measured})"]
+            if date[:10] != results["about"]["date"][:10]:
+                lines += ["", f"(measured {date})"]
     return [*lines, "", *summary(results)]
+
+
+def seconds_of(turn: Part) -> dict[str, float]:
+    """Return the seconds of each part of a results file, by its name in the table of two revisions."""
+    parts = {}
+    if "singles" in turn:
+        queries, keys = turn["singles"]["queries"], ("kernel_seconds", "wall_seconds")
+        parts["one query at a time"] = {key: sum(each[key] for each in queries) for key in keys}
+    if "batch" in turn:
+        parts["all queries at once"] = turn["batch"]
+    if "streamed" in turn:
+        parts["all queries at once, 100 MiB"] = turn["streamed"]["streamed"]
+    parts |= turn.get("jobs", {}).get("jobs", {})
+    names = {"kernels": "kernel_seconds", "wall": "wall_seconds"}
+    found = {f"{name}, {what}": part[key] for name, part in parts.items() for what, key in names.items()}
+    return found | ({"whole command": turn["command"]["seconds"]} if "command" in turn else {})
+
+
+def compare_turns(folder: Path) -> list[str]:
+    """Compare two revisions by the files turn-old-N.json and turn-new-N.json: medians, and their ratio."""
+    old, new = (
+        [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob(f"turn-{side}-*.json"))]
+        for side in ("old", "new")
+    )
+    if not old or not new:
+        raise SystemExit(f"{folder}: got {len(old)} old and {len(new)} new turns, expected some of both")
+    sides, rows = [[seconds_of(turn) for turn in side] for side in (old, new)], []
+    for name in sides[1][0]:
+        before, after = (statistics.median(turn[name] for turn in side) for side in sides)
+        rows.append((name, f"{before:.4f}", f"{after:.4f}", f"{after / before:.3f}"))
+    about, earlier = new[-1]["about"], old[-1]["about"]
+    return [
+        f"benchmarks/speed/gpu.py --turns, {about['date']}", *about["heading"][1:], about["description"],
+        f"{about['database']}: {about['subjects']:,} subjects, {about['residues']:,} residues",
+        f"old: kernels {earlier['kernels'][:12]}, engine {earlier['engine'][:12]}; "
+        f"new: kernels {about['kernels'][:12]}, engine {about['engine'][:12]}; medians of {len(new)} turns", "",
+        *table(["", "old, s", "new, s", "new / old"], rows),
+    ]  # fmt: skip

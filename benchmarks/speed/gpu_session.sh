@@ -5,9 +5,9 @@
 #   speed   gpu.py, with CUDASW++4.0 if DATA/cudasw has its align and makedb, and pairs_gpu.py into OUT
 #   evalues evalues.py: what E-values from shuffled copies cost, 20 and 1,000 queries
 #   jobs    jobs.py: whole jobs beside what their kernels need
-#   profiles  gpu_variants.py and profile_parity.py: profiles beside sequences, and whether everything is exact
+#   profiles  gpu_variants.py and parity.py kernels: profiles beside sequences, and whether everything is exact
 #   variants  gpu_variants.py: what each kernel reaches with the lengths of DATA's database
-#   parity  gpu_parity.py: all scores and outputs of the twenty queries; DATA has the CPU's reference, reference.npz
+#   parity  parity.py gpu: all scores and outputs of the twenty queries; DATA has the CPU's reference, reference.npz
 #   iterations  jobs.py: 1,000 queries in three iterations; and whether GPU and CPU find the same, to the byte
 #   many    jobs.py, 1,000 queries, of an older revision, OLD, and of this one in turn, three times each
 #   revisions  revisions.py: whole commands of an older revision, OLD, and of this one in turn; ENGINE, ONLY and RUNS
@@ -60,7 +60,7 @@ evalues)
     if [ -f "$data/db20k.fasta" ]; then
         python3 -m swsearch db build "$data/db20k.fasta" -o "$data/db20k.h5" && databases+=("$data/db20k.h5")
     fi
-    python3 -m benchmarks.speed.evalues "$data/queries20.fasta" "${databases[@]}" --engine gpu \
+    python3 -m benchmarks.speed.commands evalues "$data/queries20.fasta" "${databases[@]}" --engine gpu \
         --max-hits 10,500 --out "$out/evalues_gpu.txt"
     python3 - "$data" <<'PYTHON'
 import sys
@@ -70,17 +70,17 @@ data = Path(sys.argv[1])
 records = read(data / "sprot.fasta")
 write(data / "queries1000.fasta", records[:: len(records) // 1000][:1000])
 PYTHON
-    python3 -m benchmarks.speed.evalues "$data/queries1000.fasta" "$data/sp.h5" --engine gpu --runs 1 \
+    python3 -m benchmarks.speed.commands evalues "$data/queries1000.fasta" "$data/sp.h5" --engine gpu --runs 1 \
         --out "$out/evalues_gpu_1000.txt"
     ;;
 jobs)
     database
-    python3 -m benchmarks.speed.jobs "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-2}" \
+    python3 -m benchmarks.speed.commands jobs --engine gpu "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-2}" \
         --out "$out/jobs_gpu.txt"
     ;;
 profiles)
     python3 -m benchmarks.speed.gpu_variants --only profiles --out "$out/gpu_profiles.txt" > "$out/profiles.log" 2>&1
-    python3 -m benchmarks.agreement.profile_parity --out "$out/profile_parity.txt" >> "$out/profiles.log" 2>&1
+    python3 -m benchmarks.agreement.parity kernels --out "$out/profile_parity.txt" >> "$out/profiles.log" 2>&1
     tail -n 18 "$out/gpu_profiles.txt"
     tail -n 66 "$out/profile_parity.txt"
     ;;
@@ -93,7 +93,7 @@ variants)
     ;;
 parity)
     database
-    python3 -m benchmarks.agreement.gpu_parity "$data/sp.h5" "$data/queries20.fasta" --reference "$data/reference.npz" \
+    python3 -m benchmarks.agreement.parity gpu --database "$data/sp.h5" --queries "$data/queries20.fasta" --reference "$data/reference.npz" \
         --out "$out/gpu_parity.txt"
     ;;
 many)
@@ -103,9 +103,9 @@ many)
         for side in old new; do
             folder=$here
             if [ $side = old ]; then folder=$old; fi
-            (cd "$folder" && PYTHONPATH=$site:$folder python3 "$here/benchmarks/speed/jobs.py" "$data/sprot.fasta" \
-                "$data/sp.h5" "$data/queries20.fasta" --runs 1 --only "queries, defaults" --only "queries, published, best" \
-                --out "$out/many-$side-$turn.txt") > /dev/null 2>> "$out/many.log"
+            PYTHONSAFEPATH=1 PYTHONPATH=$site:$folder:$here python3 -m benchmarks.speed.commands jobs --engine gpu \
+                "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs 1 --only "queries, defaults" \
+                --only "queries, published, best" --out "$out/many-$side-$turn.txt" > /dev/null 2>> "$out/many.log"
             echo "$side $turn"
             tail -n 2 "$out/many-$side-$turn.txt"
         done
@@ -113,7 +113,7 @@ many)
     ;;
 iterations)
     database
-    python3 -m benchmarks.speed.jobs "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-1}" \
+    python3 -m benchmarks.speed.commands jobs --engine gpu "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-1}" \
         --only "iterations" --only "queries, defaults" --only "queries, published, best" --out "$out/iterations_gpu.txt"
     head -c 20000000 "$data/sprot.fasta" | sed '$d' > "$data/part.fasta"
     for engine in gpu cpu; do  # the same bytes
@@ -143,7 +143,7 @@ turns)
                 --out "$out/turn-$side-$turn.txt" > /dev/null 2>> "$out/turns.log"
         done
     done
-    python3 -m benchmarks.speed.gpu_turns "$out"
+    python3 -m benchmarks.speed.gpu --turns "$out"
     tail -n 5 "$out/turns.log"
     ;;
 places)
@@ -155,7 +155,7 @@ places)
     ;;
 server)
     database
-    python3 -m benchmarks.speed.server "$data/sp.h5" --engine gpu --json "$out/server_gpu.json" \
+    python3 -m benchmarks.speed.server "$data/sp.h5" --engine gpu \
         --out "$out/server_gpu.txt" > "$out/server.log" 2>&1
     tail -n 45 "$out/server_gpu.txt" || tail -n 20 "$out/server.log"
     ;;
@@ -163,6 +163,6 @@ devices)
     database
     # shellcheck disable=SC2086  # ONLY is empty, or several words
     python3 -m benchmarks.speed.devices "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-3}" \
-        ${ONLY:+--only $ONLY} --out "$out/devices.txt" --json "$out/devices.json" 2> "$out/devices.log"
+        ${ONLY:+--only $ONLY} --out "$out/devices.txt" 2> "$out/devices.log"
     ;;
 esac

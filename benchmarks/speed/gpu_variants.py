@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -131,12 +131,16 @@ class Scans:
             best = min(best, self.engine.usage.kernel_seconds - before)
         return best
 
-    def show(self, label: str, query_lengths: Sequence[int], mode: Mode = "local") -> None:
-        """Time, and add a line to the report."""
-        seconds = self.scan(query_lengths, mode)
-        cells = sum(query_lengths) * self.residues
-        self.lines.append(f"{label:44s} {seconds * 1000:9.2f} ms {cells / seconds / 1e9:8.0f} GCUPS")
-        say(self.lines[-1])
+    def add(self, line: str) -> None:
+        """Add a line to the report."""
+        self.lines.append(line)
+        say(line)
+
+    def show(self, shots: Iterator[Shot]) -> None:
+        """Time, and add a line for each."""
+        for label, lengths, mode in shots:
+            seconds, cells = self.scan(lengths, mode), sum(lengths) * self.residues
+            self.add(f"{label:44s} {seconds * 1000:9.2f} ms {cells / seconds / 1e9:8.0f} GCUPS")
 
 
 @contextmanager
@@ -164,71 +168,72 @@ def one_variant(variant: variants.BatchVariant) -> Any:
     return replaced(queries, plan_batches=plan)
 
 
-def measure_rows(scans: Scans) -> None:
+Shot = tuple[str, Sequence[int], Mode]
+"""A line of the report: its label, the lengths of the queries, and the mode."""
+
+
+def measure_rows(scans: Scans) -> Iterator[Shot]:
     """Each strip height, for queries that it divides."""
     for variant in variants.batch_variants():
-        if variant.mode != "local":
-            continue
-        with one_variant(variant):
-            for strips in (8, 16, 64):
-                form = "half" if variant.half else "integers"
-                label = f"{form}, rows {variant.rows}, {variant.queries} per lane, {strips} strips"
-                scans.show(label, [variant.rows * strips] * variant.queries)
+        if variant.mode == "local":
+            form = "half" if variant.half else "integers"
+            with one_variant(variant):
+                for strips in (8, 16, 64):
+                    label = f"{form}, rows {variant.rows}, {variant.queries} per lane, {strips} strips"
+                    yield label, [variant.rows * strips] * variant.queries, "local"
 
 
-def measure_queries(scans: Scans) -> None:
+def measure_queries(scans: Scans) -> Iterator[Shot]:
     """Time what the table chooses."""
     for length in STANDARD:
         variant = variants.choose_single(length, variants.Form("local", True, (11, 1), variants.INTEGER_ROWS))
-        scans.show(f"query {length} (rows {variant.rows})", [length])
-    scans.show("20 queries", STANDARD)
-    for n, length in ((1, 15), (1, 30), (1, 60), (200, 15), (200, 30), (200, 60)):
-        scans.show(f"{n} x {length} residues", [length] * n)
+        yield f"query {length} (rows {variant.rows})", [length], "local"
+    yield "20 queries", STANDARD, "local"
+    for n, length in product((1, 200), (15, 30, 60)):
+        yield f"{n} x {length} residues", [length] * n, "local"
 
 
-def measure_long(scans: Scans) -> None:
+def measure_long(scans: Scans) -> Iterator[Shot]:
     """From which length on subjects go to the wavefront kernel, and how much of the device it takes."""
-    for columns in (1024, 1536, 2048, 3072, 4608, 6144):
-        for share in (4, 6, 12):
-            with replaced(launch, LONG_COLUMNS=columns, WAVEFRONT_SHARE=share):
-                for length in (144, 375, 3005):
-                    scans.show(f"long {columns}, share 1/{share}, query {length}", [length])
+    for columns, share in product((1024, 1536, 2048, 3072, 4608, 6144), (4, 6, 12)):
+        with replaced(launch, LONG_COLUMNS=columns, WAVEFRONT_SHARE=share):
+            for length in (144, 375, 3005):
+                yield f"long {columns}, share 1/{share}, query {length}", [length], "local"
 
 
-def measure_wavefront(scans: Scans) -> None:
+def measure_wavefront(scans: Scans) -> Iterator[Shot]:
     """Time the wavefront kernel alone."""
-    for rows in variants.WAVEFRONT_ROWS:
-        for bits in (16, 32):
-            with (
-                replaced(tracks, choose_wavefront_rows=lambda lengths, rows=rows: rows),
-                replaced(launch, FAIR_SHARE=0),
-                replaced(queries, **({"lane16": lambda *a: None} if bits == 32 else {})),
-            ):
-                scans.show(f"wavefront rows {rows}, {bits} bits, {32 * rows}", [32 * rows])
-                scans.show(f"wavefront rows {rows}, {bits} bits, {96 * rows}", [96 * rows])
+    for rows, bits in product(variants.WAVEFRONT_ROWS, (16, 32)):
+        with (
+            replaced(tracks, choose_wavefront_rows=lambda lengths, rows=rows: rows),
+            replaced(launch, FAIR_SHARE=0),
+            replaced(queries, **({"lane16": lambda *a: None} if bits == 32 else {})),
+        ):
+            for length in (32 * rows, 96 * rows):
+                yield f"wavefront rows {rows}, {bits} bits, {length}", [length], "local"
 
 
-def measure_small(scans: Scans) -> None:
+def measure_small(scans: Scans) -> Iterator[Shot]:
     """How many subjects the inter-task kernel needs."""
     for n in (2_000, 8_000, 16_000, 32_000, 64_000):
         scans.load(np.random.default_rng(3).choice(scans.lengths, n))
         for length in (144, 375, 1000):
             for name, jobs in (("batch", 10**9), ("wavefront", 0), ("both", launch.FAIR_SHARE)):
                 with replaced(launch, FAIR_SHARE=jobs):
-                    scans.show(f"{n} subjects, {name}, query {length}", [length])
+                    yield f"{n} subjects, {name}, query {length}", [length], "local"
     scans.load(scans.lengths)
 
 
-def measure_modes(scans: Scans) -> None:
+def measure_modes(scans: Scans) -> Iterator[Shot]:
     """Global and semi-global."""
     modes: tuple[Mode, ...] = ("global", "semiglobal")
     for mode in modes:
         for lengths in ([375], [1000], [375, 464, 567, 657]):
-            scans.show(f"{mode} {lengths}", lengths, mode)
+            yield f"{mode} {lengths}", lengths, mode
 
 
-def measure_profiles(scans: Scans) -> None:
-    """Profiles beside sequences, in turn."""
+def measure_profiles(scans: Scans) -> Iterator[Shot]:
+    """Profiles beside sequences, in turn: lines of their own."""
     shapes = {"144": [144], "375": [375], "1000": [1000], "3005": [3005], "20 of 250": [250] * 20, "20": STANDARD}
     ways = {"both kernels": launch.FAIR_SHARE, "batch": 10**9, "wavefront": 0}
     for name, fair_share in ways.items():
@@ -237,36 +242,29 @@ def measure_profiles(scans: Scans) -> None:
             with replaced(launch, FAIR_SHARE=fair_share):
                 plain, own = (scans.scan(lengths, profiles=profiles) for profiles in (False, True))
             cells = sum(lengths) * scans.residues
-            scans.lines.append(
+            scans.add(
                 f"{f'{name}, queries {label}':32s} sequences {plain * 1000:9.2f} ms "
                 f"{cells / plain / 1e9:6.0f} GCUPS, profiles {own * 1000:9.2f} ms "
                 f"{cells / own / 1e9:6.0f} GCUPS, ratio {own / plain:.3f}"
             )
-            say(scans.lines[-1])
-    measure_profile_pairs(scans)
-
-
-def measure_profile_pairs(scans: Scans) -> None:
-    """Pairs with profiles beside pairs of sequences."""
     recurrence = Recurrence(scans.scoring)
     with GpuPairAligner() as aligner:
         for n, length in ((4_000, 350), (400, 1_500), (1, 35_000)):
             codes = [(scans.query(length), scans.query(length)) for _ in range(n)]
             seconds = []
             for pairs in (codes, [(scans.profile(query), subject) for query, subject in codes]):
-                best = float("inf")
+                taken = []
                 for _ in range(3):
                     aligner.usage.kernel_seconds = 0.0
-                    for _ in aligner.align_many(pairs, recurrence):
-                        pass
-                    best = min(best, aligner.usage.kernel_seconds)
-                seconds.append(best)
+                    list(aligner.align_many(pairs, recurrence))
+                    taken.append(aligner.usage.kernel_seconds)
+                seconds.append(min(taken))
             plain, own = seconds
-            scans.lines.append(
+            scans.add(
                 f"{f'{n:,} pairs of {length:,}':32s} sequences {plain * 1000:9.2f} ms, profiles "
                 f"{own * 1000:9.2f} ms, ratio {own / plain:.3f}"
             )
-            say(scans.lines[-1])
+    yield from ()
 
 
 PARTS = {
@@ -303,7 +301,7 @@ def main() -> None:
     ]
     for part in wanted:
         scans.lines.append(f"-- {part}")
-        PARTS[part](scans)
+        scans.show(PARTS[part](scans))
     finish([*lines, *scans.lines], options.out)
 
 

@@ -10,23 +10,22 @@ Run:   python -m benchmarks.speed.pair_variants [--sizes 5000,37000,200000] [--l
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass
-from pathlib import Path
+from dataclasses import dataclass
+from itertools import product
 from unittest import mock
 
 import numpy as np
 
-from benchmarks.support.common import arguments, finish, heading
+from benchmarks.support.common import arguments, finish, heading, numbers
 from benchmarks.support.timing import say
 from swsearch.alphabet import ByteArray
 from swsearch.engines.gpu.device import DeviceInfo
 from swsearch.engines.gpu.pairs import long_pair, plan
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.engines.gpu.variants import PAIR_ROWS, PairVariant
-from swsearch.options.kinds import Mode
+from swsearch.options.kinds import MODES, Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 
@@ -67,28 +66,6 @@ class Asked:
                     yield plan.PairLaunch(variant, strips, min(info.multiprocessors, strips), warps)
 
 
-@dataclass(frozen=True)
-class Line:
-    """What a launch took, and what the plan expects."""
-
-    mode: Mode
-    letters: int
-    size: int
-    rows: int
-    blocks: int
-    warps: int
-    seconds: float
-    expected: float
-
-    def text(self, cells: int) -> str:
-        """Format for people."""
-        return (
-            f"{self.mode:10} letters {self.letters:2} {self.size:9,} rows {self.rows:2} {self.blocks:3} x "
-            f"{self.warps:2} {self.seconds * 1e3:9.3f} ms {cells / self.seconds / 1e9:8.1f} GCUPS, plan "
-            f"{self.expected * 1e3:9.3f} ms"
-        )
-
-
 def made_up(generator: np.random.Generator, n: int, letters: int) -> Pair:
     """Make up a sequence, and a copy with one residue in twenty exchanged and one in a hundred left out."""
     query = generator.integers(0, letters, n).astype(np.uint8)
@@ -108,44 +85,40 @@ def run(aligner: GpuPairAligner, asked: Asked, pair: Pair, launch: plan.PairLaun
     return score, aligner.usage.kernel_seconds - before
 
 
-def measure(aligner: GpuPairAligner, asked: Asked, pair: Pair) -> Iterator[Line]:
-    """Time every launch."""
-    scores = set()
+def measure(aligner: GpuPairAligner, asked: Asked, pair: Pair) -> Iterator[str]:
+    """Time every launch; yield a line for each: what it took, and what the plan expects."""
+    scores, cells = set(), len(pair[0]) * len(pair[1])
     for launch in asked.launches(aligner.info):
         taken = [run(aligner, asked, pair, launch) for _ in range(RUNS if asked.size < 500_000 else 1)]
         scores |= {score for score, _ in taken}
-        cycles = plan.cost(launch.variant, asked.size, len(pair[1]), launch.blocks, launch.warps)
-        yield Line(
-            asked.mode, asked.letters, asked.size, launch.variant.rows, launch.blocks, launch.warps,
-            statistics.median(seconds for _, seconds in taken), cycles / CLOCK,
-        )  # fmt: skip
+        expected = plan.cost(launch.variant, asked.size, len(pair[1]), launch.blocks, launch.warps) / CLOCK
+        seconds = statistics.median(seconds for _, seconds in taken)
+        yield (
+            f"{asked.mode:10} letters {asked.letters:2} {asked.size:9,} rows {launch.variant.rows:2} "
+            f"{launch.blocks:3} x {launch.warps:2} {seconds * 1e3:9.3f} ms {cells / seconds / 1e9:8.1f} GCUPS, plan "
+            f"{expected * 1e3:9.3f} ms"
+        )
     assert len(scores) == 1, f"{asked}: variants disagree: {scores}"
 
 
 def main() -> None:
     parser = arguments(__doc__, files=False)
-    parser.add_argument("--sizes", default="5000,37000,200000", help="default %(default)s")
-    parser.add_argument("--letters", default="4", help="some of 4,8,32, default %(default)s")
-    parser.add_argument("--modes", default="global", help="default %(default)s")
+    parser.add_argument("--sizes", type=numbers, default=[5000, 37_000, 200_000], help="default 5000,37000,200000")
+    parser.add_argument("--letters", type=numbers, default=[4], help="some of 4,8,32, default 4")
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=["global"], help="default global")
     parser.add_argument("--directions", action="store_true", help="with the alignment, not the score alone")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
     options = parser.parse_args()
-    lines: list[Line] = []
     report = heading(__file__, ["pycuda", "numpy"])
     generator = np.random.default_rng(1)
     with GpuPairAligner() as aligner:
         report += [aligner.description, ""]
-        for size in map(int, options.sizes.split(",")):
-            for letters in map(int, options.letters.split(",")):
-                pair = made_up(generator, size, IN_USE[letters])
-                for mode in options.modes.split(","):
-                    for line in measure(aligner, Asked(mode, letters, size, options.directions), pair):
-                        lines.append(line)
-                        report.append(line.text(len(pair[0]) * len(pair[1])))
-                        say(report[-1])
+        for size, letters in product(options.sizes, options.letters):
+            pair = made_up(generator, size, IN_USE[letters])
+            for mode in options.modes:
+                for line in measure(aligner, Asked(mode, letters, size, options.directions), pair):
+                    report.append(line)
+                    say(line)
     finish(report, options.out)
-    if options.json:
-        options.json.write_text(json.dumps([astuple(line) for line in lines]) + "\n")
 
 
 if __name__ == "__main__":

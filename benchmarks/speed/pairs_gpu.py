@@ -26,12 +26,13 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.support.common import arguments, finish, heading, table
 from benchmarks.support.fingerprint import fingerprint
+from benchmarks.support.timing import say
 from swsearch.alphabet import DNA, ByteArray
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
@@ -40,6 +41,7 @@ from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 
+PYLORI, COLI = ("H.Pylori_ELS37", "H.Pylori_G27"), ("MG1655-K12", "DH1")
 GENOMES = Scoring(dna_matrix(), 10, 1)
 PROTEINS = Scoring()
 SHORT_PAIRS, SHORT_LENGTH = 100_000, 350
@@ -82,15 +84,50 @@ def short_pairs() -> list[Pair]:
     return pairs
 
 
+class Task(NamedTuple):
+    """What is measured: a pair in some modes, its score and its alignment, or the alignments of many at once."""
+
+    name: str
+    pairs: Callable[[], list[Pair]]
+    scoring: Scoring
+    modes: tuple[Mode, ...]
+    with_score: bool = True
+
+
+def tasks(folder: Path) -> dict[str, list[Task]]:
+    """Return what is measured, by name."""
+
+    def genomes(one: str, other: str, length: int | None = None) -> list[Pair]:
+        return [(genome(folder, one)[:length], genome(folder, other)[:length])]
+
+    def related() -> list[Pair]:
+        one = genome(folder, PYLORI[0])[:37_000]
+        return [(one, changed(np.random.default_rng(1), one, 4, 0.02))]
+
+    every: tuple[Mode, ...] = ("global", "local", "semiglobal")
+    return {
+        "huynh": [
+            Task("37,000 x 37,000 DNA", lambda: genomes(*PYLORI, 37_000), GENOMES, every),
+            Task("37,000 DNA x itself with 2 % changes", related, GENOMES, every[:1]),
+        ],
+        "proteins": [Task("32,768 x 32,768 protein", lambda: [protein_pair(32_768, 0.3)], PROTEINS, every[:2])],
+        "short": [
+            Task(f"{SHORT_PAIRS:,} protein pairs of about {SHORT_LENGTH}", short_pairs, PROTEINS, ("local",), False)
+        ],
+        "pylori": [Task("H. pylori ELS37 x G27 ({} x {})", lambda: genomes(*PYLORI), GENOMES, every[:2])],
+        "ecoli": [Task("E. coli MG1655 x DH1 ({} x {})", lambda: genomes(*COLI), GENOMES, every[:1], False)],
+    }
+
+
 class Measurements:
-    """What tasks took, one after the other on one aligner.
+    """What tasks took, one after the other on one aligner; tasks of less than two seconds are run several times.
 
     Parameters
     ----------
     aligner : GpuPairAligner
         Open.
     runs : int
-        Timed runs of each task that takes less than two seconds.
+        Timed runs of each.
     cpu : bool
         Whether smaller tasks are done again on the CPU and compared.
     """
@@ -100,107 +137,57 @@ class Measurements:
         self.cpu = CpuPairAligner() if cpu else None
         self.rows: list[dict[str, Any]] = []
 
-    def measure(self, name: str, cells: int, work: Callable[[], tuple[int, str]]) -> dict[str, Any]:
-        """Time a task that returns its score and the hash of its CIGARs."""
-        usage = self.aligner.usage
-        gpu: list[float] = []
-        wall: list[float] = []
-        traced: list[float] = []
-        runs = self.runs
-        while len(gpu) <= runs:
+    def run(self, task: Task) -> None:
+        """Measure a task, and compare it with the CPU, where that was asked for and is not too much."""
+        pairs = task.pairs()
+        name = task.name.format(*(f"{len(each):,}" for each in pairs[0]))
+        cells = sum(len(query) * len(subject) for query, subject in pairs)
+        for mode in task.modes:
+            recurrence = Recurrence(task.scoring, mode)
+            expected = None
+            if self.cpu is not None and cells <= CPU_CELLS and len(pairs) == 1:
+                expected = aligned(self.cpu, pairs, recurrence)
+            for what in ("score", "align") if task.with_score else ("align",):
+                row = self.measure(pairs, recurrence, is_score=what == "score")
+                row = {"task": f"{name}, {mode}, {what}", "cells": cells, **row}
+                if expected is not None:
+                    wanted = (expected[0], expected[1] if what == "align" else "")
+                    row["same_as_cpu"] = (row["score"], row["cigar"]) == wanted
+                    assert row["same_as_cpu"], f"{row}: expected {wanted} as on the CPU"
+                say(f"{row['task']}: {row['gpu_seconds'] * 1e3:.2f} ms GPU, {row['wall_seconds']:.2f} s")
+                self.rows.append(row)
+
+    def measure(self, pairs: list[Pair], recurrence: Recurrence, *, is_score: bool) -> dict[str, Any]:
+        """Time the scores or the alignments of pairs; the first run is not counted if there are more."""
+        usage, runs, taken = self.aligner.usage, self.runs, []
+        while len(taken) <= runs:
             usage.peak_bytes = 0
             before, followed, begun = usage.kernel_seconds, usage.trace_seconds, time.perf_counter()
-            score, digest = work()
-            wall.append(time.perf_counter() - begun)
-            gpu.append(usage.kernel_seconds - before)
-            traced.append(usage.trace_seconds - followed)
-            if wall[0] > 2:
-                runs = 0 if wall[0] > 8 else 1
-        first = 1 if len(gpu) > 1 else 0
-        row: dict[str, Any] = {
-            "task": name,
-            "cells": cells,
-            "gpu_seconds": statistics.median(gpu[first:]),
-            "trace_seconds": statistics.median(traced[first:]),
-            "wall_seconds": statistics.median(wall[first:]),
-            "runs": len(gpu[first:]),
-            "gpu_bytes": usage.peak_bytes,
-            "host_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            "score": score,
-            "cigar": digest,
-        }
-        print(f"{name}: {row['gpu_seconds'] * 1e3:.2f} ms GPU, {row['wall_seconds']:.2f} s", flush=True)
-        self.rows.append(row)
-        return row
-
-    def pair(
-        self, name: str, pair: Pair, scoring: Scoring, mode: Mode, align: bool = True, score: bool = True
-    ) -> None:
-        """Measure a pair's score and its alignment."""
-        cells = len(pair[0]) * len(pair[1])
-        if score:
-            row = self.measure(
-                f"{name}, {mode}, score", cells, lambda: (self.aligner.score(*pair, Recurrence(scoring, mode)), "")
-            )
-            self.check(row, pair, scoring, mode, False)
-        if align:
-            row = self.measure(f"{name}, {mode}, align", cells, lambda: aligned(self.aligner, [pair], scoring, mode))
-            self.check(row, pair, scoring, mode, True)
-
-    def check(self, row: dict[str, Any], pair: Pair, scoring: Scoring, mode: Mode, align: bool) -> None:
-        """Do a pair again on the CPU, where that was asked for and is not too much."""
-        if self.cpu is not None and row["cells"] <= CPU_CELLS:
-            expected = aligned(self.cpu, [pair], scoring, mode)
-            got = (row["score"], row["cigar"]) if align else (row["score"], expected[1])
-            row["same_as_cpu"] = got == expected
-            assert row["same_as_cpu"], f"{row['task']}: {got} on the GPU, {expected} on the CPU"
+            if is_score:
+                score, digest = self.aligner.score(*pairs[0], recurrence), ""
+            else:
+                score, digest = aligned(self.aligner, pairs, recurrence)
+            wall = time.perf_counter() - begun
+            taken.append((usage.kernel_seconds - before, usage.trace_seconds - followed, wall))
+            if taken[0][2] > 2:
+                runs = 0 if taken[0][2] > 8 else 1
+        counted = taken[1:] or taken
+        gpu, traced, wall = (statistics.median(column) for column in zip(*counted, strict=True))
+        return {
+            "gpu_seconds": gpu, "trace_seconds": traced, "wall_seconds": wall, "runs": len(counted),
+            "gpu_bytes": usage.peak_bytes, "host_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "score": score, "cigar": digest,
+        }  # fmt: skip
 
 
-def aligned(aligner: PairAligner, pairs: list[Pair], scoring: Scoring, mode: Mode) -> tuple[int, str]:
+def aligned(aligner: PairAligner, pairs: list[Pair], recurrence: Recurrence) -> tuple[int, str]:
     """Align pairs; return the sum of their scores and the hash of where they begin and of their CIGARs."""
     digest = hashlib.sha256()
     total = 0
-    for found in aligner.align_many(pairs, Recurrence(scoring, mode)):
+    for found in aligner.align_many(pairs, recurrence):
         total += found.score
         digest.update(f"{found.query_start} {found.subject_start} {found.cigar_string}\n".encode())
     return total, digest.hexdigest()[:16]
-
-
-def tasks(folder: Path) -> dict[str, Callable[[Measurements], None]]:
-    """Return what is measured, by name."""
-
-    def huynh(measurements: Measurements) -> None:
-        one, other = genome(folder, "H.Pylori_ELS37")[:37_000], genome(folder, "H.Pylori_G27")[:37_000]
-        measurements.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "global")
-        measurements.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "local")
-        measurements.pair("37,000 x 37,000 DNA", (one, other), GENOMES, "semiglobal")
-        related = changed(np.random.default_rng(1), one, 4, 0.02)
-        measurements.pair("37,000 DNA x itself with 2 % changes", (one, related), GENOMES, "global")
-
-    def proteins(measurements: Measurements) -> None:
-        for mode in ("global", "local"):
-            measurements.pair("32,768 x 32,768 protein", protein_pair(32_768, 0.3), PROTEINS, mode)
-
-    def short(measurements: Measurements) -> None:
-        pairs = short_pairs()
-        cells = sum(len(query) * len(subject) for query, subject in pairs)
-        measurements.measure(
-            f"{len(pairs):,} protein pairs of about {SHORT_LENGTH}, local, align", cells,
-            lambda: aligned(measurements.aligner, pairs, PROTEINS, "local"),
-        )  # fmt: skip
-
-    def pylori(measurements: Measurements) -> None:
-        pair = genome(folder, "H.Pylori_ELS37"), genome(folder, "H.Pylori_G27")
-        name = f"H. pylori ELS37 x G27 ({len(pair[0]):,} x {len(pair[1]):,})"
-        measurements.pair(name, pair, GENOMES, "global")
-        measurements.pair(name, pair, GENOMES, "local")
-
-    def ecoli(measurements: Measurements) -> None:
-        pair = genome(folder, "MG1655-K12"), genome(folder, "DH1")
-        name = f"E. coli MG1655 x DH1 ({len(pair[0]):,} x {len(pair[1]):,})"
-        measurements.pair(name, pair, GENOMES, "global", score=False)
-
-    return {"huynh": huynh, "proteins": proteins, "short": short, "pylori": pylori, "ecoli": ecoli}
 
 
 def lines(about: dict[str, Any], rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -208,20 +195,9 @@ def lines(about: dict[str, Any], rows: list[dict[str, Any]]) -> Iterator[str]:
     yield from about["heading"]
     yield f"{about['description']}, {about['date']}"
     yield ""
-    columns = [
-        "task",
-        "GPU time",
-        "of it tracing",
-        "GCUPS",
-        "wall",
-        "GPU memory",
-        "host peak",
-        "score",
-        "CIGAR",
-        "CPU",
-    ]
+    columns = ["task", "GPU time", "of it tracing", "GCUPS", "wall", "GPU memory", "host peak"]
     yield from table(
-        columns,
+        [*columns, "score", "CIGAR", "CPU"],
         [
             [
                 row["task"], f"{row['gpu_seconds'] * 1e3:,.2f} ms", f"{row['trace_seconds'] * 1e3:,.2f} ms",
@@ -256,8 +232,8 @@ def main() -> None:
             "engine": engine,
         }
         measurements = Measurements(aligner, options.runs, options.cpu)
-        for name in wanted:
-            known[name](measurements)
+        for task in (task for name in wanted for task in known[name]):
+            measurements.run(task)
     if options.out is not None:
         stored = options.out.with_suffix(".json")
         stored.write_text(json.dumps({"about": about, "rows": measurements.rows}, indent=1) + "\n", encoding="utf-8")

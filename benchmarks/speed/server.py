@@ -17,7 +17,7 @@ server is another one; on two processors they share them.
 
 Needs: the extra server, Linux, a database from `swsearch db build`, a quiet machine. Two minutes, or those of --soak.
 Run:   python -m benchmarks.speed.server DATABASE.h5 [--engine gpu] [--queries 500] [--clients 100] [--hits 100]
-           [--only latency,together] [--kinds defaults] [--json FILE] [--out benchmarks/results/server.txt]
+           [--only latency] [--kinds defaults] [--out benchmarks/results/server.txt]
        python -m benchmarks.speed.server DATABASE.h5 --old CHECKOUT [--old-database OLD.h5] [--engine gpu]
            [--out benchmarks/results/server_old_cpu.txt, or server_old_gpu.txt]
        python -m benchmarks.speed.server DATABASE.h5 --soak 60 --out benchmarks/results/server_soak.txt
@@ -32,57 +32,56 @@ import sys
 import tempfile
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.speed.command_cases import search_seconds
 from benchmarks.speed.server_soak import soaked
-from benchmarks.support.common import Records, arguments, finish, heading, residues, table, timed
+from benchmarks.support.common import Records, arguments, finish, heading, residues, table
 from benchmarks.support.scanning import Scan
-from benchmarks.support.serving import Asked, Asker, Serving, told_to_wait
+from benchmarks.support.serving import API, Asked, Asker, Serving, patiently
 from benchmarks.support.timing import say
 from swsearch import Database, Searcher
 from swsearch.engines import create_engine
 from swsearch.inputs import read_queries
 
 PARTS = ("latency", "together")
-
 LENGTH = 250
 """Residues of a query."""
-
+BLOCK, WARM = 20, 5
+"""Queries after which another contender takes its turn, and that each is given before and do not count."""
 SETTLE_SECONDS = 2.0
 """After which a server that is ready has nothing to do."""
-
-BLOCK = 20
-"""Queries after which another contender takes its turn."""
-
-WARM = 5
-"""Queries that each contender is given before, and that do not count."""
-
-KINDS_OF_SEARCHES: dict[str, dict[str, Any]] = {"defaults": {}, "all hits": {"evalue": 1e6}}
+KINDS: dict[str, dict[str, Any]] = {"defaults": {}, "all hits": {"evalue": 1e6}}
 """What is asked for: hits with E <= 10, and with a largest E-value with which any query finds as many hits as it may:
 then many more candidates than these are held against shuffled copies, which takes longer than a scan."""
-
 MEDIAN_MS, LAST_MS, SUM_GCUPS, MOST_SCANS = 40.0, 100.0, 5000.0, 1.3
 """What was aimed at: median and 99th percentile of one client, and the sum of all, on one H200 with Swiss-Prot; the
 median by that of the scan on two CPU cores with 20,000 proteins."""
+CELLS, SECONDS = "swsearch_cells_total", "swsearch_scoring_seconds_total"
+"""Metrics of what the engine has done."""
+
+Work = Callable[[tuple[str, str]], float]
+"""Search with a query; return the seconds that count."""
 
 
-def cut_queries(database: Database, number: int) -> Records:
-    """Cut queries from the middle of proteins at equal distances in the database."""
-    long = np.flatnonzero(database.lengths >= LENGTH)
-    if len(long) < number:
-        sys.exit(f"--queries {number}: the database has {len(long)} proteins of {LENGTH} residues or more")
+def cut_queries(path: Path, number: int) -> tuple[str, Records]:
+    """Describe a database, and cut queries from the middle of its proteins at equal distances."""
     found = []
-    for place in range(number):
-        letters = database.sequence(int(long[place * len(long) // number]))
-        begin = (len(letters) - LENGTH) // 2
-        found.append((f"query_{place}", letters[begin : begin + LENGTH]))
-    return found
+    with Database.open(path) as database:
+        long = np.flatnonzero(database.lengths >= LENGTH)
+        if len(long) < number:
+            sys.exit(f"--queries {number}: the database has {len(long)} proteins of {LENGTH} residues or more")
+        for place in range(number):
+            letters = database.sequence(int(long[place * len(long) // number]))
+            begin = (len(letters) - LENGTH) // 2
+            found.append((f"query_{place}", letters[begin : begin + LENGTH]))
+        return f"{path.name}: {len(database):,} subjects, {database.n_residues:,} residues", found
 
 
 def percentile(seconds: Sequence[float], share: float) -> float:
@@ -90,190 +89,38 @@ def percentile(seconds: Sequence[float], share: float) -> float:
     return sorted(seconds)[max(0, -(-len(seconds) * round(share * 1000) // 1000) - 1)]
 
 
-class Contenders:
-    """What takes turns: the scan, the resident searcher, and the server.
-
-    Parameters
-    ----------
-    options : Namespace
-        Of the command line.
-    queries : list of (str, str)
-        Names and residues.
-    asker : Asker
-        To the server.
-    asked : Asked
-        What the server is asked, and what it must answer.
-    """
-
-    def __init__(self, options: argparse.Namespace, queries: Records, asker: Asker, asked: Asked) -> None:
-        self.queries, self.asker, self.asked = queries, asker, asked
-        self.differing = 0
-        self._engine = create_engine(options.engine, threads=options.threads)
-        self._database = Database.open(options.database)
-        read = read_queries(queries)
-        self._read = dict(zip([name for name, _ in queries], read, strict=True))
-        self._scan = Scan(self._engine, self._database, [read])
-        given = dict(asked.options)
-        self._searcher = Searcher(options.database, engine=options.engine, threads=options.threads, **given)
-        self.hits: list[int] = []
-
-    def close(self) -> None:
-        """Let go of both engines."""
-        self._searcher.close()
-        self._scan.close()
-        self._engine.close()
-        self._database.close()
-
-    def scan(self, query: tuple[str, str]) -> float:
-        """Score a query with the loaded database, and no more."""
-        return self._scan.run([self._read[query[0]]]).kernel
-
-    def search(self, query: tuple[str, str]) -> float:
-        """Search with a resident searcher, until hits and alignments are arrays."""
-
-        def work() -> None:
-            (result,) = self._searcher.search([query])
-            hits, alignments = result.table, result.hsps.alignments
-            columns = hits.subjects, hits.scores, hits.numbers.evalues, alignments.query_start, alignments.identities
-            assert all(len(column) == len(result) for column in columns)
-            self.hits.append(len(result))
-
-        return timed(work)
-
-    def ask(self, query: tuple[str, str]) -> float:
-        """Ask the server, until the whole answer was read."""
-        begun = time.perf_counter()
-        answer = self.asker.ask(self.asked.path, self.asked.body(query))
-        taken = time.perf_counter() - begun
-        self.differing += not self.asked.is_right(query, answer)
-        return taken
-
-    def measure(self) -> dict[str, list[float]]:
-        """Give all queries to all, in turns."""
-        contenders: dict[str, Callable[[tuple[str, str]], float]] = {
-            "scan": self.scan, "searcher": self.search, "server": self.ask,
-        }  # fmt: skip
-        seconds: dict[str, list[float]] = {name: [] for name in contenders}
-        for work in contenders.values():
-            for query in self.queries[:WARM]:
-                work(query)
-        self.hits.clear()
-        for begin in range(0, len(self.queries), BLOCK):
-            for name, work in contenders.items():
-                seconds[name] += [work(query) for query in self.queries[begin : begin + BLOCK]]
-        return seconds
+def in_blocks(works: Mapping[str, Work], queries: Records) -> dict[str, list[float]]:
+    """Give all queries to all contenders, in turns; return the seconds of each query."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for work in works.values():
+        for query in queries[:WARM]:
+            work(query)
+    for begin in range(0, len(queries), BLOCK):
+        for name, work in works.items():
+            seconds[name] += [work(query) for query in queries[begin : begin + BLOCK]]
+    return seconds
 
 
-NAMES = {
-    "scan": "the scan alone",
-    "searcher": "`Searcher.search`, to arrays",
-    "server": "the server, `POST /api/v1/search`, JSON",
-}
-
-
-def latency(options: argparse.Namespace, queries: Records, server: Serving, asked: Asked) -> dict[str, Any]:
-    """Measure one client."""
-    with server.asker() as asker, closing(Contenders(options, queries, asker, asked)) as contenders:
-        seconds = contenders.measure()
-    return {
-        "asked": asked.name, "seconds": seconds, "hits": statistics.median(contenders.hits),
-        "differing": contenders.differing,
-    }  # fmt: skip
-
-
-def together(options: argparse.Namespace, queries: Records, server: Serving, asked: Asked) -> dict[str, Any]:
-    """Measure many clients that begin at the same time."""
-    n_clients = options.clients
-    seconds: list[float] = []
-    differing, waits, errors = [0], [0], list[str]()
-    guard, gate = threading.Lock(), threading.Barrier(n_clients + 1)
-
-    def client(number: int) -> None:
-        with server.asker() as asker:
-            asker.ask(f"{asked.api}/health")  # the connection is there
-            gate.wait()
-            for query in queries[number::n_clients]:
-                body, begun = asked.body(query), time.perf_counter()
-                try:
-                    while wait := told_to_wait(answer := asker.ask(asked.path, body)):
-                        waits[0] += 1
-                        time.sleep(wait)
-                except OSError as error:
-                    errors.append(repr(error))
-                    continue
-                with guard:
-                    seconds.append(time.perf_counter() - begun)
-                    differing[0] += not asked.is_right(query, answer)
-
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(n_clients)]
-    for thread in threads:
-        thread.start()
-    gate.wait()
-    before, begun = server.scored(), time.perf_counter()
-    for thread in threads:
-        thread.join()
-    wall = time.perf_counter() - begun
-    after = server.scored()
-    return {
-        "asked": asked.name, "clients": n_clients, "searches": len(queries), "answered": len(seconds),
-        "told_to_wait": waits[0], "errors": errors[:5], "differing": differing[0], "seconds": seconds, "wall": wall,
-        "cells": after.cells - before.cells, "scoring_seconds": after.seconds - before.seconds,
-    }  # fmt: skip
-
-
-def beside_old(options: argparse.Namespace, queries: Records, folder: Path) -> Iterator[str]:
-    """Measure a server of another revision and one of this in turns, and write what each took."""
-    databases = {"old": options.old_database or options.database, "new": options.database}
-    checkouts = {"old": options.old.absolute(), "new": None}
-    with ExitStack() as opened:
-        servers, seconds, resident = {}, defaultdict[tuple[str, str], list[float]](list), {}
-        for name, database in databases.items():
-            (folder / name).mkdir()
-            server = Serving([database], folder / name, *engine_options(options), checkout=checkouts[name])
-            servers[name] = opened.enter_context(server)
-            time.sleep(SETTLE_SECONDS)
-            resident[name] = server.look().resident / 2**20
-        askers = {name: opened.enter_context(server.asker()) for name, server in servers.items()}
-        asked = {name: Asked(name, database, {"max_hits": options.hits}) for name, database in databases.items()}
-        for begin in range(0, len(queries), BLOCK):
-            for what, work in (("search", whole_search), ("job", whole_job)):
-                found = {}
-                for name, asker in askers.items():
-                    block = queries[begin : begin + BLOCK]
-                    begun = time.perf_counter()
-                    found[name] = [work(asker, asked[name], query) for query in block]
-                    seconds[what, name].append((time.perf_counter() - begun) / len(block))
-                assert [hits_in(each) for each in found["old"]] == [hits_in(each) for each in found["new"]]
-        for _ in range(3):
-            for name, server in servers.items():
-                part = together(options, queries, server, asked[name])
-                assert part["answered"] == len(queries)
-                seconds["clients", name].append(part["wall"])
-    shown = {"search": (1e3, "ms"), "job": (1e3, "ms"), "clients": (1, f"s, {options.clients} clients")}
-    rows = [
-        [f"{what}, {unit}", *(f"{factor * statistics.median(seconds[what, name]):.2f}" for name in databases),
-         f"{statistics.median(seconds[what, 'new']) / statistics.median(seconds[what, 'old']):.2f}"]
-        for what, (factor, unit) in shown.items()
-    ]  # fmt: skip
-    rows.append(["idle memory, MiB", *(f"{each:.0f}" for each in resident.values())])
-    rows[-1].append(f"{resident['new'] / resident['old']:.2f}")
-    yield from table(["medians", "old", "new", "new / old"], rows)
-
-
-def whole_search(asker: Asker, asked: Asked, query: tuple[str, str]) -> bytes:
-    """Search, and return the report."""
+def ask(asker: Asker, asked: Asked, answers: dict[str, object], query: tuple[str, str]) -> float:
+    """Search by the server; keep the hits, which revisions say alike."""
+    begun = time.perf_counter()
     answer = asker.ask(asked.path, asked.body(query))
-    assert answer.status == 200, answer.body
-    return answer.body
+    taken = time.perf_counter() - begun
+    if asked.is_right(query, answer):
+        answers[query[0]] = hits_in(answer.body)
+    return taken
 
 
-def whole_job(asker: Asker, asked: Asked, query: tuple[str, str]) -> bytes:
-    """Submit a job, wait for its end, and return its report."""
-    submitted = asker.ask(f"{asked.api}/jobs?wait=60", asked.body(query))
+def ask_job(asker: Asker, asked: Asked, answers: dict[str, object], query: tuple[str, str]) -> float:
+    """Submit a job, wait for its end, and read its report."""
+    begun = time.perf_counter()
+    submitted = asker.ask(f"{API}/jobs?wait=60", asked.body(query))
     assert submitted.status == 202, submitted.body
-    answer = asker.ask(f"{asked.api}/jobs/{submitted.json()['id']}/results?format=json")
+    answer = asker.ask(f"{API}/jobs/{submitted.json()['id']}/results?format=json")
+    taken = time.perf_counter() - begun
     assert answer.status == 200, answer.body
-    return answer.body
+    answers[query[0]] = hits_in(answer.body)
+    return taken
 
 
 def hits_in(report: bytes) -> object:
@@ -281,93 +128,174 @@ def hits_in(report: bytes) -> object:
     return json.loads(report)["BlastOutput2"][0]["report"]["results"]["search"]["hits"]
 
 
-def latency_lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Write the part ``latency``."""
-    for part in found:
-        scan = statistics.median(part["seconds"]["scan"])
-        rows = []
-        for name, seconds in part["seconds"].items():
-            shown = [statistics.median(seconds), percentile(seconds, 0.9), percentile(seconds, 0.99), max(seconds)]
-            rows.append([NAMES[name], *(f"{1e3 * each:.1f}" for each in shown), f"{shown[0] / scan:.2f}"])
-        yield f"One client, {part['asked']}: {part['hits']:.0f} hits in the median."
-        yield ""
-        yield from table(["", "median ms", "90 %", "99 %", "longest", "times the scan"], rows)
-        yield ""
+def latency(options: argparse.Namespace, queries: Records, server: Serving, asked: Asked) -> Iterator[str]:
+    """Measure one client beside the scan and a resident searcher."""
+    read = dict(zip([name for name, _ in queries], read_queries(queries), strict=True))
+    hits: dict[str, int] = {}
+    given = {"engine": options.engine, "threads": options.threads, **asked.options}
+    with (
+        server.asker() as asker,
+        create_engine(options.engine, threads=options.threads) as engine,
+        Database.open(options.database) as database,
+        closing(Scan(engine, database, [list(read.values())])) as scan,
+        Searcher(options.database, **given) as searcher,
+    ):
+
+        def search(query: tuple[str, str]) -> float:
+            taken, hits[query[0]] = search_seconds(searcher, query)
+            return taken
+
+        works: dict[str, Work] = {
+            "the scan alone": lambda query: scan.run([read[query[0]]]).kernel,
+            "`Searcher.search`, to arrays": search,
+            "the server, `POST /api/v1/search`, JSON": partial(ask, asker, asked, {}),
+        }
+        found = in_blocks(works, queries)
+    alone, _, served = found.values()
+    base, rows = statistics.median(alone), []
+    for name, seconds in found.items():
+        cells = [statistics.median(seconds), percentile(seconds, 0.9), percentile(seconds, 0.99), max(seconds)]
+        rows.append([name, *(f"{1e3 * each:.1f}" for each in cells), f"{cells[0] / base:.2f}"])
+    yield f"One client, {asked.name}: {statistics.median(hits.values()):.0f} hits in the median."
+    yield ""
+    yield from table(["", "median ms", "90 %", "99 %", "longest", "times the scan"], rows)
+    median, last = 1e3 * statistics.median(served), 1e3 * percentile(served, 0.99)
+    yield ""
+    yield (
+        f"{asked.name}: median {median:.1f} ms (GPU: at most {MEDIAN_MS:.0f}), 99th percentile {last:.1f} ms "
+        f"(GPU: {LAST_MS:.0f}), {median / 1e3 / base:.2f} times the scan (two CPU cores: {MOST_SCANS})"
+    )
+    yield ""
 
 
-def together_lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Write the part ``together``."""
-    rows = []
-    for part in found:
-        seconds = part["seconds"] or [float("nan")]
-        rows.append([
-            part["asked"], f"{part['answered']} of {part['searches']}", f"{part['wall']:.2f}",
-            f"{statistics.median(seconds):.2f} ({max(seconds):.2f})", f"{part['answered'] / part['wall']:.1f}",
-            f"{part['cells'] / max(part['scoring_seconds'], 1e-9) / 1e9:,.0f}",
-            f"{part['cells'] / part['wall'] / 1e9:,.0f}",
-        ])  # fmt: skip
-    if found:
-        yield f"{found[0]['clients']} clients at once."
-        yield ""
-        yield from table(
-            [
-                "searches", "answered", "s in all", "s for an answer (longest)", "answers a second",
-                "GCUPS by the engine's clock", "GCUPS by the wall's",
-            ],
-            rows,
-        )  # fmt: skip
-        yield ""
+class Together(NamedTuple):
+    """What clients that begin at the same time took: seconds of each answer and of all, cells, seconds of scoring."""
+
+    seconds: list[float]
+    wall: float
+    cells: float
+    scoring: float
+    waits: int
+    errors: list[str]
 
 
-def verdicts(found: dict[str, list[dict[str, Any]]]) -> Iterator[str]:
-    """Say what differs or is lost, and what was aimed at beside what was reached."""
-    parts = [part for all_of_a_kind in found.values() for part in all_of_a_kind]
-    yield f"Answers that differ from the command line's: {sum(part['differing'] for part in parts)}."
-    for part in found["together"]:
-        lost = part["searches"] - part["answered"]
-        yield (
-            f"{part['asked']}, {part['clients']} clients: {lost} lost, {part['told_to_wait']} told to ask later."
-            + "".join(f" {error}" for error in part["errors"])
-        )
-    for part in found["latency"]:
-        server, scan = part["seconds"]["server"], statistics.median(part["seconds"]["scan"])
-        median, last = 1e3 * statistics.median(server), 1e3 * percentile(server, 0.99)
-        yield (
-            f"{part['asked']}: median {median:.1f} ms (GPU: at most {MEDIAN_MS:.0f}), 99th percentile {last:.1f} ms "
-            f"(GPU: {LAST_MS:.0f}), {median / 1e3 / scan:.2f} times the scan (two CPU cores: {MOST_SCANS})"
-        )
-    for part in found["together"]:
-        sum_of_all = part["cells"] / max(part["scoring_seconds"], 1e-9) / 1e9
-        yield f"{part['asked']}: {sum_of_all:,.0f} GCUPS by the engine's clock (GPU: at least {SUM_GCUPS:,.0f})"
+def together(clients: int, queries: Records, server: Serving, asked: Asked) -> Together:
+    """Measure many clients that begin at the same time."""
+    seconds: list[float] = []
+    waits, errors = list[int](), list[str]()
+    gate = threading.Barrier(clients + 1)
+
+    def client(number: int) -> None:
+        with server.asker() as asker:
+            asker.ask(f"{API}/health")  # the connection is there
+            gate.wait()
+            for query in queries[number::clients]:
+                begun = time.perf_counter()
+                try:
+                    answer, waited = patiently(partial(asker.ask, asked.path, asked.body(query)))
+                except OSError as error:
+                    errors.append(repr(error))
+                    continue
+                waits.append(waited)
+                seconds.append(time.perf_counter() - begun)
+                asked.is_right(query, answer)
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    gate.wait()
+    before, begun = server.metrics(), time.perf_counter()
+    for thread in threads:
+        thread.join()
+    wall, after = time.perf_counter() - begun, server.metrics()
+    cells, scoring = (after[name] - before[name] for name in (CELLS, SECONDS))
+    return Together(seconds, wall, cells, max(scoring, 1e-9), sum(waits), errors)
 
 
-def measured(options: argparse.Namespace, folder: Path) -> tuple[list[str], dict[str, Any], bool]:
-    """Measure the parts that are asked for; return lines, numbers, and whether all is right."""
-    with Database.open(options.database) as database:
-        queries = cut_queries(database, options.queries)
-        about = f"{options.database.name}: {len(database):,} subjects, {database.n_residues:,} residues"
-    asked = [
-        Asked(name, options.database, {"max_hits": options.hits, **more})
-        for name, more in KINDS_OF_SEARCHES.items() if name in options.kinds
+def many_clients(options: argparse.Namespace, queries: Records, server: Serving, asked: Asked) -> Iterator[str]:
+    """Measure many clients, and say what was lost."""
+    found = together(options.clients, queries, server, asked)
+    columns = ["searches", "answered", "s in all", "s for an answer (longest)", "answers a second"]
+    shown = found.seconds or [float("nan")]
+    row = [
+        asked.name, f"{len(found.seconds)} of {len(queries)}", f"{found.wall:.2f}",
+        f"{statistics.median(shown):.2f} ({max(shown):.2f})", f"{len(found.seconds) / found.wall:.1f}",
+        f"{found.cells / found.scoring / 1e9:,.0f}", f"{found.cells / found.wall / 1e9:,.0f}",
     ]  # fmt: skip
-    for one in asked:
-        one.answer_by_command(queries, folder, "--engine", options.engine)
-        say(f"{one.name}: the command line's output is there")
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in PARTS}
-    with Serving([options.database], folder, *engine_options(options)) as server:
-        say(f"the server is ready after {server.start_seconds:.1f} s")
-        for name, measure, shown in (("latency", latency, latency_lines), ("together", together, together_lines)):
-            for one in asked if name in options.only else ():
-                found[name].append(measure(options, queries, server, one))
-                say("\n".join([f"{name}, {one.name}: done", *shown(found[name][-1:])]))  # a run may be cut short
+    yield f"{options.clients} clients at once."
+    yield ""
+    yield from table([*columns, "GCUPS by the engine's clock", "GCUPS by the wall's"], [row])
+    yield ""
+    lost = len(queries) - len(found.seconds)
+    asked.wrong += lost
+    yield (
+        f"{asked.name}, {options.clients} clients: {lost} lost, {found.waits} told to ask later."
+        + "".join(f" {error}" for error in found.errors[:5])
+    )
+    yield f"{asked.name}: {row[5]} GCUPS by the engine's clock (GPU: at least {SUM_GCUPS:,.0f})"
+    yield ""
+
+
+def measured(options: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
+    """Measure the parts that are asked for; return lines, and whether all is right."""
+    about, queries = cut_queries(options.database, options.queries)
     lines = [
         f"{about}; {len(queries)} queries, {residues(queries):,} residues, at most {options.hits} hits of each; "
         f"engine {options.engine}",
-        "", *latency_lines(found["latency"]), *together_lines(found["together"]), *verdicts(found),
-    ]  # fmt: skip
-    parts = [part for all_of_a_kind in found.values() for part in all_of_a_kind]
-    lost = sum(part["searches"] - part["answered"] for part in found["together"])
-    return lines, found, not lost and not any(part["differing"] for part in parts)
+        "",
+    ]
+    asked = [Asked(name, options.database, {"max_hits": options.hits, **KINDS[name]}) for name in options.kinds]
+    for one in asked:
+        one.answer_by_command(queries, folder, "--engine", options.engine)
+    with Serving([options.database], folder, *engine_options(options)) as server:
+        say(f"the server is ready after {server.start_seconds:.1f} s")
+        for name, measure in zip(PARTS, (latency, many_clients), strict=True):
+            for one in asked if name in options.only else ():
+                lines += measure(options, queries, server, one)
+                say("\n".join(lines))  # a run may be cut short
+    wrong = sum(one.wrong for one in asked)
+    return [*lines, f"Answers that are lost or differ from the command line's: {wrong}."], not wrong
+
+
+def beside_old(options: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
+    """Measure a server of another revision and one of this in turns, and write what each took."""
+    _, queries = cut_queries(options.database, options.queries)
+    databases = {"old": options.old_database or options.database, "new": options.database}
+    seconds: dict[str, dict[str, float]] = {"clients": {}, "idle": {}}
+    with ExitStack() as opened:
+        servers, asked = {}, {}
+        for name, database in databases.items():
+            (folder / name).mkdir()
+            checkout = options.old.absolute() if name == "old" else None
+            started = Serving([database], folder / name, *engine_options(options), cwd=checkout)
+            servers[name] = opened.enter_context(started)
+            asked[name] = Asked(name, database, {"max_hits": options.hits})
+            time.sleep(SETTLE_SECONDS)
+            seconds["idle"][name] = servers[name].look().resident / 2**20
+        askers = {name: opened.enter_context(server.asker()) for name, server in servers.items()}
+        for what, work in (("search", ask), ("job", ask_job)):
+            answers: dict[str, dict[str, object]] = {name: {} for name in askers}
+            works: dict[str, Work] = {
+                name: partial(work, asker, asked[name], answers[name]) for name, asker in askers.items()
+            }
+            seconds[what] = {name: statistics.median(each) for name, each in in_blocks(works, queries).items()}
+            assert answers["old"] == answers["new"]
+        walls: dict[str, list[float]] = {name: [] for name in servers}
+        for _ in range(3):
+            for name, server in servers.items():
+                found = together(options.clients, queries, server, asked[name])
+                assert len(found.seconds) == len(queries)
+                walls[name].append(found.wall)
+        seconds["clients"] = {name: statistics.median(each) for name, each in walls.items()}
+    shown = {
+        "search": ("search, ms", 1e3, 2), "job": ("job, ms", 1e3, 2),
+        "clients": (f"clients, s, {options.clients} clients", 1, 2), "idle": ("idle memory, MiB", 1, 0),
+    }  # fmt: skip
+    rows = []
+    for what, (name, factor, digits) in shown.items():
+        old, new = seconds[what].values()
+        rows.append([name, f"{factor * old:.{digits}f}", f"{factor * new:.{digits}f}", f"{new / old:.2f}"])
+    return table(["medians", "old", "new", "new / old"], rows), True
 
 
 def engine_options(options: argparse.Namespace) -> list[object]:
@@ -376,48 +304,31 @@ def engine_options(options: argparse.Namespace) -> list[object]:
     return ["--engine", options.engine, *threads]
 
 
-def parts_named(text: str) -> list[str]:
-    """Read --only."""
-    names = text.split(",")
-    if unknown := [name for name in names if name not in PARTS]:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r}, expected some of {','.join(PARTS)}")
-    return names
-
-
 def main() -> None:
     parser = arguments(__doc__, files=False)
-    parser.add_argument("database", type=Path, help="made by swsearch db build")
-    parser.add_argument("--engine", default="cpu", help="what scores, default %(default)s")
-    parser.add_argument("--threads", type=int, help="of the engine, default: one for each processor")
-    parser.add_argument("--queries", type=int, default=500, help="different ones, default %(default)s")
-    parser.add_argument("--hits", type=int, default=100, help="of a query, at most; default %(default)s")
-    parser.add_argument("--clients", type=int, default=100, help="at once, default %(default)s")
-    parser.add_argument(
-        "--kinds", nargs="+", choices=list(KINDS_OF_SEARCHES), default=list(KINDS_OF_SEARCHES), help="default: both"
-    )
-    parser.add_argument("--only", type=parts_named, default=list(PARTS), metavar="PART,...", help="default: both")
-    parser.add_argument("--soak", type=float, metavar="MINUTES", help="of mixed load, instead of the other parts")
-    parser.add_argument("--old", type=Path, metavar="CHECKOUT", help="compare with the server of another revision")
-    parser.add_argument("--old-database", type=Path, metavar="FILE", help="made by that revision")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers here")
+    add = parser.add_argument
+    add("database", type=Path, help="made by swsearch db build")
+    add("--engine", default="cpu", help="what scores, default %(default)s")
+    add("--threads", type=int, help="of the engine, default: one for each processor")
+    add("--queries", type=int, default=500, help="different ones, default %(default)s")
+    add("--hits", type=int, default=100, help="of a query, at most; default %(default)s")
+    add("--clients", type=int, default=100, help="at once, default %(default)s")
+    add("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), help="default: both")
+    add("--only", nargs="+", choices=PARTS, default=list(PARTS), help="default: both")
+    add("--soak", type=float, metavar="MINUTES", help="of mixed load, instead of the other parts")
+    add("--old", type=Path, metavar="CHECKOUT", help="compare with the server of another revision")
+    add("--old-database", type=Path, metavar="FILE", help="made by that revision")
     options = parser.parse_args()
-    lines = [*heading(__file__, ("numpy", "fastapi", "uvicorn")), ""]
     with tempfile.TemporaryDirectory(prefix="swsearch-server-") as name:
         if options.old is not None:
-            with Database.open(options.database) as database:
-                queries = cut_queries(database, options.queries)
-            more, numbers, is_right = list(beside_old(options, queries, Path(name))), {}, True
+            lines, is_right = beside_old(options, Path(name))
         elif options.soak is None:
-            more, numbers, is_right = measured(options, Path(name))
+            lines, is_right = measured(options, Path(name))
         else:
-            with Database.open(options.database) as database:
-                queries = cut_queries(database, min(options.queries, 100))
-            more, numbers, is_right = soaked(
-                options.database, queries, 60 * options.soak, Path(name), engine_options(options)
-            )
-    finish([*lines, *more], options.out)
-    if options.json is not None:
-        options.json.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+            _, queries = cut_queries(options.database, min(options.queries, 100))
+            seconds = 60 * options.soak
+            lines, is_right = soaked(options.database, queries, seconds, Path(name), engine_options(options))
+    finish([*heading(__file__, ("numpy", "fastapi", "uvicorn")), "", *lines], options.out)
     sys.exit(not is_right)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import lzma
 import os
 import platform
 import re
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,13 @@ SUBJECTS = EXAMPLES / "DB.fasta.gz"
 
 QUERIES = EXAMPLES / "QUERY.fasta.gz"
 """500 queries; the first twenty are taken unless ``--first`` says otherwise."""
+
+ENVIRONMENT = os.environ | {
+    "PYTHONPATH": os.pathsep.join(
+        filter(None, [str(Path(str(find_spec("swsearch").origin)).parents[1]), os.environ.get("PYTHONPATH")])  # type: ignore[union-attr]
+    )
+}
+"""With the swsearch that is imported here, wherever a process starts."""
 
 Records = list[tuple[str, str]]
 """(identifier, upper-case residues)."""
@@ -64,18 +73,23 @@ def arguments(documentation: str, *, files: bool = True) -> argparse.ArgumentPar
 
 
 def read_titles(path: Path) -> Records:
-    """Read a FASTA file, plain or gzipped, independently of swsearch: whole headers, and residues."""
+    """Read a FASTA file, plain, gzipped or xz, independently of swsearch: whole headers, and residues."""
     from Bio.SeqIO.FastaIO import SimpleFastaParser
 
     if not path.is_file():
         sys.exit(f"{path}: no such file; benchmarks/README.md says where the data comes from")
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as stream:
+    with {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix, open)(path, "rt") as stream:
         return [(title, letters.upper()) for title, letters in SimpleFastaParser(stream)]
 
 
 def read(path: Path, first: int | None = None) -> Records:
     """Read a FASTA file as `read_titles` does, identifiers without descriptions."""
     return [(title.split(maxsplit=1)[0], letters) for title, letters in read_titles(path)][:first]
+
+
+def genome(path: Path) -> str:
+    """Return the letters of the first record of a file."""
+    return read(path, 1)[0][1]
 
 
 def write(path: Path, records: Iterable[tuple[str, str]]) -> Path:
@@ -87,6 +101,11 @@ def write(path: Path, records: Iterable[tuple[str, str]]) -> Path:
 def numbered(records: Records, prefix: str) -> Records:
     """Rename records s0, s1, ...: unique, short, and nothing that a peer would take apart."""
     return [(f"{prefix}{place}", letters) for place, (_, letters) in enumerate(records)]
+
+
+def spread(records: Sequence[tuple[str, str]], n: int) -> Records:
+    """Take n records at equal distances."""
+    return [records[k * len(records) // n] for k in range(n)]
 
 
 def residues(records: Records) -> int:

@@ -7,7 +7,6 @@ another version, with other options. Every program gets its database built befor
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shlex
@@ -22,7 +21,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.support.common import command, version_of
+from benchmarks.support.common import command, sha256_of, version_of
 from benchmarks.support.timing import EXACT, HEURISTIC, Timing, say, take_turn
 
 LEAST = 10**6
@@ -228,13 +227,13 @@ class Comparison:
             "version": version_of(program.version),
             "evalue": f"{self.evalue:g}",
             "threads": str(self.threads),
-            "queries": _digest(self.queries),
-            "subjects": _digest(self.subjects),
+            "queries": sha256_of(self.queries),
+            "subjects": sha256_of(self.subjects),
         }
 
     def build(self, program: str) -> None:
         """Build a program's database, unless it was built from the same subjects."""
-        note, asked = self.folder / f"db-{program}.json", {"subjects": _digest(self.subjects)}
+        note, asked = self.folder / f"db-{program}.json", {"subjects": sha256_of(self.subjects)}
         if PROGRAMS[program].build and _read(note) != asked:
             command(*self.line(PROGRAMS[program].build, Contender("", "", program), self.folder))
             note.write_text(json.dumps(asked))
@@ -297,12 +296,6 @@ def _printed(line: list[str], out: Path) -> None:
         done = subprocess.run(line, stdout=stream, stderr=subprocess.PIPE, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
         sys.exit(f"{shlex.join(line)}: exit code {done.returncode}\n{done.stderr.decode()[-2000:]}")
-
-
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _read(note: Path) -> dict[str, Any]:

@@ -4,52 +4,29 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
-from benchmarks.support.common import Records, write
+from benchmarks.support.common import ENVIRONMENT, Records, write
 from benchmarks.support.timing import say
 
 API = "/api/v1"
 
-START_SECONDS = 120.0
-"""In which a server must be ready: kernels are compiled, and the database is loaded."""
-
-END_SECONDS = 60.0
-"""In which it must have ended after SIGTERM."""
+START_SECONDS, END_SECONDS, ASK_SECONDS = 120.0, 60.0, 120.0
+"""In which a server must be ready (kernels are compiled, the database is loaded), end after SIGTERM, and answer."""
 
 ENDED = (0, 128 + signal.SIGTERM)
 """Exit codes of a server that ended in order."""
 
-ASK_SECONDS = 120.0
-"""In which an answer must come."""
-
 MOST_TOLD = 5
 """Answers that differ of which is told how."""
-
-PACED_EVERY = 0.05
-"""Seconds between two looks at something that is waited for."""
-
-
-CELLS, SECONDS = "swsearch_cells_total", "swsearch_scoring_seconds_total"
-"""Metrics of what the engine has done."""
-
-
-class Scored(NamedTuple):
-    """What an engine has scored, and the seconds in which it did."""
-
-    cells: float
-    seconds: float
 
 
 class Answer(NamedTuple):
@@ -64,19 +41,8 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-@dataclass(frozen=True)
-class Look:
-    """What a process holds at some time.
-
-    Parameters
-    ----------
-    at : float
-        Seconds of `time.monotonic`.
-    resident : int
-        Bytes in memory.
-    threads, descriptors : int
-        How many.
-    """
+class Look(NamedTuple):
+    """When a process was looked at (`time.monotonic`), its bytes in memory, threads and descriptors."""
 
     at: float
     resident: int
@@ -99,9 +65,7 @@ class Asker:
     def __enter__(self) -> Asker:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -111,19 +75,7 @@ class Asker:
     def ask(
         self, path: str, body: bytes | str | None = None, method: str | None = None, kind: str = "application/json"
     ) -> Answer:
-        """Ask, and read the whole answer.
-
-        Parameters
-        ----------
-        path : str
-            With its query.
-        body : bytes or str, optional
-            What is sent.
-        method : str, optional
-            POST with a body, else GET.
-        kind : str
-            Of the body.
-        """
+        """Ask, and read the whole answer; with a body by POST, unless another method is given."""
         headers = {} if body is None else {"Content-Type": kind}
         if self._connection.sock is None:
             self._connection.connect()
@@ -137,7 +89,7 @@ class Asker:
             self._connection.close()
             raise
 
-    def ask_json(self, path: str, stated: Mapping[str, Any]) -> Answer:
+    def ask_json(self, path: str, stated: Any) -> Answer:
         """Send JSON."""
         return self.ask(path, json.dumps(stated))
 
@@ -153,33 +105,20 @@ class Serving:
         For jobs, and for what the server says.
     options : sequence of object
         More options of ``swsearch serve``.
-    checkout : Path, optional
-        Another revision that serves, with its extension compiled in place.
+    cwd : Path, optional
+        Where it starts; a checkout, with its extension compiled in place, serves itself.
     """
 
-    def __init__(
-        self, databases: Sequence[Path], folder: Path, *options: object, checkout: Path | None = None
-    ) -> None:
+    def __init__(self, databases: Sequence[Path], folder: Path, *options: object, cwd: Path | None = None) -> None:
         self.port = free_port()
         self.said = folder / "server.log"
-        jobs = folder / "jobs"
-        line = [
-            sys.executable,
-            "-m",
-            "swsearch",
-            "serve",
-            *(path.absolute() for path in databases),
-            "--port",
-            self.port,
-            "--folder",
-            jobs,
-            *options,
-        ]
+        words = ["serve", *(path.absolute() for path in databases), "--port", self.port, "--folder", folder / "jobs"]
+        line = [sys.executable, "-m", "swsearch", *map(str, [*words, *options])]
+        begun = time.monotonic()
         with self.said.open("wb") as log:
             self.process = subprocess.Popen(
-                list(map(str, line)), stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=checkout
+                line, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd, env=ENVIRONMENT
             )
-        begun = time.monotonic()
         try:
             self._wait_until_ready()
         except BaseException:
@@ -191,9 +130,7 @@ class Serving:
     def __enter__(self) -> Serving:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         code = self.end()
         if error is None and code not in ENDED:
             sys.exit(f"the server ended with exit code {code}\n{self.last_words()}")
@@ -223,11 +160,6 @@ class Serving:
         descriptors = sum(1 for _ in (process / "fd").iterdir())
         return Look(time.monotonic(), int(held["VmRSS"]) << 10, int(held["Threads"]), descriptors)
 
-    def scored(self) -> Scored:
-        """Return what the server's engine has scored so far."""
-        found = self.metrics()
-        return Scored(found[CELLS], found[SECONDS])
-
     def metrics(self) -> dict[str, float]:
         """Return the sum of each metric over its labels."""
         with self.asker() as asker:
@@ -250,7 +182,7 @@ class Serving:
                 pass
             if time.monotonic() > latest:
                 sys.exit(f"the server was not ready in {START_SECONDS:.0f} s\n{self.last_words()}")
-            time.sleep(PACED_EVERY)
+            time.sleep(0.05)
 
 
 class Asked:
@@ -266,19 +198,17 @@ class Asked:
         As requests have them.
     """
 
-    api = API
+    path = f"{API}/search?format=json"
 
     def __init__(self, name: str, database: Path, options: Mapping[str, Any]) -> None:
         self.name, self.database, self.options = name, database, options
-        self.path = f"{API}/search?format=json"
+        self.wrong = 0
         self._right: dict[str, bytes] = {}
-        self._told = 0
 
     def body(self, query: tuple[str, str]) -> bytes:
         """Return what a query is asked for with."""
-        stated = {
-            "database": self.database.stem, "queries": f">{query[0]}\n{query[1]}\n", "options": dict(self.options),
-        }  # fmt: skip
+        queries = f">{query[0]}\n{query[1]}\n"
+        stated = {"database": self.database.stem, "queries": queries, "options": dict(self.options)}
         return json.dumps(stated).encode("ascii")
 
     def answer_by_command(self, queries: Records, folder: Path, *options: object) -> None:
@@ -288,14 +218,9 @@ class Asked:
         """
         out = folder / "answers.json"
         asked = [word for name, value in self.options.items() for word in (f"--{name.replace('_', '-')}", value)]
-        line = [
-            sys.executable, "-m", "swsearch", "search", write(folder / "queries.fasta", queries), self.database.name,
-            *asked, *options, "--outfmt", "json", "-o", out, "--quiet",
-        ]  # fmt: skip
-        paths = os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")]))
-        subprocess.run(
-            list(map(str, line)), check=True, cwd=self.database.parent, env={**os.environ, "PYTHONPATH": paths}
-        )
+        words = [write(folder / "queries.fasta", queries), self.database.name, *asked, *options, "--outfmt", "json"]
+        line = [sys.executable, "-m", "swsearch", "search", *map(str, words), "-o", str(out), "--quiet"]
+        subprocess.run(line, check=True, cwd=self.database.absolute().parent, env=ENVIRONMENT)
         head, *reports, tail = out.read_bytes().splitlines(keepends=True)
         assert len(reports) == len(queries)
         for number, ((name, _), report) in enumerate(zip(queries, reports, strict=True), start=1):
@@ -303,14 +228,12 @@ class Asked:
             self._right[name] = head + alone + b"\n" + tail
 
     def is_right(self, query: tuple[str, str], answer: Answer) -> bool:
-        """Say whether an answer is what the command line writes, if that was asked; what is not is told."""
-        if not self._right:
-            return answer.status == 200
-        right = self._right[query[0]]
+        """Say whether an answer is what the command line writes, if that was asked; what is not is counted."""
+        right = self._right.get(query[0], answer.body)
         if answer.status == 200 and answer.body == right:
             return True
-        self._told += 1
-        if self._told <= MOST_TOLD:
+        self.wrong += 1
+        if self.wrong <= MOST_TOLD:
             pairs = enumerate(zip(answer.body, right, strict=False))
             at = next((place for place, (one, other) in pairs if one != other), min(len(answer.body), len(right)))
             part = slice(max(0, at - 50), at + 150)
@@ -318,11 +241,13 @@ class Asked:
         return False
 
 
-def told_to_wait(answer: Answer) -> float:
-    """Return the seconds after which a server that is full wants to be asked again; 0 for an answer."""
-    if answer.status not in (429, 503):
-        return 0.0
-    return max(0.1, float(answer.headers.get("Retry-After", 1)))
+def patiently(work: Callable[[], Answer]) -> tuple[Answer, int]:
+    """Ask, and again whenever a server that is full says so; return the answer, and how often it said so."""
+    waits = 0
+    while (answer := work()).status in (429, 503):
+        time.sleep(max(0.1, float(answer.headers.get("Retry-After", 1))))
+        waits += 1
+    return answer, waits
 
 
 def free_port() -> int:

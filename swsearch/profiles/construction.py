@@ -54,7 +54,7 @@ class Construction:
     scale : float
         Scores are so many times those of the matrix's units, where there are other sequences: a profile's scores are
         flatter than a matrix's, and gaps would be too dear for them. Of BLOSUM62 11/1, in SCOPe, 1.15 finds half a
-        percentage point more than 1 (benchmarks/tried/construction.py).
+        percentage point more than 1 (benchmarks/results/construction.txt).
     longest_gap : int or None
         Columns of the longest gap that is one; a sequence does not count where it has longer ones, of 10 columns or
         more in psiblast. None is any, which finds as much in SCOPe.

@@ -68,11 +68,3 @@ def test_names_of_several_databases_may_differ(tmp_path: Path) -> None:
     (tmp_path / "hits").write_text("Database: database.000.h5,\ndatabase.001.h5\nswsearch 0.0\n")
     several = Place("4 databases", "list", "")
     assert places.comparable(data, several, tmp_path / "hits") == b"Database: database.h5\nswsearch 0.0\n"
-
-
-def test_words_choose_by_name_or_by_part() -> None:
-    names = [case.name for case in CASES]
-    assert [name for name in names if places.named(name, ["published", "ties"], names)] == [
-        "published", "ties, 7 hits", "ties, 1 hit",
-    ]  # fmt: skip
-    assert len({*names}) == len(names) and len({place.name for place in PLACES}) == len(PLACES)

@@ -47,12 +47,13 @@ def kinds() -> dict[str, type[Kind]]:
     from faults.kills import Kills
     from faults.limits import Limits
     from faults.pipes import Pipes
+    from faults.server import Server
     from faults.shared import Shared
     from faults.streams import Streams
     from faults.users import Users
 
     found: list[type[Kind]] = [
-        Fasta, Hdf5, DatabaseContents, Kills, Limits, Streams, Pipes, Users, Shared, Changed, Checkpoints,
+        Fasta, Hdf5, DatabaseContents, Kills, Limits, Streams, Pipes, Users, Shared, Changed, Checkpoints, Server,
     ]  # fmt: skip
     return {kind.name: kind for kind in found}
 

@@ -5,61 +5,43 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
-TESTS = Path(__file__).resolve().parents[2] / "tests"
-"""Where the makers of hostile sequence files are."""
+from faults.data import LETTERS
+from faults.fasta import make
 
 JSON_TYPE, FORM_TYPE, PARTS_TYPE = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
 
 MARK = "zq9"
 """Stands where a request tries to bring markup or a header into an answer."""
 
-LETTERS = "ARNDCQEGHILKMFPSTWYV"
 
 Framing = Literal["whole", "short", "wrong"]
 """Whether a request is one of HTTP, lacks its end, or is none."""
 
+READ, ASKED, SENT = ("GET", "HEAD"), ("GET",), ("POST",)
 ROUTES: Mapping[str, Sequence[str]] = {
-    "/": ("GET", "HEAD"),
-    "/about": ("GET", "HEAD"),
-    "/login": ("GET", "HEAD", "POST"),
-    "/logout": ("POST",),
-    "/search": ("POST",),
-    "/examples/{key}": ("GET", "HEAD"),
-    "/static/{digest}/{name}": ("GET", "HEAD"),
-    "/jobs": ("GET", "HEAD"),
-    "/jobs/{identifier}": ("GET", "HEAD"),
-    "/jobs/{identifier}/state": ("GET", "HEAD"),
-    "/jobs/{identifier}/details": ("GET", "HEAD"),
-    "/jobs/{identifier}/summary": ("GET", "HEAD"),
-    "/jobs/{identifier}/report": ("GET", "HEAD"),
-    "/jobs/{identifier}/report/{first}/subjects": ("GET", "HEAD"),
-    "/jobs/{identifier}/cancel": ("POST",),
-    "/jobs/{identifier}/delete": ("POST",),
-    "/api": ("GET",),
-    "/metrics": ("GET",),
-    "/Blast.cgi": ("GET", "POST"),
-    "/blast/Blast.cgi": ("GET", "POST"),
-    "/api/v1/openapi.json": ("GET", "HEAD"),
-    "/api/v1/databases": ("GET",),
-    "/api/v1/databases/{name}": ("GET",),
-    "/api/v1/jobs": ("GET", "POST"),
-    "/api/v1/jobs/{identifier}": ("GET", "DELETE"),
-    "/api/v1/jobs/{identifier}/cancel": ("POST",),
-    "/api/v1/jobs/{identifier}/results": ("GET",),
-    "/api/v1/jobs/{identifier}/outputs/{number}": ("GET",),
-    "/api/v1/jobs/{identifier}/queries": ("GET",),
-    "/api/v1/jobs/{identifier}/subjects": ("GET",),
-    "/api/v1/search": ("POST",),
-    "/api/v1/formats": ("GET",),
-    "/api/v1/health": ("GET", "HEAD"),
-    "/api/v1/ready": ("GET", "HEAD"),
+    **dict.fromkeys(
+        ("/", "/about", "/examples/{key}", "/static/{digest}/{name}", "/jobs", "/jobs/{identifier}"), READ
+    ),
+    **{f"/jobs/{{identifier}}/{each}": READ for each in ("state", "details", "summary", "report")},
+    "/jobs/{identifier}/report/{first}/subjects": READ,
+    "/login": (*READ, *SENT),
+    **dict.fromkeys(("/logout", "/search", "/jobs/{identifier}/cancel", "/jobs/{identifier}/delete"), SENT),
+    **dict.fromkeys(("/api", "/metrics"), ASKED),
+    **dict.fromkeys(("/Blast.cgi", "/blast/Blast.cgi"), (*ASKED, *SENT)),
+    **{f"/api/v1/{each}": READ for each in ("openapi.json", "health", "ready")},
+    **{f"/api/v1/{each}": ASKED for each in ("databases", "databases/{name}", "formats")},
+    "/api/v1/jobs": (*ASKED, *SENT),
+    "/api/v1/jobs/{identifier}": (*ASKED, "DELETE"),
+    **{
+        f"/api/v1/jobs/{{identifier}}/{each}": ASKED
+        for each in ("results", "queries", "subjects", "outputs/{number}")
+    },
+    **dict.fromkeys(("/api/v1/jobs/{identifier}/cancel", "/api/v1/search"), SENT),
 }
 """Every path of the server with its methods; a test holds them against the application's."""
 
@@ -67,20 +49,8 @@ ENDPOINTS = tuple((method, path) for path, methods in ROUTES.items() for method 
 """What is counted by."""
 
 METHODS = (
-    "GET",
-    "HEAD",
-    "POST",
-    "PUT",
-    "PATCH",
-    "DELETE",
-    "OPTIONS",
-    "TRACE",
-    "CONNECT",
-    "get",
-    "PROPFIND",
-    "X" * 90,
-)
-
+    "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "PROPFIND", "X" * 90,
+)  # fmt: skip
 TEXTS = (
     "", " ", "0", "-1", "1e400", "NaN", "Infinity", "-Infinity", "1" * 400, "9" * 18, "9223372036854775808",
     "1e-999", "true", "null", "[]", "{}", "\0", "\r\nX-Zq9: 1", f"<{MARK}>", f"\"'><{MARK} onload=1>",
@@ -225,7 +195,7 @@ def request_of(endpoint: tuple[str, str], seed: int, known: Known) -> HostileReq
     made = HostileRequest(endpoint, method, _path(draw, path, known))
     pairs = _pairs(draw, path, known)
     if method == "POST":
-        _add_body(draw, made, pairs, known)
+        _add_body(draw, made, pairs)
     elif pairs:
         made.target += f"?{_query(draw, pairs)}"
     for spoil, share in ((_spoil_path, 0.12), (_spoil_headers, 0.2), (_spoil_method, 0.05)):
@@ -248,8 +218,8 @@ def _path(draw: random.Random, path: str, known: Known) -> str:
     }
     if path.startswith("/static") and draw.random() < 0.3:
         return known.static
-    for name, make in values.items():
-        path = path.replace(f"{{{name}}}", make())
+    for name, drawn in values.items():
+        path = path.replace(f"{{{name}}}", drawn())
     return path
 
 
@@ -301,10 +271,6 @@ def fasta(draw: random.Random) -> bytes:
         letters = "".join(draw.choices(LETTERS, k=draw.choice([1, 20, 60, 300])))
         return f">q {draw.choice(TEXTS)}\n{letters}\n".encode("utf-8", "surrogatepass")
     if kind < 0.9:
-        if str(TESTS) not in sys.path:
-            sys.path.append(str(TESTS))
-        from faults.fasta import make
-
         return make(draw)
     return draw.choice(
         [b">a\nM\n" * 2000, b">" * 5000, b">a\n" + b"W" * 50_000, b"\n" * 5000, b">a\n>b\n>c\n",
@@ -332,30 +298,20 @@ def _stated(draw: random.Random) -> dict[str, Any]:
     return found
 
 
-JSON_TEXTS: Sequence[Callable[[], bytes]] = (
-    lambda: b"[" * 100_000,
-    lambda: b'{"database":' * 20_000 + b"1" + b"}" * 20_000,
-    lambda: b"[" * 100_000 + b"]" * 100_000,
-    lambda: b'{"database": NaN}',
-    lambda: b'{"database": 1e400, "queries": -Infinity}',
-    lambda: b'{"database": "tiny", "queries": "\\ud800"}',
-    lambda: b'{"database": "tiny", "queries": "MKV", "options": {"evalue": 1e999}}',
-    lambda: b'{"database": "tiny", "queries": "MKV", "options": {"max_hits": ' + b"9" * 5000 + b"}}",
-    lambda: b'{"database": "\xff\xfe"}',
-    lambda: b'{"database": "tiny", "database": "two"}',
-    lambda: b'{"database": ["tiny", "tiny"], "queries": "MKV"}',
-    lambda: b'\xef\xbb\xbf{"database": "tiny", "queries": "MKV"}',
-    lambda: '{"database": "tiny"}'.encode("utf-16"),
-    lambda: b"null",
-    lambda: b'"x"',
-    lambda: b"",
-    lambda: b"{",
-    lambda: b'{"database": "tiny", "queries": "MKV", "options": {"include_ids": [' + b'"a",' * 5000 + b'"b"]}}',
-)
+JSON_TEXTS = (
+    b"[" * 100_000, b'{"database":' * 20_000 + b"1" + b"}" * 20_000, b"[" * 100_000 + b"]" * 100_000,
+    b'{"database": NaN}', b'{"database": 1e400, "queries": -Infinity}', b'{"database": "tiny", "queries": "\\ud800"}',
+    b'{"database": "tiny", "queries": "MKV", "options": {"evalue": 1e999}}',
+    b'{"database": "tiny", "queries": "MKV", "options": {"max_hits": ' + b"9" * 5000 + b"}}",
+    b'{"database": "\xff\xfe"}', b'{"database": "tiny", "database": "two"}',
+    b'{"database": ["tiny", "tiny"], "queries": "MKV"}', b'\xef\xbb\xbf{"database": "tiny", "queries": "MKV"}',
+    '{"database": "tiny"}'.encode("utf-16"), b"null", b'"x"', b"", b"{",
+    b'{"database": "tiny", "queries": "MKV", "options": {"include_ids": [' + b'"a",' * 5000 + b'"b"]}}',
+)  # fmt: skip
 """Bodies that are JSON, or nearly."""
 
 
-def _parts(draw: random.Random, pairs: Sequence[tuple[str, str]], known: Known) -> bytes:
+def _parts(draw: random.Random, pairs: Sequence[tuple[str, str]]) -> bytes:
     """Return a form of parts, which may lack its end, or have too many."""
     found = []
     for name, value in [("queries", fasta(draw).decode("latin-1")), ("database", "tiny"), *pairs]:
@@ -369,29 +325,23 @@ def _parts(draw: random.Random, pairs: Sequence[tuple[str, str]], known: Known) 
         return b"".join(found)
     if kind < 0.65:
         return found[0] * 10_000 if len(found[0]) < 200 else found[0] * 200
-    odd = (
-        b"--b\r\n\r\nx\r\n--b--",
-        b"--b--",
-        b"--b",
-        b"",
-        b"--b\r\nContent-Disposition: form-data\r\n\r\n\r\n--b--\r\n",
-        b"--b\r\n" + b"X: y\r\n" * 3000,
+    return draw.choice((
+        b"--b\r\n\r\nx\r\n--b--", b"--b--", b"--b", b"",
+        b"--b\r\nContent-Disposition: form-data\r\n\r\n\r\n--b--\r\n", b"--b\r\n" + b"X: y\r\n" * 3000,
         b'--b\r\nContent-Disposition: form-data; name="' + b"n" * 20_000 + b'"\r\n\r\n',
-    )
-    return draw.choice(odd)  # fmt: skip
+    ))  # fmt: skip
 
 
-def _add_body(draw: random.Random, made: HostileRequest, pairs: list[tuple[str, str]], known: Known) -> None:
+def _add_body(draw: random.Random, made: HostileRequest, pairs: list[tuple[str, str]]) -> None:
     is_api = made.target.startswith("/api/")
     kind = draw.choices([JSON_TYPE, FORM_TYPE, PARTS_TYPE, "text/plain", ""], [8 if is_api else 1, 3, 3, 4, 0.5])[0]
     if kind == JSON_TYPE:
-        body = json.dumps(_stated(draw)).encode() if draw.random() < 0.75 else draw.choice(JSON_TEXTS)()
+        body = json.dumps(_stated(draw)).encode() if draw.random() < 0.75 else draw.choice(JSON_TEXTS)
     elif kind == FORM_TYPE:
-        body = _query(draw, [("queries", fasta(draw).decode("latin-1")), ("database", "tiny"), *pairs]).encode(
-            "latin-1"
-        )
+        form = [("queries", fasta(draw).decode("latin-1")), ("database", "tiny"), *pairs]
+        body = _query(draw, form).encode("latin-1")
     elif kind == PARTS_TYPE:
-        body, kind = _parts(draw, pairs, known), f"{PARTS_TYPE}; boundary=b"
+        body, kind = _parts(draw, pairs), f"{PARTS_TYPE}; boundary=b"
     else:
         body = fasta(draw)
         made.target += "?" + _query(draw, [("database", draw.choice(["tiny", "x"])), *pairs])
@@ -467,16 +417,11 @@ def _spoil_framing(draw: random.Random, made: HostileRequest) -> None:
     elif kind == 2:
         made.raw, made.framing = head + b"\r\nX-End: 1\r\n\r\n" + rest[: len(rest) // 2], "short"
     elif kind == 3:
-        made.raw = (
-            b"POST "
-            + made.target.encode("latin-1", "replace")
-            + (b" HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + draw.choice(CHUNKS))
-        )
-        made.framing = "short"
+        chunked = b" HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + draw.choice(CHUNKS)
+        made.raw, made.framing = b"POST " + made.target.encode("latin-1", "replace") + chunked, "short"
     elif kind == 4:
-        made.raw = (
-            head + b"\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n"
-        )
+        both = b"\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x HTTP/1.1\r\n\r\n"
+        made.raw = head + both
     elif kind == 5:
         changed = bytearray(raw)
         for _ in range(draw.choice([1, 2, 9])):

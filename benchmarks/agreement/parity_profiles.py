@@ -1,38 +1,32 @@
-"""Compare scores and alignments of profiles on the GPU with those of the CPU engine, and these with the reference.
-
-Random profiles, with random sequences among them, are scored with random subjects in every mode, by the inter-task
-kernel, by the wavefront kernel and as the engine shares subjects out, with entries as matrices have them and with
-entries up to the limits of -127 and 127; some subjects reach scores far beyond 16 bits. As many pairs of sequences
-have scores at and around the largest of half precision, 2,047, and, fewer, of 16 bits, 32,767, with every matrix and
-with costs of gaps that the kernels are not made for beforehand. Alignments of pairs are compared whole: score,
-beginning and CIGAR, many at a time and one alone. A sample of the CPU engine's scores is held against
-`swsearch.reference`.
-
-Needs: an NVIDIA GPU for --engine gpu; a minute. --engine cpu compares the CPU engine with the reference alone.
-Run:   python -m benchmarks.agreement.profile_parity [--engine gpu] [--pairs 1000000] [--seed 1]
-           [--out benchmarks/results/profile_parity.txt]
-Exit code 1 if anything differs; the first differences are printed.
-"""
+"""Parts ``profiles`` and ``kernels`` of `parity.py`: random profiles, scored and aligned in other ways."""
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 
-from benchmarks.support.common import arguments, finish, heading, table
+from benchmarks.speed.cpu_scans import engine_for
+from benchmarks.support.common import table
+from benchmarks.support.timing import say
 from swsearch import Database, reference
+from swsearch.alignment import PairAlignment
 from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
 from swsearch.blocks import Chunk
 from swsearch.engines import create_engine, create_pair_aligner
-from swsearch.engines.base import Engine, ScoreArray
-from swsearch.options.kinds import MODES
+from swsearch.engines.base import Engine, LoadedChunk, ScoreArray
+from swsearch.engines.cpu import extension
+from swsearch.engines.cpu.engine import WAYS
+from swsearch.options.kinds import MODES, Mode
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import PAD_SCORE, QueryLike, QueryRows, Scoring, rows_of, usable_matrices
+from swsearch.scoring import PAD_SCORE, PositionGaps, QueryLike, QueryRows, Scoring, rows_of, usable_matrices
 
+N_LETTERS = len(PROTEIN.letters)
 ENTRIES = ((-8, 11), (-127, 127), (-127, -1), (-20, 127))
 """Least and largest scores of profiles."""
 
@@ -54,7 +48,113 @@ ALIGNED = 600
 SHOWN = 5
 """Differences of each kind that are printed."""
 
-N_LETTERS = len(PROTEIN.letters)
+RANGES = [(-9, 12), (-9, 12), (-4, 5), (-127, 127), (-30, 60), (-127, -1), (100, 127)]
+COSTS = [0, 3, 14, 14, 60, 3000, 10_000]
+
+Scores = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Profiles of one length, subjects of one length, and what is computed."""
+
+    queries: list[QueryRows]
+    subjects: npt.NDArray[np.uint8]
+    recurrence: Recurrence
+
+
+def draw(generator: np.random.Generator, n_queries: int, n_subjects: int, long: bool) -> Batch:
+    """Draw a batch; long ones have scores beyond 16 bits."""
+    m, n = (560, 560) if long else generator.integers(1, 61, 2).tolist()
+    low, high = (100, 127) if long else RANGES[generator.integers(len(RANGES))]
+    mode: Mode = "local" if long else MODES[generator.integers(3)]
+    scoring = Scoring("BLOSUM62", int(generator.integers(0, 20)), int(generator.integers(0, 4)))
+    with_gaps = not long and generator.random() < 0.4
+    most = int(COSTS[generator.integers(len(COSTS))])
+    queries = []
+    for place in range(n_queries):
+        codes = generator.integers(0, N_LETTERS, m).astype(np.uint8)
+        if not long and place % 10 == 9:
+            queries.append(scoring.rows(codes))
+            continue
+        scores = np.full((m, N_CODES), PAD_SCORE, dtype=np.int8)
+        scores[:, :N_LETTERS] = generator.integers(low, high + 1, (m, N_LETTERS))
+        gaps = PositionGaps(*generator.integers(0, most + 1, (4, m))) if with_gaps and place % 2 else None
+        queries.append(QueryRows(scores, codes, is_specific=True, gaps=gaps))
+    subjects = generator.integers(0, N_LETTERS, (n_subjects, n)).astype(np.uint8)
+    for place in range(0, n_subjects, 3):  # relatives: the best letters of a profile, some changed
+        best = queries[place % n_queries].scores[:, :N_LETTERS].argmax(axis=1).astype(np.uint8)
+        kept = generator.random(n) < 0.85
+        subjects[place] = np.where(kept, np.resize(np.roll(best, int(generator.integers(0, 3))), n), subjects[place])
+    return Batch(queries, subjects, Recurrence(scoring, mode))
+
+
+def oracle(batch: Batch) -> Scores:
+    """Score all pairs, shape (n_queries, n_subjects), by the recurrence, cell by cell over all pairs at once."""
+    scoring, mode = batch.recurrence.scoring, batch.recurrence.mode
+    n_queries, (n_subjects, n), m = len(batch.queries), batch.subjects.shape, len(batch.queries[0])
+    shape = n_queries, n_subjects
+    uniform = PositionGaps.uniform(m, scoring.gap_open, scoring.gap_extend)
+    gaps = [query.gaps or uniform for query in batch.queries]
+    F_open, F_extend, E_open, E_extend = (
+        np.stack([getattr(each, name) for each in gaps]).astype(np.int64)[:, :, None]
+        for name in ("deletion_open", "deletion_extend", "insertion_open", "insertion_extend")
+    )
+    scores = np.stack([query.scores for query in batch.queries]).astype(np.int64)
+    H = np.zeros((n + 1, *shape), dtype=np.int64)
+    if mode == "global":
+        H[1:] -= (scoring.gap_open + scoring.gap_extend * np.arange(1, n + 1))[:, None, None]
+    F = np.full((n + 1, *shape), -(10**12))
+    left = np.zeros(shape, dtype=np.int64)
+    best = np.zeros(shape, dtype=np.int64)
+    for i in range(m):
+        diagonal, E = H[0].copy(), F[0]
+        left = left - F_extend[:, i] - (F_open[:, i] if i == 0 else 0)
+        H[0] = left if mode == "global" else 0
+        for j in range(1, n + 1):
+            E = np.maximum(E, H[j - 1] - E_open[:, i]) - E_extend[:, i]
+            F[j] = np.maximum(F[j], H[j] - F_open[:, i]) - F_extend[:, i]
+            h = np.maximum(diagonal + scores[:, i][:, batch.subjects[:, j - 1]], np.maximum(E, F[j]))
+            diagonal = H[j].copy()
+            H[j] = np.maximum(h, 0) if mode == "local" else h
+            if mode == "local":
+                np.maximum(best, H[j], out=best)
+        if mode == "semiglobal":
+            np.maximum(best, H[n], out=best)
+    if mode == "global":
+        return H[n]
+    return best if mode == "local" else np.maximum(best, H.max(axis=0))
+
+
+def compare_with_numpy(options: argparse.Namespace) -> tuple[list[str], int]:
+    """Compare the CPU engine with the oracle; return lines, and how many scores differ."""
+    generator = np.random.default_rng(options.seed)
+    pairs = dict.fromkeys(MODES, 0)
+    by_position = batches = beyond_8 = beyond_16 = 0
+    different = dict.fromkeys(extension.instruction_sets(), 0)
+    while sum(pairs.values()) < options.pairs:
+        batches += 1
+        is_long = batches % 10 == 1
+        batch = draw(generator, *((8, 24) if is_long else (60, 300)), is_long)
+        expected, chunk = oracle(batch), chunk_of(list(batch.subjects))
+        for name, way in product(different, WAYS):
+            engine = engine_for(name, 2)
+            engine.way = way
+            found = engine.score(engine.prepare(batch.queries, batch.recurrence), LoadedChunk(chunk))
+            different[name] += int((found != expected[:, chunk.subjects]).sum())
+        pairs[batch.recurrence.mode] += expected.size
+        by_position += sum(query.gaps is not None for query in batch.queries) * len(batch.subjects)
+        beyond_8 += int((expected > 255).sum())
+        beyond_16 += int((expected > 65_535).sum())
+        say(f"batch {batches}, {sum(pairs.values()):,} pairs, {sum(different.values())} different scores")
+    rows = [[name, f"{sum(pairs.values()):,}", f"{len(WAYS)}", f"{count}"] for name, count in different.items()]
+    modes = ", ".join(f"{count:,} {mode}" for mode, count in pairs.items())
+    return [
+        f"{sum(pairs.values()):,} pairs of a profile, or a sequence among profiles, with a subject, in {batches} "
+        f"batches from seed {options.seed}: {modes};",
+        f"{by_position:,} with gap costs by position; {beyond_8:,} scores above 255, {beyond_16:,} above 65,535.", "",
+        *table(["", "pairs", "ways of using lanes", "different scores"], rows),
+    ], sum(different.values())  # fmt: skip
 
 
 def sequence(generator: np.random.Generator, length: int) -> ByteArray:
@@ -124,7 +224,18 @@ class Comparison:
         self.rows.append([what, f"{n:,}", f"{len(differing):,}", extremes])
         self.examples += [f"{what}: {each}" for each in differing[:SHOWN]]
         self.wrong += len(differing)
-        print(f"{what}: {n:,} compared, {len(differing):,} differing, {extremes}", file=sys.stderr, flush=True)
+        say(f"{what}: {n:,} compared, {len(differing):,} differing, {extremes}")
+
+
+def differences(found: ScoreArray, expected: ScoreArray) -> Iterator[tuple[int, int, str]]:
+    """Yield the places of scores that differ, and both scores."""
+    for q, s in np.argwhere(found != expected).tolist():
+        yield q, s, f"{found[q, s]}, expected {expected[q, s]}"
+
+
+def told(pair: PairAlignment) -> tuple[object, ...]:
+    """Return what makes an alignment."""
+    return pair.score, pair.query_start, pair.subject_start, pair.cigar
 
 
 def compare_scores(comparison: Comparison, engines: dict[str, Engine], n_pairs: int, seed: int) -> None:
@@ -152,10 +263,7 @@ def compare_scores(comparison: Comparison, engines: dict[str, Engine], n_pairs: 
         for way, fair_share in others:
             with kernels(fair_share):
                 found = scores_of(engines["gpu"], queries, chunk, recurrence)
-            differing = [
-                f"query {q} ({lengths[q]}) x {chunk.lengths[s]}: {found[q, s]}, expected {expected[q, s]}"
-                for q, s in np.argwhere(found != expected).tolist()
-            ]
+            differing = [f"query {q} x {chunk.lengths[s]}: {text}" for q, s, text in differences(found, expected)]
             comparison.add(f"{name}, gpu ({way}) with cpu", found.size, differing, extremes)
 
 
@@ -196,8 +304,7 @@ def compare_limits(comparison: Comparison, engines: dict[str, Engine], n_pairs: 
                 with kernels(fair_share):
                     found = scores_of(engines["gpu"], queries, chunk, recurrence)
                 counts[way] += found.size
-                differing[way] += [f"{name}: {found[q, s]}, expected {expected[q, s]}"
-                                   for q, s in np.argwhere(found != expected).tolist()]  # fmt: skip
+                differing[way] += [f"{name}: {text}" for _, _, text in differences(found, expected)]
         for way in KERNELS:
             what = f"{len(matrices)} matrices, scores around {limit:,}, gpu ({way}) with cpu"
             comparison.add(what, counts[way], differing[way], f"{near:,} within 2 of it")
@@ -219,62 +326,38 @@ def compare_reference(
 
 def compare_alignments(comparison: Comparison, seed: int) -> None:
     """Compare alignments of the GPU with those of the CPU, many at a time and some alone."""
-    with (
-        closing(create_pair_aligner("gpu")) as gpu,
-        closing(create_pair_aligner("cpu")) as cpu,
-    ):
+    with closing(create_pair_aligner("gpu")) as gpu, closing(create_pair_aligner("cpu")) as cpu:
         for number, (mode, entries) in enumerate(product(MODES, ENTRIES)):
             generator = np.random.default_rng([seed, 1_000 + number])
             recurrence = Recurrence(Scoring(), mode)
             queries = [profile(generator, int(n), entries) for n in generator.integers(1, 2 * LONGEST, ALIGNED // 4)]
             pairs = [(query, related(generator, query.codes)) for query in queries for _ in range(4)]
-            expected = [(each.score, each.query_start, each.subject_start, each.cigar) for each in
-                        cpu.align_many(pairs, recurrence)]  # fmt: skip
-            many = [(each.score, each.query_start, each.subject_start, each.cigar) for each in
-                    gpu.align_many(pairs, recurrence)]  # fmt: skip
-            few = range(0, len(pairs), 20)
-            alone = [gpu.align(*pairs[k], recurrence) for k in few]
+            expected, many = ([told(each) for each in one.align_many(pairs, recurrence)] for one in (cpu, gpu))
+            alone = {k: told(gpu.align(*pairs[k], recurrence)) for k in range(0, len(pairs), 20)}
             differing = [f"pair {k}" for k, (a, b) in enumerate(zip(many, expected, strict=True)) if a != b]
-            differing += [
-                f"pair {k} alone" for k, each in zip(few, alone, strict=True)
-                if (each.score, each.query_start, each.subject_start, each.cigar) != expected[k]
-            ]  # fmt: skip
+            differing += [f"pair {k} alone" for k, each in alone.items() if each != expected[k]]
             name = f"{mode}, entries {entries[0]} to {entries[1]}, alignments"
             highest = max(each[0] for each in expected)
             comparison.add(name, len(many) + len(alone), differing, f"up to {highest:,}")
 
 
-def main() -> None:
-    parser = arguments(__doc__, files=False)
-    parser.add_argument(
-        "--engine", choices=("gpu", "cpu"), default="gpu", help="what is compared, default %(default)s"
-    )
-    parser.add_argument("--pairs", type=int, default=1_000_000, help="scores, default %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="of everything random, default %(default)s")
-    options = parser.parse_args()
+def compare_kernels(options: argparse.Namespace) -> tuple[list[str], int]:
+    """Compare the GPU, or the CPU alone with the reference; return lines, and how much differs."""
     comparison = Comparison()
     with closing(create_engine("cpu")) as cpu:
-        engines = {"cpu": cpu}
-        if options.engine == "gpu":
+        if options.engine == "cpu":
+            compare_scores(comparison, {"cpu": cpu}, options.pairs, options.seed)
+            described = cpu.description
+        else:
             with closing(create_engine("gpu")) as gpu:
-                engines["gpu"] = gpu
+                engines = {"cpu": cpu, "gpu": gpu}
                 compare_scores(comparison, engines, options.pairs, options.seed)
                 compare_limits(comparison, engines, options.pairs, options.seed)
                 described = gpu.description
             compare_alignments(comparison, options.seed)
-        else:
-            compare_scores(comparison, engines, options.pairs, options.seed)
-            described = cpu.description
-    lines = [
-        *heading(__file__, ["numpy"]),
+    return [
         f"engine {described}; seed {options.seed}",
         "",
         *table(["what", "compared", "differing", "scores"], comparison.rows),
         *comparison.examples,
-    ]
-    finish(lines, options.out)
-    sys.exit(1 if comparison.wrong else 0)
-
-
-if __name__ == "__main__":
-    main()
+    ], comparison.wrong  # fmt: skip

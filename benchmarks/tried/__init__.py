@@ -1,1 +1,0 @@
-"""What was tried and is not used, with what it gave."""
