@@ -25,9 +25,8 @@ NO_SHAPE = {"swsearch.engines.gpu.pairs.handles.PairHandles.download"}
 
 SHARED_NAMES = {
     "MIB": "the GPU's plan of memory and the builder of databases know no common module of sizes",
-    "PAIR": "arguments of a kernel, its table of pairs, and a direction of a trace",
+    "PAIR": "a kernel's table of pairs, and a direction of a trace",
     "STOP": "the direction of a trace that ends it, as the kernels of the search and of the study have it",
-    "TRACE": "a kernel and its arguments",
     "log": "the logger of a module",
     "router": "routes of a module, which the application includes",
 }

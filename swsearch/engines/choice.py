@@ -240,9 +240,9 @@ def _gpu_engine(devices: CheckedDevices | None, memory: int | None) -> Engine:
     chosen = chosen_devices(devices)
     if len(chosen) == 1:
         return GpuEngine(chosen[0].index, memory)
-    from swsearch.engines.gpu.several import SeveralGpus
+    from swsearch.engines.gpu.multi_gpu import MultiGpuEngine
 
-    return SeveralGpus([each.index for each in chosen], memory, spare=devices == "all")
+    return MultiGpuEngine([each.index for each in chosen], memory, spare=devices == "all")
 
 
 def _cpu_pairs(memory: int | None, threads: int | None) -> PairAligner:
@@ -266,6 +266,6 @@ def _gpu_pairs(devices: CheckedDevices | None, memory: int | None, *, pairs: int
     strongest = sorted(chosen_devices(devices), key=lambda each: -each.multiprocessors)[: pairs or None]
     if len(strongest) == 1:
         return GpuPairAligner(strongest[0].index, memory)
-    from swsearch.engines.gpu.pairs.several import SeveralPairAligners
+    from swsearch.engines.gpu.pairs.multi_gpu import MultiGpuPairAligner
 
-    return SeveralPairAligners([each.index for each in strongest], memory, spare=devices == "all")
+    return MultiGpuPairAligner([each.index for each in strongest], memory, spare=devices == "all")

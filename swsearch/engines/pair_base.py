@@ -9,15 +9,13 @@ from types import TracebackType
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import IntArray
-from swsearch.engines.pools import PoolLetters, SequencePool, check_rows, places_of, query_of
+from swsearch.engines.pools import PoolPairs
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryLike, QueryRows
+from swsearch.scoring import QueryLike
 
 Aligner = TypeVar("Aligner", bound="PairAligner")
 
@@ -89,34 +87,15 @@ class PairAligner(ABC):
         """Score (query, subject) pairs, in order; they are drawn as results are taken."""
         return (self.score(query, subject, recurrence) for query, subject in pairs)
 
-    def align_pools(
-        self,
-        queries: SequencePool,
-        subjects: SequencePool,
-        pairs: IntArray,
-        recurrence: Recurrence,
-        *,
-        known: npt.NDArray[np.integer] | None = None,
-        letters: PoolLetters | None = None,
-        rows: QueryRows | None = None,
-    ) -> AlignmentTable:
+    def align_pools(self, batch: PoolPairs, recurrence: Recurrence) -> AlignmentTable:
         """Align pairs of sequences of two pools, all at a time, and count their columns.
 
         Parameters
         ----------
-        queries, subjects : (ndarray, ndarray)
-            Codes as they are scored, X where they are masked, and offsets; see `SequencePool`.
-        pairs : ndarray, shape (m, 2), int64
-            Which query and which subject, by their places in the pools.
+        batch : PoolPairs
+            The pairs.
         recurrence : Recurrence
             What is computed.
-        known : ndarray, shape (m,), int, optional
-            A score that each pair reaches, which may save time and changes nothing in the result.
-        letters : (ndarray or None, ndarray or None), optional
-            What identities are counted by where something is masked; see `PoolLetters`.
-        rows : QueryRows, optional
-            Scores by position of all residues of the queries' pool, and gap costs if those of some query are its
-            own; see `swsearch.engines.pools.rows_pool`. By default codes and matrix say the scores.
 
         Returns
         -------
@@ -132,19 +111,15 @@ class PairAligner(ABC):
         ValueError
             If pairs, offsets, letters or rows are not within or beside the pools.
         """
-        places = places_of(queries, subjects, pairs).tolist()
-        check_rows(queries, rows)
-        parts = [(slice(a, a + m), slice(b, b + n)) for a, m, b, n in places]
-        drawn = ((query_of(queries[0], rows, one.start, one.stop), subjects[0][other]) for one, other in parts)
-        found = self.align_many(drawn, recurrence)
-        shown = letters or (None, None)
+        queries, subjects = batch.letters
+        found = zip(self.align_many(batch.sequences(), recurrence), batch.places.tolist(), strict=True)
         return _table_of(
             replace(
                 pair,
-                query_letters=None if shown[0] is None else shown[0][one],
-                subject_letters=None if shown[1] is None else shown[1][other],
+                query_letters=None if queries is None else queries[a : a + m],
+                subject_letters=None if subjects is None else subjects[b : b + n],
             )
-            for pair, (one, other) in zip(found, parts, strict=True)
+            for pair, (a, m, b, n) in found
         )
 
     def close(self) -> None:  # noqa: B027  # not every engine holds something

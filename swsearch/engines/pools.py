@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
 from swsearch.blocks import MASKED, IntArray
@@ -18,6 +21,55 @@ SequencePool = tuple[ByteArray, IntArray]
 PoolLetters = tuple[ByteArray | None, ByteArray | None]
 """Letters of the pools of queries and of subjects in ASCII as they are shown, masked ones in lower case: of the shape
 of the codes, uint8, or None where nothing of that side is masked."""
+
+
+@dataclass(frozen=True, eq=False)
+class PoolPairs:
+    """Pairs of sequences of two pools, to be aligned.
+
+    Parameters
+    ----------
+    queries, subjects : (ndarray, ndarray)
+        Codes as they are scored, X where they are masked, and offsets; see `SequencePool`.
+    pairs : ndarray, shape (m, 2), int64
+        Which query and which subject, by their places in the pools.
+    letters : (ndarray or None, ndarray or None), optional
+        What identities are counted by where something is masked; see `PoolLetters`.
+    rows : QueryRows, optional
+        Scores by position of all residues of the queries' pool, and gap costs if those of some query are its own; see
+        `rows_pool`. By default codes and matrix say the scores.
+    known : ndarray, shape (m,), int, optional
+        A score that each pair reaches, such as its own from a search: what cannot reach it is left out. One that is
+        not reached costs time, but changes nothing in the result.
+    """
+
+    queries: SequencePool
+    subjects: SequencePool
+    pairs: IntArray
+    letters: PoolLetters = (None, None)
+    rows: QueryRows | None = None
+    known: npt.NDArray[np.integer] | None = None
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @cached_property
+    def places(self) -> IntArray:
+        """Those of `places_of`, shape (m, 4); raises ValueError unless rows are one for each residue."""
+        n_rows, n_residues = 0 if self.rows is None else len(self.rows), len(self.queries[0])
+        if self.rows is not None and n_rows != n_residues:
+            raise ValueError(f"expected {n_residues} rows, one for each residue of the queries; got {n_rows}")
+        return places_of(self.queries, self.subjects, self.pairs)
+
+    def part(self, chosen: IntArray | slice) -> PoolPairs:
+        """Return some of the pairs, by their places, shape (n,)."""
+        known = None if self.known is None else np.asarray(self.known)[chosen]
+        return replace(self, pairs=self.pairs[chosen], known=known)
+
+    def sequences(self) -> Iterator[tuple[QueryLike, ByteArray]]:
+        """Yield each pair's query and subject, whose codes have the shape (n,)."""
+        for a, m, b, n in self.places.tolist():
+            yield query_of(self.queries[0], self.rows, a, a + m), self.subjects[0][b : b + n]
 
 
 def places_of(queries: SequencePool, subjects: SequencePool, pairs: IntArray) -> IntArray:
@@ -117,12 +169,6 @@ def query_of(codes: ByteArray, rows: QueryRows | None, begin: int, end: int) -> 
     if gaps is not None:
         gaps = PositionGaps(*(getattr(gaps, name)[begin:end] for name in GAP_COLUMNS))
     return QueryRows(rows.scores[begin:end], codes[begin:end], is_specific=True, gaps=gaps)
-
-
-def check_rows(queries: SequencePool, rows: QueryRows | None) -> None:
-    """Raise ValueError if there are rows, but not one for each residue of the pool."""
-    if rows is not None and len(rows) != len(queries[0]):
-        raise ValueError(f"expected {len(queries[0])} rows, one for each residue of the queries; got {len(rows)}")
 
 
 def subset_of(pool: SequencePool, chosen: IntArray) -> SequencePool:

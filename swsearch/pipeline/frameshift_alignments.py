@@ -14,8 +14,8 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db.arrays import offsets_of
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
-from swsearch.engines.cpu.shifts import align_strands
-from swsearch.engines.pools import pool_of
+from swsearch.engines.cpu.tracing import align_strands
+from swsearch.engines.pools import PoolPairs, pool_of
 from swsearch.frameshift_alignment import NUCLEOTIDES_OF, SHIFT_MARKS, ShiftedAlignment
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
@@ -57,9 +57,8 @@ def align_with_shifts(
     ]
     traced = zip(found.score.tolist(), [0] * len(rows), found.subject_start.tolist(), plain, strict=True)
     pairs, matrix = np.stack([rows, rows], axis=1), recurrence.scoring.matrix
-    counted = count_pools(
-        FoundPairs.of(list(traced)), pool_of(read), of_subjects, pairs, matrix, (letters, subjects.letters), threads
-    )
+    batch = PoolPairs(pool_of(read), of_subjects, pairs, (letters, subjects.letters))
+    counted = count_pools(FoundPairs.of(list(traced)), batch, matrix, threads)
     steps = np.zeros(256, dtype=np.int64)
     for operation, n in NUCLEOTIDES_OF.items():
         steps[ord(operation)] = n

@@ -22,7 +22,7 @@ from swsearch.engines.base import Engine, ScoreArray
 from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.engines.pair_base import Pair, PairAligner
-from swsearch.engines.pools import pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
 from swsearch.errors import EngineError, InputError, MemoryLimitError, check_choice
 from swsearch.inputs import Query, read_pair, read_queries, with_gap_costs_of
 from swsearch.options.kinds import PairsKind
@@ -213,14 +213,14 @@ def align_pairs(
     scored = [query.scored(recurrence.scoring) for query in queries]
     has_profiles = any(query.profile is not None for query in queries)
     places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
-    pools = pool_of([query.codes for query in queries]), (subjects.codes, subjects.offsets), places, recurrence
     letters = _letters_of(queries), subjects.letters
     rows = rows_pool(scored, recurrence.scoring) if has_profiles else None
+    pool = pool_of([query.codes for query in queries])
+    batch = PoolPairs(pool, (subjects.codes, subjects.offsets), places, letters, rows, scores)
     if aligner is not None:
         with contextlib.suppress(EngineError, MemoryLimitError):
-            return aligner.align_pools(*pools, known=scores, letters=letters, rows=rows)
-    limits = tracing.Limits(ALIGNMENT_MEMORY, threads)
-    table, needed = tracing.align_pools(*pools, limits, known=scores, letters=letters, rows=rows)
+            return aligner.align_pools(batch, recurrence)
+    table, needed = tracing.align_pools(batch, recurrence, tracing.Limits(ALIGNMENT_MEMORY, threads))
     alone = np.flatnonzero(needed)
     if not len(alone):
         return table

@@ -15,7 +15,7 @@ from swsearch.alignment_table import AlignmentTable, texts
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import columns
-from swsearch.engines.pools import PoolLetters, SequencePool, pool_of
+from swsearch.engines.pools import PoolPairs, pool_of
 from swsearch.inputs import Query
 from swsearch.results.hit import Hit
 from swsearch.results.hit_list import HitList
@@ -125,18 +125,16 @@ class PooledLetters:
         """See `SingleLetters`."""
         return columns.btops_of(*self._pools(some), threads=1)
 
-    def _pools(
-        self, some: slice
-    ) -> tuple[AlignmentTable, SequencePool, SequencePool, IntArray, Matrix, PoolLetters | None]:
+    def _pools(self, some: slice) -> tuple[AlignmentTable, PoolPairs, Matrix]:
         """Return the arguments of the extension; one thread is enough, because other threads score meanwhile."""
         table, subjects, queries = self._alignments[some], self._subjects, self._queries
         rows = np.arange(len(self._alignments), dtype=np.int64)[some]
         pairs = np.stack([self._numbers[some], rows], axis=1)
-        letters, is_masked = None, any(query.letters is not None for query in queries)
-        if is_masked or subjects.letters is not None:
-            letters = np.concatenate(self._shown) if is_masked else None, subjects.letters
+        is_masked = any(query.letters is not None for query in queries)
+        letters = np.concatenate(self._shown) if is_masked else None, subjects.letters
         query = pool_of([query.codes for query in queries])
-        return table, query, (subjects.codes, subjects.offsets), pairs, self._matrix, letters
+        batch = PoolPairs(query, (subjects.codes, subjects.offsets), pairs, letters)
+        return table, batch, self._matrix
 
 
 AlignmentLetters = SingleLetters | PooledLetters

@@ -109,9 +109,9 @@ def machine(monkeypatch):
     """Return a function that makes up a machine with GPUs; engines know what they were asked for."""
     kinds = {
         "swsearch.engines.gpu.engine": ("GpuEngine", Made),
-        "swsearch.engines.gpu.several": ("SeveralGpus", Made),
+        "swsearch.engines.gpu.multi_gpu": ("MultiGpuEngine", Made),
         "swsearch.engines.gpu.pairs.aligner": ("GpuPairAligner", MadePairs),
-        "swsearch.engines.gpu.pairs.several": ("SeveralPairAligners", MadePairs),
+        "swsearch.engines.gpu.pairs.multi_gpu": ("MultiGpuPairAligner", MadePairs),
     }
     for module, (name, kind) in kinds.items():
         monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{name: type(name, (kind,), {})}))
@@ -135,22 +135,25 @@ def test_one_device_takes_the_engine_for_one(machine, name):
 def test_several_devices(machine):
     machine(SMALL, Card(), SMALL)
     assert made(device=[0, 2], gpu_memory=5) == [
-        ("SeveralGpus", [0, 2], 5, False),
-        ("SeveralPairAligners", [0, 2], 5, False),
+        ("MultiGpuEngine", [0, 2], 5, False),
+        ("MultiGpuPairAligner", [0, 2], 5, False),
     ]
     # for pairs those with the most multiprocessors come first
     assert made("auto", device="all") == [
-        ("SeveralGpus", [0, 1, 2], None, True),
-        ("SeveralPairAligners", [1, 0, 2], None, True),
+        ("MultiGpuEngine", [0, 1, 2], None, True),
+        ("MultiGpuPairAligner", [1, 0, 2], None, True),
     ]
-    assert made(device=(0, 0)) == [("SeveralGpus", [0, 0], None, False), ("SeveralPairAligners", [0, 0], None, False)]
+    assert made(device=(0, 0)) == [
+        ("MultiGpuEngine", [0, 0], None, False),
+        ("MultiGpuPairAligner", [0, 0], None, False),
+    ]
 
 
 def test_no_more_devices_are_opened_than_there_are_pairs(machine):
     machine(SMALL, Card(), SMALL)
     assert made(pairs=1, device="all")[1] == ("GpuPairAligner", 1, None)
-    assert made(pairs=2, device="all")[1] == ("SeveralPairAligners", [1, 0], None, True)
-    assert made(pairs=0, device=[0, 1])[1] == ("SeveralPairAligners", [1, 0], None, False)
+    assert made(pairs=2, device="all")[1] == ("MultiGpuPairAligner", [1, 0], None, True)
+    assert made(pairs=0, device=[0, 1])[1] == ("MultiGpuPairAligner", [1, 0], None, False)
 
 
 def test_devices_that_are_too_old_are_left_out_of_all_and_refused_by_name(machine):

@@ -18,7 +18,7 @@ from swsearch.engines import choice
 from swsearch.engines.choice import GPU_WORTH_CELLS, create_pair_aligner
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.pairs import ALONE_CELLS, CELLS_PER_CALL, PAIRS_PER_CALL, CpuPairAligner
-from swsearch.engines.pools import pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
 from swsearch.engines.reference import ReferencePairAligner
 from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
 from swsearch.options.kinds import MODES
@@ -91,7 +91,7 @@ def test_pools_are_what_pairs_are_in_columns(aligner, mode):
     scored = (pools[0], (masked_codes(pools[1][0], [(3, 9), (20, 24)]), pools[1][1]))
     pairs, recurrence = np.array(places), Recurrence(Scoring(), mode)
     for known in (None, np.zeros(len(pairs), dtype=np.int64)):
-        table = aligner.align_pools(*scored, pairs, recurrence, known=known, letters=letters)
+        table = aligner.align_pools(PoolPairs(*scored, pairs, letters, known=known), recurrence)
         for k, (q, s) in enumerate(places):
             part = slice(*scored[1][1][s : s + 2])
             one = aligner.align(queries[q], scored[1][0][part], recurrence)
@@ -100,9 +100,9 @@ def test_pools_are_what_pairs_are_in_columns(aligner, mode):
                 getattr(one, name) for name in ALIGNMENT_COLUMNS
             ]
             assert table.cigar(k) == one.cigar
-    assert len(aligner.align_pools(*scored, pairs[:0], recurrence)) == 0
+    assert len(aligner.align_pools(PoolPairs(*scored, pairs[:0]), recurrence)) == 0
     with pytest.raises(ValueError, match="expected places of sequences from 0 to 4 in the pairs' column 1"):
-        aligner.align_pools(*scored, np.array([[0, 5]]), recurrence)
+        aligner.align_pools(PoolPairs(*scored, np.array([[0, 5]])), recurrence)
 
 
 def test_profiles_are_aligned_where_sequences_are(aligner):
@@ -126,7 +126,7 @@ def test_profiles_are_aligned_where_sequences_are(aligner):
         places = np.array([(q, s) for q in range(len(some)) for s in range(3)])
         rows = rows_pool(some, scoring)
         assert (rows.gaps is None) == (mode == "semiglobal")
-        table = aligner.align_pools(pool, pool_of(subjects), places, recurrence, rows=rows)
+        table = aligner.align_pools(PoolPairs(pool, pool_of(subjects), places, rows=rows), recurrence)
         columns = ALIGNMENT_COLUMNS[1:]  # letters are counted as of the sequence that a profile is shown as
         for k, pair in enumerate(found):
             assert (table.score[k], table.cigar(k)) == (pair.score, pair.cigar)
@@ -140,7 +140,7 @@ def test_profiles_of_pools_that_take_much_are_alone():
     with CpuPairAligner(threads=2, memory=100_000) as aligner:  # a share would not be enough
         pool = pool_of([codes_of(query) for query in queries])
         places, rows = np.array([[0, 0], [1, 0]]), rows_pool(queries, scoring)
-        table = aligner.align_pools(pool, pool_of([subject]), places, recurrence, rows=rows)
+        table = aligner.align_pools(PoolPairs(pool, pool_of([subject]), places, rows=rows), recurrence)
         found = list(aligner.align_many([(query, subject) for query in queries], recurrence))
     for k, query in enumerate(queries):
         expected = reference.align(query, subject, scoring, "global")
@@ -317,11 +317,11 @@ def test_pairs_of_pools_that_take_much_are_alone_with_all_threads(calls):
     recurrence, pool = Recurrence(Scoring(), "global"), pool_of(list(long))
     pairs = np.array([[2, 2], [0, 1], [2, 0], [0, 0], [1, 1]])
     with CpuPairAligner(threads=2, memory=4 << 20) as aligner:
-        expected = aligner.align_pools(pool, pool, pairs, recurrence)
+        expected = aligner.align_pools(PoolPairs(pool, pool, pairs), recurrence)
         assert calls == []
         small = tracing.enough_memory(0, 100) * 2  # the share of a thread is too little for the longer pairs
         aligner.memory = small
-        table = aligner.align_pools(pool, pool, pairs, recurrence)
+        table = aligner.align_pools(PoolPairs(pool, pool, pairs), recurrence)
     assert [call[0] for call in calls] == ["one"] * 3
     for name in ALIGNMENT_COLUMNS:
         assert getattr(table, name).tolist() == getattr(expected, name).tolist()

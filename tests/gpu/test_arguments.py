@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from support.cuda_sources import kernel_parameters
-from swsearch.engines.gpu import arguments
-from swsearch.engines.gpu.arguments import KernelArguments
 from swsearch.engines.gpu.compiler import SOURCES
-from swsearch.engines.gpu.kernels import LoadedKernel
+from swsearch.engines.gpu.kernels import ALL, KernelArguments, LoadedKernel
 
-TABLES = sorted(arguments.ALL.values(), key=lambda table: table.kernel)
+TABLES = sorted(ALL.values(), key=lambda table: table.kernel)
 FEW = KernelArguments("swsearch_few", "few", (("residues", "P"), ("n", "i"), ("one", "I")))
 
 

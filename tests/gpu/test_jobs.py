@@ -16,11 +16,10 @@ from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalBackend
 from swsearch.engines.base import Pending, Workload
 from swsearch.engines.gpu import launch, memory, queries, slot
-from swsearch.engines.gpu.chunks import SPANS_KEPT, Usage, together
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.memory import MIB
-from swsearch.engines.gpu.slot_memory import DeviceClock, TurnOrder
+from swsearch.engines.gpu.slot_memory import TurnOrder
 from swsearch.options.kinds import MODES
 from swsearch.pipeline import batch
 from swsearch.pipeline.options import SearchOptions
@@ -156,15 +155,14 @@ def test_scores_of_merged_chunks_fit_the_memory_for_scores(monkeypatch, cpu, tig
     monkeypatch.setattr(memory, "LEAST_CHUNK_BYTES", 8 << 10)
     subjects, group = letters_of(draw(51, [90] * 64 + [1] * 6_000)), letters_of(draw(52, [20, 30]))
     shapes = []
-    start = slot.Slot.start
+    start = GpuEngine._start
 
-    def started(self, uploaded, chunk, thresholds):
-        turn = start(self, uploaded, chunk, thresholds)
-        used = self.memory
+    def started(self, used, part, chunk, thresholds):
+        turn = start(self, used, part, chunk, thresholds)
         shapes.append((used.shape, 4 * used.shape[0] * used.shape[1], used.plan.scores))
         return turn
 
-    monkeypatch.setattr(slot.Slot, "start", started)
+    monkeypatch.setattr(GpuEngine, "_start", started)
     with Database.from_records(subjects) as database:
         expected = swsearch.score(group, database, engine=cpu)
         budget = None
@@ -363,56 +361,28 @@ def test_usage_and_descriptions(gpu, database):
     assert plan.keep
     assert plan.in_flight == gpu.memory_plan.n_slots
     assert plan.note == f"device 0, Fake GPU: {gpu.memory_plan}"
-    usage = gpu.usage
-    for span in [(1.0, 3.0), (2.0, 2.5), (2.0, 4.0), (6.0, 7.0)]:
-        usage.ran(*span)
-    assert usage.kernel_seconds == 4.0
-    assert usage.n_runs == 4
     assert fake_gpu.INFO.architecture == "sm_90"
     assert load_matrix("BLOSUM62").max == 11
 
 
-def test_an_engine_that_runs_for_months_keeps_little_of_what_it_did():
-    usage, whole = Usage(), []
-    generator = np.random.default_rng(1)
-    for number in range(10 * SPANS_KEPT):  # as they come from slots: nearly in their order, and some at a time
-        begin = number + float(generator.random())
-        usage.ran(begin, begin + 2 * float(generator.random()))
-        whole.append(usage.spans[-1])
-    assert len(usage.spans) < 2 * SPANS_KEPT
-    assert usage.n_runs == len(whole)
-    assert usage.kernel_seconds == pytest.approx(together((0.0, 0.0), whole)[0])
-
-
 class At:
-    """An event, as the driver has it."""
+    """An event that was over at a time in seconds."""
 
     def __init__(self, seconds):
         self.seconds = seconds
 
     def time_since(self, other):
-        assert self.seconds >= other.seconds, "events in the wrong order"
-        return float(np.float32(1000.0 * (self.seconds - other.seconds)))
+        return 1000.0 * (self.seconds - other.seconds)
 
 
-def test_times_are_exact_however_long_the_engine_runs():
-    clock = DeviceClock(At(0.0))
-    for second in range(1, 100_000, 7):
-        begun, ended = At(second), At(second + 0.001)
-        beside = At(second - 0.5)  # of another slot, and looked at after this one's
-        took = clock.at(ended) - clock.at(begun)
-        assert took == pytest.approx(0.001, abs=1e-5)
-        clock.takes(ended, clock.at(ended))
-        assert clock.at(beside) == pytest.approx(second - 0.5, abs=1e-3)
-    assert clock.at(At(100_000.0)) == pytest.approx(100_000.0, abs=1e-3)
-
-
-def test_times_are_exact_after_a_night_without_work():
-    clock = DeviceClock(At(0.0))
-    first = At(40_000.0)
-    assert clock.takes(first, clock.at(first))
-    morning = clock.at(At(40_002.001)) - clock.at(At(40_002.0))
-    assert morning == pytest.approx(0.001, abs=1e-5)
+def test_kernels_that_run_at_the_same_time_count_once(gpu):
+    gpu.load(make_chunk(draw(1, [20])))
+    slot = gpu._slots[0]
+    slot.shared.last_ended = At(0.0)
+    for begun, ended in [(1.0, 3.0), (2.0, 2.5), (2.0, 4.0), (6.0, 7.0), (6.5, 7.0)]:
+        slot.begun, slot.ended = At(begun), At(ended)
+        slot.add_times()
+    assert gpu.usage.kernel_seconds == 4.0
 
 
 def test_a_turn_waits_for_the_one_before_unless_it_is_much_smaller():

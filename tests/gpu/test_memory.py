@@ -26,8 +26,7 @@ from swsearch.engines.gpu.memory import (
     demand_of,
     make_plan,
 )
-from swsearch.engines.gpu.queries import Group
-from swsearch.engines.gpu.uploaded import UploadedPart
+from swsearch.engines.gpu.queries import Group, UploadedPart
 from swsearch.engines.gpu.variants import device_kind
 from swsearch.options.kinds import MODES
 from swsearch.scoring import Scoring

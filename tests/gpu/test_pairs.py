@@ -28,7 +28,7 @@ from swsearch.engines.gpu.pairs.found import FoundAlignment, decode_answers
 from swsearch.engines.gpu.pairs.handles import Scratch
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.variants import PairVariant, pair_variants, pairs_variants
-from swsearch.engines.pools import pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
 from swsearch.errors import EngineError, GpuUnavailableError, InputError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Ends, PositionGaps, QueryRows, Scoring, codes_of, dna_matrix
@@ -218,14 +218,14 @@ def test_pools_are_the_references_in_columns(make_aligner, monkeypatch, mode):
     recurrence, letters = Recurrence(Scoring(), mode), (None, shown_letters(subjects[0], [(10, 30)]))
     subjects = masked_codes(subjects[0], [(10, 30)]), subjects[1]
     with CpuPairAligner(threads=1) as cpu:
-        expected = cpu.align_pools(queries, subjects, pairs, recurrence, letters=letters)
+        expected = cpu.align_pools(PoolPairs(queries, subjects, pairs, letters=letters), recurrence)
     with make_aligner() as aligner:
-        found = aligner.align_pools(queries, subjects, pairs, recurrence, letters=letters)
+        found = aligner.align_pools(PoolPairs(queries, subjects, pairs, letters=letters), recurrence)
         assert aligner.usage.launches > 3
-        alone = aligner.align_pools(queries, subjects, pairs[:1], recurrence, letters=letters)
-        assert len(aligner.align_pools(queries, subjects, pairs[:0], recurrence)) == 0
+        alone = aligner.align_pools(PoolPairs(queries, subjects, pairs[:1], letters=letters), recurrence)
+        assert len(aligner.align_pools(PoolPairs(queries, subjects, pairs[:0]), recurrence)) == 0
         with pytest.raises(ValueError, match="expected places of sequences"):
-            aligner.align_pools(queries, subjects, pairs + 1, recurrence)
+            aligner.align_pools(PoolPairs(queries, subjects, pairs + 1), recurrence)
     for table in (found, alone):
         for name in ALIGNMENT_COLUMNS:
             assert getattr(table, name).tolist() == getattr(expected, name).tolist()[: len(table)], name
@@ -279,11 +279,11 @@ def test_pools_of_profiles_are_the_references_in_columns(make_aligner, monkeypat
     subjects = pool_of([random_codes(generator, n, 20) for n in (30, 44, 9)])
     pairs = np.array([(0, 1), (3, 0), (2, 2), (4, 0), (1, 1), (0, 2), (2, 1)])
     with CpuPairAligner(threads=1) as cpu:
-        expected = cpu.align_pools(queries, subjects, pairs, recurrence, rows=rows)
+        expected = cpu.align_pools(PoolPairs(queries, subjects, pairs, rows=rows), recurrence)
     with make_aligner() as aligner:
-        found = aligner.align_pools(queries, subjects, pairs, recurrence, rows=rows)
+        found = aligner.align_pools(PoolPairs(queries, subjects, pairs, rows=rows), recurrence)
         with pytest.raises(ValueError, match="rows, one for each residue"):
-            aligner.align_pools(pool_of([every[0].codes]), subjects, pairs[:1], recurrence, rows=rows)
+            aligner.align_pools(PoolPairs(pool_of([every[0].codes]), subjects, pairs[:1], rows=rows), recurrence)
     for name in ALIGNMENT_COLUMNS:
         assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
     assert found.cigar_strings() == expected.cigar_strings()
@@ -298,7 +298,7 @@ def test_gap_costs_by_position_are_refused(monkeypatch):
         for ask in (
             lambda: aligner.align(varied, subject, recurrence),
             lambda: list(aligner.align_many([(profile, subject), (varied, subject)], recurrence)),
-            lambda: aligner.align_pools(pool, pool_of([subject]), pairs, recurrence, rows=varied),
+            lambda: aligner.align_pools(PoolPairs(pool, pool_of([subject]), pairs, rows=varied), recurrence),
         ):
             with pytest.raises(InputError, match=r"gap costs by position, .*; use --engine cpu"):
                 ask()

@@ -9,8 +9,7 @@ import pytest
 
 from support import fake_pycuda
 from support.cases import random_codes, random_profile
-from support.fake_gpu import INFO as FAKE
-from support.fake_gpu import fake_engine
+from support.fake_gpu import INFO, fake_engine
 from support.fake_pycuda import Card
 from support.host_pairs import HostFunction, host_aligner
 from support.samples import sample
@@ -18,22 +17,21 @@ from swsearch.alignment_table import ALIGNMENT_COLUMNS
 from swsearch.blocks import shown_letters
 from swsearch.cli import main
 from swsearch.engines.cpu.pairs import CpuPairAligner
+from swsearch.engines.gpu import device_group
 from swsearch.engines.gpu import engine as engine_module
-from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
+from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.engine import GPU_WORTH_HITS
-from swsearch.engines.gpu.pairs import several as several_module
-from swsearch.engines.gpu.pairs.aligner import BATCH_PAIRS
+from swsearch.engines.gpu.multi_gpu import MultiGpuEngine
+from swsearch.engines.gpu.pairs import multi_gpu
+from swsearch.engines.gpu.pairs.multi_gpu import PARTS_EACH, MultiGpuPairAligner, cuts
 from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY
-from swsearch.engines.gpu.pairs.several import PARTS_EACH, SeveralPairAligners, cuts
-from swsearch.engines.gpu.pairs.sharing import PairSharing
-from swsearch.engines.gpu.several import SeveralGpus
-from swsearch.engines.pools import pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
 from swsearch.errors import EngineError, GpuUnavailableError, InputError, MemoryLimitError, SwsearchWarning
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import PositionGaps, QueryRows, Scoring, codes_of
+from swsearch.scoring import Scoring, codes_of
 
-OLD = Card("Old", (6, 0), 10, 1 << 30)
 LOCAL = Recurrence(Scoring(), "local")
+BUSY = GpuUnavailableError("engine gpu cannot be used: device 1, Fake could not be opened (exclusive)")
 WAIT = 60.0
 """Seconds after which a thread that should have come is taken for lost; nothing takes so long."""
 
@@ -47,27 +45,23 @@ class FakePairs(CpuPairAligner):
 
     plans: dict = {}  # noqa: RUF012
     made: list = []  # noqa: RUF012
-    lock = threading.Lock()
 
     def __init__(self, index, memory=None):
         super().__init__(threads=1)
         self.plan = self.plans.get(index, {})
-        with self.lock:
-            self.made.append(self)
         if "opens" in self.plan:
             raise self.plan["opens"]
         many = self.plan.get("multiprocessors", 4)
-        self.info = DeviceInfo(index, self.plan.get("name", "Fake"), (9, 0), many, 1 << 30, 227 << 10, (13, 0))
+        self.info = replace(INFO, index=index, name="Fake", multiprocessors=many)
         self.compiler = SimpleNamespace(description="fake compiler")
-        self.index, self.given, self.parts, self.closed, self.stopped = index, memory, [], 0, False
+        self.index, self.given, self.parts, self.closed = index, memory, 0, 0
+        self.made.append(self)
 
     def begin(self, lengths):
         assert not self.closed
         assert threading.current_thread().name.startswith("swsearch-pairs-")
-        number = len(self.parts)
-        self.parts.append(len(lengths))
-        if before := self.plan.get("before"):
-            before(number)
+        self.parts += 1
+        self.plan.get("before", lambda number: None)(self.parts - 1)
         if max(lengths, default=0) >= self.plan.get("least", 1 << 30):
             raise GpuMemoryError(f"device {self.index}: no memory")
 
@@ -87,12 +81,12 @@ class FakePairs(CpuPairAligner):
         self.begin([len(query) for query, _ in pairs])
         return super().score_many(pairs, recurrence)
 
-    def align_pools(self, queries, subjects, pairs, recurrence, **named):
-        self.begin(np.diff(queries[1])[pairs[:, 0]])
-        return super().align_pools(queries, subjects, pairs, recurrence, **named)
+    def align_pools(self, batch, recurrence):
+        self.begin(batch.places[:, 1])
+        return super().align_pools(batch, recurrence)
 
     def stop(self):
-        self.stopped = True
+        self.plan.get("stop", lambda: None)()
 
     def close(self):
         self.closed += 1
@@ -101,33 +95,36 @@ class FakePairs(CpuPairAligner):
 @pytest.fixture
 def several(monkeypatch):
     """Return a function that makes the aligner of devices with plans; every device is closed in the end."""
-    monkeypatch.setattr(several_module, "GpuPairAligner", FakePairs)
-    monkeypatch.setattr(several_module, "PART_CELLS", 100.0)
-    monkeypatch.setattr(several_module, "PART_PAIRS", 2)
+    monkeypatch.setattr(multi_gpu, "GpuPairAligner", FakePairs)
+    monkeypatch.setattr("swsearch.engines.gpu.pairs.aligner.GpuPairAligner", FakePairs)
+    monkeypatch.setattr(multi_gpu, "PART_CELLS", 100.0)
+    monkeypatch.setattr(multi_gpu, "PART_PAIRS", 2)
     monkeypatch.setattr(FakePairs, "made", [])
     aligners = []
 
     def make(devices, plans=None, **options):
         monkeypatch.setattr(FakePairs, "plans", plans or {})
-        aligners.append(SeveralPairAligners(devices, **options))
+        aligners.append(MultiGpuPairAligner(devices, **options))
         return aligners[-1]
 
     yield make
     for aligner in aligners:
         aligner.close()
-    assert [each.closed for each in FakePairs.made if hasattr(each, "info")] == [1] * sum(
-        hasattr(each, "info") for each in FakePairs.made
-    )
+    assert all(each.closed == 1 for each in FakePairs.made)
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("swsearch-pairs-")]
 
 
-def some_pairs(n=40, seed=1):
+def some_pairs(n=40):
     """Return pairs of sequences, some of them empty, and what one aligner finds."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(1)
     lengths = generator.integers(0, 30, (n, 2))
     pairs = [(random_codes(generator, int(a)), random_codes(generator, int(b))) for a, b in lengths]
     with CpuPairAligner(threads=1) as one:
-        return pairs, [summary(pair) for pair in one.align_many(pairs, LOCAL)]
+        return pairs, aligned(one, pairs)
+
+
+def aligned(aligner, pairs):
+    return [summary(pair) for pair in aligner.align_many(pairs, LOCAL)]
 
 
 def summary(pair):
@@ -136,24 +133,16 @@ def summary(pair):
 
 def parts_of(devices):
     """Return the number of parts that each device of these numbers began."""
-    return [sum(len(each.parts) for each in FakePairs.made if each.index == index) for index in devices]
-
-
-def same(one, other):
-    return all(getattr(one, name).tolist() == getattr(other, name).tolist() for name in (*ALIGNMENT_COLUMNS,)) and (
-        one.cigar_strings() == other.cigar_strings()
-    )
+    return [sum(each.parts for each in FakePairs.made if each.index == index) for index in devices]
 
 
 @pytest.mark.parametrize("devices", [[0, 1], [0, 0], [3, 1, 2, 0], list(range(8))], ids=str)
 def test_results_are_those_of_one(several, devices):
     pairs, expected = some_pairs()
     aligner = several(devices)
-    assert [summary(pair) for pair in aligner.align_many(pairs, LOCAL)] == expected
-    assert list(aligner.score_many(iter(pairs), LOCAL)) == [one[0] for one in expected]
-    for n in (0, 1, 2):
-        assert [summary(pair) for pair in aligner.align_many(pairs[:n], LOCAL)] == expected[:n]
-        assert list(aligner.score_many(pairs[:n], LOCAL)) == [one[0] for one in expected[:n]]
+    for n in (40, 0, 1, 2):
+        assert aligned(aligner, pairs[:n]) == expected[:n]
+        assert list(aligner.score_many(iter(pairs[:n]), LOCAL)) == [one[0] for one in expected[:n]]
     assert summary(aligner.align(*pairs[5], LOCAL)) == expected[5]
     assert aligner.score(*pairs[5], LOCAL) == expected[5][0]
     assert sum(parts_of(set(devices))) > 20
@@ -169,44 +158,39 @@ def test_pools_of_sequences_and_profiles(several):
     aligner = several([0, 1, 2])
     with CpuPairAligner(threads=1) as one:
         for rows in (None, rows_pool(queries, Scoring())):
-            for known in (None, np.zeros(len(pairs), dtype=np.int32)):
-                named = {"known": known, "letters": letters, "rows": rows}
-                found = aligner.align_pools(pool, others, pairs, LOCAL, **named)
-                assert same(found, one.align_pools(pool, others, pairs, LOCAL, **named))
-    assert len(aligner.align_pools(pool, others, pairs[:0], LOCAL)) == 0
-    assert len(aligner.align_pools(pool, others, pairs[:1], LOCAL)) == 1
+            for some, known in ((pairs, None), (pairs, np.zeros(len(pairs), dtype=np.int32)), (pairs[:0], None)):
+                batch = PoolPairs(pool, others, some, letters, rows, known)
+                found, wanted = aligner.align_pools(batch, LOCAL), one.align_pools(batch, LOCAL)
+                assert found.cigar_strings() == wanted.cigar_strings()
+                for name in ALIGNMENT_COLUMNS:
+                    assert getattr(found, name).tolist() == getattr(wanted, name).tolist(), name
     with pytest.raises(ValueError, match="expected places of sequences from 0 to 2 in the pairs' column 0"):
-        aligner.align_pools(pool, others, pairs + 1, LOCAL)
-    varied = QueryRows(rows.scores, rows.codes, is_specific=True, gaps=PositionGaps.uniform(len(rows), 11, 1))
-    with pytest.raises(InputError, match="gap costs by position"):
-        aligner.align_pools(pool, others, pairs, LOCAL, rows=varied)
+        aligner.align_pools(PoolPairs(pool, others, pairs + 1), LOCAL)
 
 
-def test_every_device_takes_parts_at_the_same_time(several):
-    met = threading.Barrier(4)
+# who does how much
 
-    def first_part(number):
+
+def test_devices_work_at_the_same_time_and_a_faster_one_does_more(several):
+    met, done, waited = threading.Barrier(3), threading.Event(), []
+
+    def slow(number):
         if number == 0:
-            met.wait(WAIT)  # passes when all four do a part
-
-    pairs, expected = some_pairs()
-    aligner = several([0, 1, 2, 3], {index: {"before": first_part} for index in range(4)})
-    assert [summary(pair) for pair in aligner.align_many(pairs, LOCAL)] == expected
-
-
-def test_a_faster_device_does_more(several):
-    done, waited = threading.Event(), []
+            met.wait(WAIT)
+            waited.append(done.wait(WAIT))
 
     def fast(number):
+        if number == 0:
+            met.wait(WAIT)  # passes when all do a part
         if number == 5:
             done.set()
 
     pairs, expected = some_pairs()
-    slow = {"before": lambda number: waited.append(done.wait(WAIT)), "multiprocessors": 9}
-    aligner = several([0, 1], {0: slow, 1: {"before": fast}})
-    assert [summary(pair) for pair in aligner.align_many(pairs, LOCAL)] == expected
-    assert all(waited)  # the other one did six parts while the first of this one was not done
-    assert waited
+    aligner = several(
+        [0, 1, 2], {0: {"before": slow, "multiprocessors": 9}, 1: {"before": fast}, 2: {"before": slow}}
+    )
+    assert aligned(aligner, pairs) == expected
+    assert waited == [True, True]  # device 1 did six parts while the first of the others was not done
 
 
 def test_one_pair_goes_to_the_device_with_the_most_multiprocessors(several):
@@ -216,6 +200,29 @@ def test_one_pair_goes_to_the_device_with_the_most_multiprocessors(several):
         assert summary(aligner.align(*pair, LOCAL)) == one
         assert list(aligner.score_many([pair], LOCAL)) == [one[0]]
     assert parts_of(range(4)) == [0, 0, 16, 0]
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 3000, 100_000])
+@pytest.mark.parametrize("devices", [1, 2, 8])
+def test_parts_are_about_equal_and_not_too_small(monkeypatch, n, devices):
+    lengths = np.random.default_rng(n).integers(0, 4000, (n, 2))
+    if n > 5:
+        lengths[7] = 1_000_000_000  # 10^18 cells
+    found = list(cuts(lengths[:, 0], lengths[:, 1], devices))
+    assert [place for some in found for place in range(some.start, some.stop)] == list(range(n))
+    assert len(found) == min(n, 1) if n <= 5 else found[0].stop == 8
+    if n == 100_000:
+        lengths[7] = 0
+        monkeypatch.setattr(multi_gpu, "PART_PAIRS", 2)
+        cells = lengths[:, 0] * lengths[:, 1]
+        each = [cells[some].sum() for some in cuts(lengths[:, 0], lengths[:, 1], devices)]
+        assert PARTS_EACH * devices - 1 <= len(each) <= PARTS_EACH * devices + 1
+        assert max(each) < 1.05 * sum(each) / (PARTS_EACH * devices)
+    long = np.full(10, 100_000)
+    assert list(cuts(long, long, 2)) == [slice(k, k + 1) for k in range(10)], "long pairs are parts of their own"
+
+
+# failures
 
 
 @pytest.mark.parametrize("at", sample([0, 3], bool))
@@ -235,9 +242,9 @@ def test_a_device_that_fails_leaves_its_work_to_the_others(several, at):
     aligner = several([0, 1, 2], plans)
     told = "^device 1, Fake is left out, and the other devices do its work: device 1, Fake: aligning pairs failed"
     with pytest.warns(SwsearchWarning, match=told) as warned:
-        assert [summary(pair) for pair in aligner.align_many(pairs, LOCAL)] == expected
+        assert aligned(aligner, pairs) == expected
     assert len(warned) == 1
-    assert list(aligner.score_many(pairs, LOCAL)) == [one[0] for one in expected]  # and does not come back
+    assert aligned(aligner, pairs) == expected  # and the device does not come back
     assert parts_of([1]) == [at + 1]
 
 
@@ -249,40 +256,27 @@ def test_if_all_devices_fail_the_error_of_one_is_raised(several):
 
     pairs, _ = some_pairs()
     aligner = several([0, 0, 0], {0: {"before": fail}})
-    for call in (
-        lambda: list(aligner.align_many(pairs, LOCAL)),
-        lambda: list(aligner.score_many(pairs, LOCAL)),
-        lambda: aligner.align(*pairs[0], LOCAL),
-    ):
+    for call in (lambda: list(aligner.score_many(pairs, LOCAL)), lambda: aligner.align(*pairs[0], LOCAL)):
         with pytest.raises(EngineError, match=r"^device failed$"):
             call()
 
 
 @pytest.mark.filterwarnings("ignore::swsearch.errors.SwsearchWarning")
-def test_a_device_that_fails_with_the_only_memory_for_a_pair(several):
+def test_what_one_device_has_no_memory_for_another_does(several):
+    pairs, expected = some_pairs()
+    few = [place for place, (query, _) in enumerate(pairs) if len(query) < 5]
+    aligner = several([0, 1, 2], {0: {"least": 10}, 1: {"least": 5}})
+    for _ in range(2):
+        assert aligned(aligner, pairs) == expected
+
     def fail(number):
         raise EngineError("the large device failed")
 
-    pairs, expected = some_pairs()
-    small = {"least": max(len(query) for query, _ in pairs)}
-    aligner = several([0, 1], {0: {"before": fail, "multiprocessors": 9}, 1: small})
-    with pytest.raises(MemoryLimitError, match="device 1: no memory"):
-        list(aligner.align_many(pairs, LOCAL))
-    few = [place for place, (query, _) in enumerate(pairs) if len(query) < 10]
-    found = aligner.align_many([pairs[place] for place in few], LOCAL)
-    assert [summary(pair) for pair in found] == [expected[place] for place in few]
-
-
-def test_what_one_device_has_no_memory_for_another_does(several):
-    pairs, expected = some_pairs()
-    aligner = several([0, 1, 2], {0: {"least": 10}, 1: {"least": 5}})
-    for _ in range(2):
-        assert [summary(pair) for pair in aligner.align_many(pairs, LOCAL)] == expected
-    with several([0, 1], {0: {"least": 10}, 1: {"least": 5}}) as other:
-        with pytest.raises(MemoryLimitError, match=r"^device 0: no memory"):
-            list(other.align_many(pairs, LOCAL))
-        few = [pair for pair in pairs if len(pair[0]) < 5]
-        assert len(list(other.align_many(few, LOCAL))) == len(few)
+    for plan, message in (({"least": 10}, "device 0: no memory"), ({"before": fail}, "device 1: no memory")):
+        aligner = several([0, 1], {0: {**plan, "multiprocessors": 9}, 1: {"least": 5}})
+        with pytest.raises(MemoryLimitError, match=message):
+            aligned(aligner, pairs)
+        assert aligned(aligner, [pairs[place] for place in few]) == [expected[place] for place in few]
 
 
 def test_what_is_wrong_with_a_pair_is_told_and_ends_nothing_else(several):
@@ -292,61 +286,52 @@ def test_what_is_wrong_with_a_pair_is_told_and_ends_nothing_else(several):
 
     pairs, expected = some_pairs()
     aligner = several([0], {0: {"before": refuse}})
-    found = aligner.align_many(pairs, LOCAL)
-    n = FakePairs.made[0].parts
     with pytest.raises(InputError, match=r"^too long$"):
-        for place, pair in enumerate(found):
-            assert summary(pair) == expected[place]
-    assert len(n) >= 4
-    assert [summary(pair) for pair in aligner.align_many(pairs, LOCAL)] == expected  # it goes on
+        for pair, one in zip(aligner.align_many(pairs, LOCAL), expected, strict=True):
+            assert summary(pair) == one
+    assert parts_of([0])[0] >= 4
+    assert aligned(aligner, pairs) == expected  # it goes on
 
 
-def test_pairs_that_nobody_takes_are_not_done(several):
-    opened = threading.Event()
-    aligner = several([0, 1], {0: {"before": lambda number: number == 0 or opened.wait(WAIT)}})
-    pairs, expected = some_pairs(400)
-    found = aligner.align_many(iter(pairs), LOCAL)
-    assert summary(next(found)) == expected[0]
-    found.close()
-    opened.set()
-    assert [summary(pair) for pair in aligner.align_many(pairs[:9], LOCAL)] == expected[:9]
-    assert sum(parts_of([0, 1])) < 200
+# beginning and ending
 
 
-def test_pairs_are_drawn_as_results_are_taken(several, monkeypatch):
+def test_pairs_are_drawn_as_results_are_taken_and_what_nobody_takes_is_not_done(several, monkeypatch):
     monkeypatch.setattr("swsearch.engines.gpu.pairs.aligner.BATCH_PAIRS", 4)
-    drawn = []
-    pairs, _ = some_pairs(1)
+    drawn, opened = [], threading.Event()
+    pairs, expected = some_pairs()
 
     def endless():
         while True:
             drawn.append(None)
             yield pairs[0]
 
-    found = several([0, 1]).score_many(endless(), LOCAL)
+    plan = {"before": lambda number: number < 5 or opened.wait(WAIT)}
+    aligner = several([0, 1], {0: plan, 1: plan})
+    found = aligner.align_many(endless(), LOCAL)
     for _ in range(10):
-        next(found)
-    assert len(drawn) <= 10 + 4 * (2 * PARTS_EACH * 2 + 2)
+        assert summary(next(found)) == expected[0]
     found.close()
+    opened.set()
+    assert len(drawn) <= 10 + 4 * (2 * PARTS_EACH * 2 + 2)
+    assert aligned(aligner, pairs[:9]) == expected[:9]
+    assert sum(parts_of([0, 1])) < 30
 
 
 def test_closing_stops_what_is_under_way(several):
-    begun, stopped = threading.Event(), threading.Event()
+    begun, stopped, failures = threading.Event(), threading.Event(), []
 
     def wait(number):
         begun.set()
         assert stopped.wait(WAIT)
         raise EngineError("the alignment of pairs was stopped")
 
-    aligner = several([0, 1], {index: {"before": wait} for index in (0, 1)})
-    FakePairs.made[0].stop = FakePairs.made[1].stop = stopped.set
+    aligner = several([0, 1], {index: {"before": wait, "stop": stopped.set} for index in (0, 1)})
     pairs, _ = some_pairs()
-    found = aligner.align_many(pairs, LOCAL)
-    failures = []
 
     def take():
         try:
-            next(found)
+            aligned(aligner, pairs)
         except EngineError as error:
             failures.append(str(error))
 
@@ -360,159 +345,73 @@ def test_closing_stops_what_is_under_way(several):
         aligner.align(*pairs[0], LOCAL)
 
 
-def test_an_aligner_that_is_forgotten_lets_its_devices_go(several):
-    opening = [lambda: FakePairs(0)]
-    sharing = PairSharing(opening)
-    assert sharing.opened() == []
-    sharing.close()
-    several_module.SeveralPairAligners([0, 1]).score(*some_pairs(1)[0][0], LOCAL)
-    # nothing refers to it any more; the fixture sees that threads and devices have ended
-
-
-BUSY = GpuUnavailableError("engine gpu cannot be used: device 1, Fake could not be opened (exclusive)")
-
-
-def test_devices_that_cannot_be_opened(several):
+def test_devices_that_cannot_be_opened(several, monkeypatch):
     with pytest.raises(GpuUnavailableError, match="device 1, Fake could not be opened"):
         several([0, 1, 2], {1: {"opens": BUSY}})
     pairs, expected = some_pairs()
-    with pytest.warns(SwsearchWarning) as warned:
+    with pytest.warns(
+        SwsearchWarning, match=r"^a GPU is left out: device 1, Fake could not be opened \(exclusive\)$"
+    ):
         aligner = several([0, 1, 2], {1: {"opens": BUSY}}, spare=True)
-    assert [str(each.message) for each in warned] == [
-        "a GPU is left out: device 1, Fake could not be opened (exclusive)"
-    ]
-    assert [summary(pair) for pair in aligner.align_many(pairs, LOCAL)] == expected
+    assert aligned(aligner, pairs) == expected
     with pytest.raises(GpuUnavailableError, match="device 1, Fake could not be opened"):
         several([0, 1], {0: {"opens": BUSY}, 1: {"opens": BUSY}}, spare=True)
-
-
-def test_without_a_thread_a_device_cannot_be_used(several, monkeypatch):
-    start, started = threading.Thread.start, []
+    start = threading.Thread.start
 
     def none_left(self):
         if self.name == "swsearch-pairs-1":
             raise RuntimeError("can't start new thread")
-        started.append(self.name)
         start(self)
 
     monkeypatch.setattr(threading.Thread, "start", none_left)
     with pytest.raises(EngineError, match=r"no thread for a GPU could be started \(can't start new thread\)"):
         several([0, 1])
-    assert started == ["swsearch-pairs-0"]
-    monkeypatch.setattr("swsearch.engines.gpu.pairs.sharing.has_room_for_threads", lambda count: count < 2)
+    monkeypatch.setattr(device_group, "has_room_for_threads", lambda count: count < 2)
     with pytest.raises(EngineError, match="a limit of memory, ulimit -v, is near"):
         several([0, 1])
-    assert started == ["swsearch-pairs-0"]
 
 
 def test_memory_of_a_device_that_comes_again_is_shared(several):
     several([0, 1, 0])
-    assert (
-        sorted((each.index, each.given) for each in FakePairs.made if each.index == 0) == [(0, PAIR_MEMORY // 2)] * 2
-    )
-    assert [each.given for each in FakePairs.made if each.index == 1] == [None]
-    FakePairs.made.clear()
-    several([0, 0, 1], memory=1000).close()
-    assert sorted((each.index, each.given) for each in FakePairs.made) == [(0, 500), (0, 500), (1, 1000)]
-    several([0])
+    found = sorted((each.index, each.given or 0) for each in FakePairs.made)
+    assert found == [(0, PAIR_MEMORY // 2), (0, PAIR_MEMORY // 2), (1, 0)]
+    several([2, 2, 3], memory=1000)
+    assert sorted((each.index, each.given) for each in FakePairs.made[3:]) == [(2, 500), (2, 500), (3, 1000)]
+    assert several([0, 1]).description == "gpu (2 x Fake, sm_90, fake compiler)"
 
 
-def test_devices_are_described(several):
-    assert several([0, 1, 2]).description == "gpu (3 x Fake, sm_90, fake compiler)"
-    assert several([0, 0]).description == "gpu (device 0, Fake; device 0, Fake, sm_90, fake compiler)"
-    aligner = several([0, 1], {0: {"name": "NVIDIA L4"}})
-    assert aligner.description == "gpu (device 0, NVIDIA L4; device 1, Fake, sm_90, fake compiler)"
-    assert several([1]).description == "gpu (Fake, sm_90, fake compiler)"
-
-
-@pytest.mark.parametrize("n", [0, 1, 5, 3000, 100_000])
-@pytest.mark.parametrize("devices", [1, 2, 8])
-def test_parts_are_about_equal_and_not_too_small(monkeypatch, n, devices):
-    generator = np.random.default_rng(n)
-    lengths = generator.integers(0, 4000, (n, 2))
-    if n > 5:
-        lengths[7] = 1_000_000_000  # 10^18 cells
-    found = list(cuts(lengths[:, 0], lengths[:, 1], devices))
-    assert [place for some in found for place in range(some.start, some.stop)] == list(range(n))
-    cells = lengths[:, 0].astype(float) * lengths[:, 1]
-    if n > 5:
-        assert found[0].stop == 8
-    elif n:
-        assert len(found) == 1
-    if n == 100_000:
-        lengths[7] = 0
-        monkeypatch.setattr(several_module, "PART_PAIRS", 2)
-        cells = lengths[:, 0] * lengths[:, 1]
-        each = [cells[some].sum() for some in cuts(lengths[:, 0], lengths[:, 1], devices)]
-        assert PARTS_EACH * devices - 1 <= len(each) <= PARTS_EACH * devices + 1
-        assert max(each) < 1.05 * sum(each) / (PARTS_EACH * devices)
-
-
-def test_long_pairs_are_parts_of_their_own():
-    long = np.full(10, 100_000)
-    assert list(cuts(long, long, 2)) == [slice(k, k + 1) for k in range(10)]
-    assert BATCH_PAIRS > PARTS_EACH  # so that a batch has parts for all
+# the whole
 
 
 def test_the_kernels_themselves_on_one_device_opened_twice(monkeypatch):
     generator = np.random.default_rng(6)
     pairs = [(random_codes(generator, 40), random_codes(generator, n)) for n in (30, 1, 50, 33, 20, 60)]
-    monkeypatch.setattr(several_module, "PART_CELLS", 100.0)
-    monkeypatch.setattr(several_module, "PART_PAIRS", 2)
-    with host_aligner(monkeypatch, seed=1) as one:
-        expected = [summary(pair) for pair in one.align_many(pairs, LOCAL)]
-        with SeveralPairAligners([0, 0]) as both:
-            HostFunction.launches.clear()
-            assert [summary(pair) for pair in both.align_many(pairs, LOCAL)] == expected
-            assert len(HostFunction.launches) == 3
-            both.close()
+    monkeypatch.setattr(multi_gpu, "PART_CELLS", 100.0)
+    monkeypatch.setattr(multi_gpu, "PART_PAIRS", 2)
+    with host_aligner(monkeypatch, seed=1) as one, MultiGpuPairAligner([0, 0]) as both:
+        expected = aligned(one, pairs)
+        HostFunction.launches.clear()
+        assert aligned(both, pairs) == expected
+        assert len(HostFunction.launches) == 3
 
 
-def test_what_a_search_found_is_aligned_by_its_devices(monkeypatch):
-    monkeypatch.setattr(several_module, "GpuPairAligner", FakePairs)
-    monkeypatch.setattr("swsearch.engines.gpu.pairs.aligner.GpuPairAligner", FakePairs)
-    monkeypatch.setattr(FakePairs, "made", [])
-    monkeypatch.setattr(FakePairs, "plans", {})
+def test_what_a_search_found_is_aligned_by_its_devices(several, monkeypatch):
+    several([0]).close()  # for what it puts in place of devices
     fake_engine(monkeypatch).close()
-    monkeypatch.setattr(engine_module, "choose_device", lambda index: replace(FAKE, index=index))
+    monkeypatch.setattr(engine_module, "choose_device", lambda index: replace(INFO, index=index))
     pairs, expected = some_pairs()
-    with SeveralGpus([2, 0, 2, 1]) as engine:
+    with MultiGpuEngine([2, 0, 2, 1]) as engine:
         assert engine.pair_aligner(GPU_WORTH_HITS - 1) is None
+        FakePairs.made.clear()
         with engine.pair_aligner(GPU_WORTH_HITS) as aligner:
-            assert [summary(pair) for pair in aligner.align_many(pairs, LOCAL)] == expected
+            assert aligned(aligner, pairs) == expected
         assert sorted(each.index for each in FakePairs.made) == [0, 1, 2]
-        for worker in engine.fleet.workers:
-            if worker.engine.info.index != 2:
-                worker.leave_out(EngineError("failed"))
-        with engine.pair_aligner(GPU_WORTH_HITS) as aligner:
-            assert (type(aligner), aligner.index) == (FakePairs, 2)
         # one that cannot be opened for this leaves the others to do it
-        engine.fleet.workers[1].error = None
-        monkeypatch.setattr(FakePairs, "plans", {2: {"opens": BUSY}})
+        monkeypatch.setattr(FakePairs, "plans", {1: {"opens": BUSY}})
         with pytest.warns(SwsearchWarning, match=r"^a GPU is left out: device 1, Fake could not be opened"):
             engine.pair_aligner(GPU_WORTH_HITS).close()
-    with SeveralGpus([0, 1], memory=32 << 20) as engine:
+    with MultiGpuEngine([0, 1], memory=32 << 20) as engine:
         assert engine.pair_aligner(GPU_WORTH_HITS) is None
-
-
-def test_a_device_that_cannot_be_opened_is_left_out_of_all_for_a_search(monkeypatch):
-    fake_engine(monkeypatch).close()
-
-    def choose(index):
-        if index == 1:
-            raise BUSY
-        return replace(FAKE, index=index)
-
-    monkeypatch.setattr(engine_module, "choose_device", choose)
-    with pytest.warns(
-        SwsearchWarning, match=r"^a GPU is left out: device 1, Fake could not be opened \(exclusive\)$"
-    ):
-        engine = SeveralGpus([0, 1, 2], spare=True)
-    with engine:
-        assert engine.description == "gpu (2 x Fake GPU, sm_90, fake compiler)"
-    for devices, spare in (([0, 1], False), ([1], True), ([1, 1], True)):
-        with pytest.raises(GpuUnavailableError, match="device 1, Fake could not be opened"):
-            SeveralGpus(devices, spare=spare)
 
 
 def test_the_command_line_prints_the_same_and_says_what_failed(several, monkeypatch, tmp_path, capsys):

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swsearch.engines.gpu import arguments as arguments_module
 from swsearch.engines.gpu import engine as engine_module
 from swsearch.engines.gpu import kernels as kernels_module
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
@@ -186,7 +185,7 @@ class FakeFunction:
 
     def __init__(self, module, name, signature, shared_bytes=0):
         self.device, self.defines = module
-        self.name, self.table = name, arguments_module.ALL[name]
+        self.name, self.table = name, kernels_module.ALL[name]
         assert signature == self.table.signature
         assert shared_bytes <= self.device.info.shared_limit
 

@@ -1,4 +1,4 @@
-"""Several fake devices in one machine: of different speed and memory, and such as fail when they are told to."""
+"""Several fake devices in one machine, which differ in strength and memory and fail on purpose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.fake_gpu import INFO, FakeDevice, fake_engine
 from swsearch.engines.gpu import engine as engine_module
 from swsearch.engines.gpu import kernels as kernels_module
 from swsearch.engines.gpu.device import GpuMemoryError
-from swsearch.engines.gpu.several import SeveralGpus
+from swsearch.engines.gpu.multi_gpu import MultiGpuEngine
 from swsearch.errors import EngineError
 
 
@@ -22,51 +22,41 @@ class CudaError(Exception):
 
 CudaError.__module__ = "pycuda._driver"
 
-KINDS = (
-    "push", "allocate", "free", "pinned", "stream", "event", "query", "upload", "download", "clear", "load", "launch",
-)  # fmt: skip
+METHODS = {
+    "pinned": "pinned", "stream": "stream", "upload": "upload_async", "download": "download", "clear": "clear_async",
+    "load": "load",
+}  # fmt: skip
+"""Methods of `FakeDevice` that only fail, and do what they do."""
+
+KINDS = ("push", "allocate", "free", "event", "query", "launch", *METHODS)
 """Calls that can fail; ``push`` is that of the context, before any other."""
 
 
 @dataclass
 class Fault:
-    """When a device fails, and how.
+    """When a device fails: after how many calls of a kind (``any`` for all), and with which error.
 
-    Parameters
-    ----------
-    kind : str
-        One of `KINDS`, or ``any``.
-    after : int
-        Calls of this kind that go well first, from when the fault was set.
-    error : type
-        What is raised; a device that lacks memory goes on, any other is gone for good.
-    again : bool
-        Whether a device that lacks memory lacks it again, after as many calls.
+    A device that lacks memory does so once; any other error is for good.
     """
 
     kind: str
-    after: int = 0
+    left: int = 0
     error: type = EngineError
-    again: bool = False
-
-    def __post_init__(self):
-        self.left = self.after
 
 
 class CardDevice(FakeDevice):
-    """A fake device that is one of several; what all of them share stands at the class, by a device's number."""
+    """A fake device that is one of several; their state stands at the class, by number of the device."""
 
     free = 16 << 20
-    faults: dict = {}  # noqa: RUF012
-    gone: set = set()  # noqa: RUF012
-    taken: Counter = Counter()  # noqa: RUF012
-    held_back: dict = {}  # noqa: RUF012  # says whether what a device has begun is done
-    speeds: dict = {}  # noqa: RUF012  # pairs in a second
-    calls: Counter = Counter()  # noqa: RUF012
     guard = threading.RLock()
 
+    @classmethod
+    def reset(cls):
+        """Forget all that was set and counted."""
+        cls.faults, cls.gone, cls.held_back = {}, set(), {}  # held_back: says whether what was begun is done
+        cls.taken, cls.calls = Counter(), Counter()
+
     def __init__(self, info):
-        self.clock = 0.0
         super().__init__(replace(info))
         self.thread = None
 
@@ -81,12 +71,8 @@ class CardDevice(FakeDevice):
                 return
             fault.left -= 1
             if fault.left < 0:
-                if fault.again:
-                    fault.left = fault.after
-                elif fault.error is GpuMemoryError:
-                    del self.faults[index]
-                else:
-                    self.gone.add(index)
+                self.gone.update([index] if fault.error is not GpuMemoryError else [])
+                del self.faults[index]
                 raise fault.error(f"{self.info}: {kind} failed (on purpose); see to it")
 
     @contextmanager
@@ -104,93 +90,54 @@ class CardDevice(FakeDevice):
     def allocate(self, n_bytes):
         self.strike("allocate")
         if n_bytes > self.free_memory():
-            self.asked.append(n_bytes)
             raise GpuMemoryError(f"no {n_bytes} bytes")
         memory = super().allocate(n_bytes)
         with self.guard:
             self.taken[self.info.index] += n_bytes
-        return CardMemory(memory)
-
-    def pinned(self, n_bytes):
-        self.strike("pinned")
-        return super().pinned(n_bytes)
-
-    def stream(self):
-        self.strike("stream")
-        return super().stream()
+        return CardMemory(self, memory.address, n_bytes)
 
     def event(self, timing=False):
         self.strike("event")
         return CardEvent(self)
 
-    def upload_async(self, address, pinned, stream):
-        self.strike("upload")
-        super().upload_async(address, pinned, stream)
 
-    def download(self, data, address):
-        self.strike("download")
-        super().download(data, address)
+def _striking(kind, method):
+    def strike_and_call(self, *given):
+        self.strike(kind)
+        return method(self, *given)
 
-    def clear_async(self, address, n_bytes, stream):
-        self.strike("clear")
-        super().clear_async(address, n_bytes, stream)
-
-    def load(self, cubin):
-        self.strike("load")
-        return super().load(cubin)
-
-    def worked(self, n_pairs):
-        """Let the device's clock go on."""
-        self.clock += n_pairs / self.speeds.get(self.info.index, 1e9)
+    return strike_and_call
 
 
-class CardMemory:
+for kind, name in METHODS.items():
+    setattr(CardDevice, name, _striking(kind, getattr(FakeDevice, name)))
+
+
+class CardMemory(fake_gpu.Memory):
     """Memory that all who use the device share."""
 
-    def __init__(self, memory):
-        self.memory = memory
-
-    def __int__(self):
-        return int(self.memory)
-
     def free(self):
-        device = self.memory.device
-        device.strike("free")
-        with device.guard:
-            device.taken[device.info.index] -= self.memory.n_bytes
-        self.memory.free()
+        self.device.strike("free")
+        with self.device.guard:
+            self.device.taken[self.device.info.index] -= self.n_bytes
+        super().free()
 
 
 class CardEvent(fake_gpu.Event):
-    """An event that knows when it was recorded, by the device's clock."""
-
-    at = 0.0
-
-    def record(self, stream=None):
-        super().record(stream)
-        self.at = self.device.clock
+    """An event that has happened unless its device is held back."""
 
     def query(self):
         self.device.strike("query")
         is_done = self.device.held_back.get(self.device.info.index)
         return super().query() and (is_done is None or is_done())
 
-    def time_since(self, other):
-        super().time_since(other)
-        return 1000.0 * (self.at - other.at)
-
 
 class CardFunction(fake_gpu.FakeFunction):
-    """A kernel whose device may fail; the scores that it fills take the device's time."""
+    """A kernel whose device may fail."""
 
     def launch(self, blocks, threads, stream, arguments):
         self.device.strike("launch")
         super().launch(blocks, threads, stream, arguments)
-        given = self.table.by_name(arguments)
-        if self.name == "swsearch_batch":
-            self.device.worked(given["n_jobs"] * fake_gpu.LANES)
-        elif self.name == "swsearch_wavefront" and not given["tasks"]:
-            self.device.worked(given["n_tasks"] * (2 if self.defines["SWSEARCH_BITS"] == 16 else 1))
 
 
 def cards(count, **fields):
@@ -205,13 +152,8 @@ def fake_engines(monkeypatch, infos, devices=None, memory=None):
     """Make an engine of several fake devices: ``infos`` are there, ``devices`` are opened, by default all."""
     by_index = {info.index: info for info in infos}
     fake_engine(monkeypatch).close()
-    for module, name, value in (
-        (engine_module, "choose_device", lambda index: by_index[index]),
-        (engine_module, "Device", CardDevice),
-        (kernels_module, "Function", CardFunction),
-    ):
-        monkeypatch.setattr(module, name, value)
-    CardDevice.faults, CardDevice.gone, CardDevice.speeds, CardDevice.held_back = {}, set(), {}, {}
-    CardDevice.taken, CardDevice.calls = Counter(), Counter()
-    FakeDevice.launches, FakeDevice.asked = [], []
-    return SeveralGpus(list(by_index) if devices is None else devices, memory)
+    monkeypatch.setattr(engine_module, "choose_device", lambda index: by_index[index])
+    monkeypatch.setattr(engine_module, "Device", CardDevice)
+    monkeypatch.setattr(kernels_module, "Function", CardFunction)
+    CardDevice.reset()
+    return MultiGpuEngine(list(by_index) if devices is None else devices, memory)

@@ -10,7 +10,6 @@ import pytest
 
 from support.fake_gpu import FakeDevice, Launched, fake_engine
 from support.host_cuda import HostKernel
-from swsearch.engines.gpu import arguments as arguments_module
 from swsearch.engines.gpu import kernels as kernels_module
 from swsearch.engines.gpu.compiler import SOURCES
 from swsearch.engines.gpu.engine import GpuEngine
@@ -25,7 +24,7 @@ class HostFunction:
     def __init__(self, module: Any, name: str, signature: str, shared_bytes: int = 0) -> None:
         self.device, defines = module
         self.defines = {key: value for key, value in defines.items() if key != "source"}
-        self.name, self._table, self._shared = name, arguments_module.ALL[name], shared_bytes
+        self.name, self._table, self._shared = name, kernels_module.ALL[name], shared_bytes
         assert signature == self._table.signature
         self._kernel = HostKernel(SOURCES / f"{defines['source']}.cu", name, signature, self.defines, SOURCES)
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from support.host_cuda import HostKernel
-from swsearch.engines.gpu import arguments as arguments_module
 from swsearch.engines.gpu import kernels as kernels_module
 from swsearch.engines.gpu.compiler import SOURCES, Kernel
 from swsearch.engines.gpu.device import DeviceInfo
@@ -112,7 +111,7 @@ class HostFunction:
     launches: ClassVar[list[tuple[Kernel, int, int]]] = []
 
     def __init__(self, kernel: Kernel, name: str, signature: str, shared_bytes: int = 0) -> None:
-        self._source, self._shared, self._table = kernel, shared_bytes, arguments_module.ALL[name]
+        self._source, self._shared, self._table = kernel, shared_bytes, kernels_module.ALL[name]
         assert (kernel.source, signature) == (self._table.source, self._table.signature)
         self._kernel = HostKernel(SOURCES / f"{kernel.source}.cu", name, signature, dict(kernel.defines), SOURCES)
 

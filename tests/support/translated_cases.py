@@ -19,7 +19,7 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.engines.cpu.pairs import align_codes
-from swsearch.engines.cpu.shifts import align_strands
+from swsearch.engines.cpu.tracing import align_strands
 from swsearch.engines.pools import pool_of
 from swsearch.frameshift_alignment import ShiftedAlignment
 from swsearch.inputs import Query

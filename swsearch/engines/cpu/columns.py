@@ -16,7 +16,7 @@ from swsearch.alignment_table import AlignmentTable, texts
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
-from swsearch.engines.pools import PoolLetters, SequencePool, places_of
+from swsearch.engines.pools import PoolPairs
 from swsearch.processors import available_processors
 from swsearch.reference import Cigar
 from swsearch.scoring import Matrix
@@ -70,11 +70,8 @@ class RowPools(NamedTuple):
 
 def count_pools(
     found: FoundPairs,
-    queries: SequencePool,
-    subjects: SequencePool,
-    pairs: IntArray,
+    batch: PoolPairs,
     matrix: Matrix,
-    letters: PoolLetters | None = None,
     threads: int | None = None,
 ) -> AlignmentTable:
     """Count alignments that were found, by this engine or another one.
@@ -83,14 +80,10 @@ def count_pools(
     ----------
     found : FoundPairs
         The alignments.
-    queries, subjects : (ndarray, ndarray)
-        Codes as they are scored, X where they are masked, and offsets; see `SequencePool`.
-    pairs : ndarray, shape (m, 2), int64
-        Which query and which subject, by their places in the pools.
+    batch : PoolPairs
+        The pairs.
     matrix : Matrix
         What they were scored with.
-    letters : (ndarray or None, ndarray or None), optional
-        What identities are counted by where something is masked; see `PoolLetters`.
     threads : int, optional
         At most this many; by default all processors that this process may use. Few columns take one.
 
@@ -106,7 +99,7 @@ def count_pools(
     EngineError
         If the extension cannot be used.
     """
-    common = _common(found, queries, subjects, pairs, matrix, letters, threads)
+    common = _common(found, batch, matrix, threads)
     counts = np.empty((7, len(found.score)), dtype=np.int64)
     extension.load().count(common, counts)
     query_end, subject_end, length, identities, positives, gaps, gap_openings = counts
@@ -129,11 +122,8 @@ def count_pools(
 
 def rows_of(
     table: AlignmentTable,
-    queries: SequencePool,
-    subjects: SequencePool,
-    pairs: IntArray,
+    batch: PoolPairs,
     matrix: Matrix,
-    letters: PoolLetters | None = None,
     threads: int | None = None,
 ) -> RowPools:
     """Write alignments as rows of text; they take three bytes per column, so give parts of a large table.
@@ -142,8 +132,8 @@ def rows_of(
     ----------
     table : AlignmentTable
         The alignments.
-    queries, subjects, pairs, matrix, letters, threads
-        As for `count_pools`; masked residues are in lower case where ``letters`` has them so.
+    batch, matrix, threads
+        As for `count_pools`; masked residues are in lower case where the batch's letters have them so.
 
     Returns
     -------
@@ -155,7 +145,7 @@ def rows_of(
     ValueError, EngineError
         As `count_pools` does.
     """
-    common = _common(table, queries, subjects, pairs, matrix, letters, threads)
+    common = _common(table, batch, matrix, threads)
     offsets = np.zeros(len(table) + 1, dtype=np.int64)
     np.cumsum(table.length, out=offsets[1:])
     query, middle, subject = (np.empty(int(offsets[-1]), dtype=np.uint8) for _ in range(3))
@@ -165,11 +155,8 @@ def rows_of(
 
 def btop_pool(
     table: AlignmentTable,
-    queries: SequencePool,
-    subjects: SequencePool,
-    pairs: IntArray,
+    batch: PoolPairs,
     matrix: Matrix,
-    letters: PoolLetters | None = None,
     threads: int | None = None,
 ) -> tuple[ByteArray, IntArray]:
     """Return BLAST's trace-back operations of alignments, end to end.
@@ -183,7 +170,7 @@ def btop_pool(
     offsets : ndarray, shape (m + 1,), int64
         Where each alignment's begin in the pool.
     """
-    common = _common(table, queries, subjects, pairs, matrix, letters, threads)
+    common = _common(table, batch, matrix, threads)
     sizes = np.empty(len(table), dtype=np.int64)
     pool = extension.load().trace_back_operations(common, sizes)
     offsets = np.zeros(len(table) + 1, dtype=np.int64)
@@ -193,35 +180,29 @@ def btop_pool(
 
 def btops_of(
     table: AlignmentTable,
-    queries: SequencePool,
-    subjects: SequencePool,
-    pairs: IntArray,
+    batch: PoolPairs,
     matrix: Matrix,
-    letters: PoolLetters | None = None,
     threads: int | None = None,
 ) -> list[str]:
     """Return BLAST's trace-back operations of alignments as texts; parameters, shapes and errors as of `rows_of`."""
-    return texts(*btop_pool(table, queries, subjects, pairs, matrix, letters, threads))
+    return texts(*btop_pool(table, batch, matrix, threads))
 
 
 def _common(
     found: FoundPairs | AlignmentTable,
-    queries: SequencePool,
-    subjects: SequencePool,
-    pairs: IntArray,
+    batch: PoolPairs,
     matrix: Matrix,
-    letters: PoolLetters | None,
     threads: int | None,
 ) -> ColumnArguments:
     """Return what all functions of the extension take."""
     nothing = np.zeros(0, dtype=np.uint8)
-    shown = [nothing if each is None else np.ascontiguousarray(each) for each in letters or (None, None)]
+    shown = [nothing if each is None else np.ascontiguousarray(each) for each in batch.letters]
     alphabet = matrix.alphabet
     return (
-        np.ascontiguousarray(queries[0]),
-        np.ascontiguousarray(subjects[0]),
+        np.ascontiguousarray(batch.queries[0]),
+        np.ascontiguousarray(batch.subjects[0]),
         *shown,
-        places_of(queries, subjects, pairs),
+        batch.places,
         np.stack((found.query_start, found.subject_start), axis=1),
         np.ascontiguousarray(found.run_offsets),
         np.ascontiguousarray(found.run_lengths),

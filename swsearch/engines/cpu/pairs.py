@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.pair_base import Pair, PairAligner
-from swsearch.engines.pools import PoolLetters, SequencePool, places_of, query_of
+from swsearch.engines.pools import PoolPairs
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryLike, QueryRows, codes_of, specific_rows
+from swsearch.scoring import QueryLike, codes_of, specific_rows
 
 ALONE_CELLS = 64_000_000
 """Cells from which all threads work on one pair, about 15 ms of one thread; smaller pairs are done side by side."""
@@ -119,48 +117,21 @@ class CpuPairAligner(PairAligner):
                 continue
             yield from (one[0] for one in self._find(batch, recurrence, path=False))
 
-    def align_pools(
-        self,
-        queries: SequencePool,
-        subjects: SequencePool,
-        pairs: IntArray,
-        recurrence: Recurrence,
-        *,
-        known: npt.NDArray[np.integer] | None = None,
-        letters: PoolLetters | None = None,
-        rows: QueryRows | None = None,
-    ) -> AlignmentTable:
+    def align_pools(self, batch: PoolPairs, recurrence: Recurrence) -> AlignmentTable:
         """See `PairAligner.align_pools`."""
-        pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-        places = places_of(queries, subjects, pairs)
-        m, n = places[:, 1], places[:, 3]
+        m, n = batch.places[:, 1], batch.places[:, 3]
         share = tracing.Limits(self.memory // self.threads, self.threads)
-        gaps_vary = rows is not None and rows.gaps is not None
+        gaps_vary = batch.rows is not None and batch.rows.gaps is not None
         alone = (m * n >= ALONE_CELLS) | (tracing.enough_memory(m, n, gaps_vary=gaps_vary) > share.memory)
         together = np.flatnonzero(~alone)
-        score = None if known is None else np.asarray(known)[together]
-        table, needed = tracing.align_pools(
-            queries, subjects, pairs[together], recurrence, share, known=score, letters=letters, rows=rows
-        )
+        table, needed = tracing.align_pools(batch.part(together), recurrence, share)
         alone[together[needed > 0]] = True
         if not alone.any():
             return table
         fits, large = needed == 0, np.flatnonzero(alone)
-        traced = [
-            tracing.trace(
-                query_of(queries[0], rows, a, a + m), subjects[0][b : b + n], recurrence, self.memory, self.threads
-            )
-            for a, m, b, n in places[large].tolist()
-        ]
-        counted = count_pools(
-            FoundPairs.of(traced),
-            queries,
-            subjects,
-            pairs[large],
-            recurrence.scoring.matrix,
-            letters,
-            self.threads,
-        )
+        others = batch.part(large)
+        traced = [tracing.trace(*pair, recurrence, self.memory, self.threads) for pair in others.sequences()]
+        counted = count_pools(FoundPairs.of(traced), others, recurrence.scoring.matrix, self.threads)
         return AlignmentTable.merge([(together[fits], table.take(np.flatnonzero(fits))), (large, counted)])
 
     def _find(self, batch: Sequence[Pair], recurrence: Recurrence, *, path: bool) -> Iterator[tracing.Traced]:

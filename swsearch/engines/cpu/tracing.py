@@ -18,8 +18,8 @@ from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.columns import FoundPairs, count_pools
 from swsearch.engines.pair_base import Pair
-from swsearch.engines.pools import PoolLetters, SequencePool, check_lengths, check_rows, places_of, pool_of, rows_pool
-from swsearch.errors import InputError, MemoryLimitError
+from swsearch.engines.pools import PoolPairs, SequencePool, check_lengths, places_of, pool_of, rows_pool
+from swsearch.errors import InputError, MemoryLimitError, OptionError
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
 from swsearch.reference import Cigar
@@ -43,6 +43,10 @@ Residues = TypeVar("Residues", int, IntArray)
 
 TABLE_MEMORY = 256 << 20
 """Bytes that the tables of a pair may take by default."""
+
+SHIFT_TABLE_MEMORY = 64 << 20
+"""Bytes for the tables of each pair with frame shifts that is aligned beside others; others are aligned one by one.
+These tables grow with the subject's length and the root of the strand's."""
 
 BEAM = 700
 """How far below the best a first pass follows alignments, in matrix units. With 700 it bridges insertions of 4,000
@@ -235,15 +239,7 @@ def find_many(
 
 
 def align_pools(
-    queries: SequencePool,
-    subjects: SequencePool,
-    pairs: IntArray,
-    recurrence: Recurrence,
-    limits: Limits = DEFAULT_LIMITS,
-    *,
-    known: npt.NDArray[np.integer] | None = None,
-    letters: PoolLetters | None = None,
-    rows: QueryRows | None = None,
+    batch: PoolPairs, recurrence: Recurrence, limits: Limits = DEFAULT_LIMITS
 ) -> tuple[AlignmentTable, IntArray]:
     """Align pairs of sequences of two pools side by side, each on one thread, the largest first, and count them.
 
@@ -251,21 +247,12 @@ def align_pools(
 
     Parameters
     ----------
-    queries, subjects : (ndarray, ndarray)
-        Codes as they are scored, X where they are masked, and offsets; see `SequencePool`.
-    pairs : ndarray, shape (m, 2), int64
-        Which query and which subject, by their places in the pools.
+    batch : PoolPairs
+        m of them.
     recurrence : Recurrence
         As for `find_many`.
     limits : Limits, optional
         What may be used.
-    known : ndarray, shape (m,), int, optional
-        As for `find_many`.
-    letters : (ndarray or None, ndarray or None), optional
-        What identities are counted by where something is masked; see `PoolLetters`.
-    rows : QueryRows, optional
-        Scores by position of all residues of the queries' pool, and gap costs if those of some query are its own; see
-        `swsearch.engines.pools.rows_pool`. By default codes and matrix say the scores.
 
     Returns
     -------
@@ -282,22 +269,92 @@ def align_pools(
     ValueError
         If places, offsets, letters or rows are not within or beside the pools.
     """
-    check_rows(queries, rows)
+    rows, places = batch.rows, batch.places
     covering = recurrence.covering([] if rows is None else [rows])
-    places = places_of(queries, subjects, pairs)
     check_lengths(places, lambda m, n: check_reach(m, n, covering))
-    given = np.ascontiguousarray([] if known is None else known, dtype=np.int64)
+    given = np.ascontiguousarray([] if batch.known is None else batch.known, dtype=np.int64)
     settings = _settings(covering, *limits, 0, BEAM, path=True)
-    codes = (np.ascontiguousarray(queries[0]), np.ascontiguousarray(subjects[0]))
+    codes = (np.ascontiguousarray(batch.queries[0]), np.ascontiguousarray(batch.subjects[0]))
     found = extension.load().align_many(*codes, places, given, *settings, *own_costs(rows))
-    numbers = np.frombuffer(found[0], dtype=np.int64).reshape(-1, 5)
+    aligned, needed = _found_pairs([found], 5)
+    return count_pools(aligned, batch, recurrence.scoring.matrix, limits.threads), needed
+
+
+def align_strands(
+    strands: SequencePool,
+    subjects: SequencePool,
+    pairs: IntArray,
+    recurrence: Recurrence,
+    threads: int | None = None,
+) -> FoundPairs:
+    """Align pairs of strands and proteins, with frame shifts, side by side, each on one thread, the largest first.
+
+    Parameters
+    ----------
+    strands : (ndarray, ndarray)
+        Amino acids of the codons that begin at each nucleotide, and offsets; see `SequencePool`.
+    subjects : (ndarray, ndarray)
+        Codes and offsets.
+    pairs : ndarray, shape (m, 2), int64
+        Which strand and which subject, by their places in the pools.
+    recurrence : Recurrence
+        What is computed, with frame shifts.
+    threads : int, optional
+        At most this many; by default all processors that this process may use.
+
+    Returns
+    -------
+    FoundPairs
+        One per pair, in their order; ``query_start`` is a nucleotide of the strand, and operations are those of
+        `swsearch.translation.frameshift_reference.shifted_align`.
+
+    Raises
+    ------
+    OptionError
+        If the recurrence has no frame shifts.
+    InputError
+        If scores might not fit what is computed with.
+    EngineError
+        If the extension cannot be used.
+    """
+    if recurrence.frame_shift is None:
+        raise OptionError("frame_shift", None, "what a shift costs")
+    places = places_of(strands, subjects, pairs)
+    check_lengths(places, lambda n, m: check_reach(n, m, recurrence))
+    scoring, load = recurrence.scoring, extension.load()
+    codes = np.ascontiguousarray(strands[0]), np.ascontiguousarray(subjects[0])
+    scores = np.ascontiguousarray(scoring.matrix.scores.astype(np.int8))
+    costs = int(scoring.gap_open), int(scoring.gap_extend), recurrence.frame_shift
+    found = [
+        load.align_shifted(*codes, np.ascontiguousarray(places[part]), scores, *costs, n_threads)
+        for part, n_threads in _strand_parts(places, threads or available_processors())
+    ]
+    return _found_pairs(found, 4)[0]
+
+
+def _strand_parts(places: IntArray, threads: int) -> Iterator[tuple[slice, int]]:
+    """Cut pairs, shape (m, 4), into runs that are aligned together, and say by how many threads; at least one run."""
+    memory = extension.load().shifted_memory
+    begin = 0
+    for place, (_, n, _, m) in enumerate(places.tolist()):
+        if memory(n, m) > SHIFT_TABLE_MEMORY:
+            if begin < place:
+                yield slice(begin, place), threads
+            yield slice(place, place + 1), 1
+            begin = place + 1
+    if begin < len(places) or not len(places):
+        yield slice(begin, len(places)), threads
+
+
+def _found_pairs(found: Sequence[FoundBytes], width: int) -> tuple[FoundPairs, IntArray]:
+    """Decode what calls of the extension found of m pairs; return also the last of each pair's ``width`` numbers."""
+    numbers = np.concatenate([np.frombuffer(each[0], dtype=np.int64) for each in found]).reshape(-1, width)
+    lengths = np.concatenate([np.frombuffer(each[1], dtype=np.int64) for each in found])
+    operations = np.concatenate([np.frombuffer(each[2], dtype=np.uint8) for each in found])
     offsets = np.zeros(len(numbers) + 1, dtype=np.int64)
     np.cumsum(numbers[:, 3], out=offsets[1:])
     score, query_start, subject_start = np.ascontiguousarray(numbers[:, :3].T)
-    runs = (np.frombuffer(found[1], dtype=np.int64), np.frombuffer(found[2], dtype=np.uint8))
-    aligned = FoundPairs(score, query_start, subject_start, offsets, *runs)
-    matrix = recurrence.scoring.matrix
-    return count_pools(aligned, queries, subjects, pairs, matrix, letters, limits.threads), numbers[:, 4].copy()
+    return FoundPairs(score, query_start, subject_start, offsets, lengths, operations), numbers[:, -1].copy()
 
 
 def _settings(

@@ -29,7 +29,6 @@ from swsearch.engines.base import (
     Workload,
     empty_scores,
 )
-from swsearch.engines.gpu.chunks import GpuChunk, Usage
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, GpuMemoryError, choose_device
 from swsearch.engines.gpu.kernels import Kernels
@@ -44,10 +43,9 @@ from swsearch.engines.gpu.memory import (
     demand_of,
     make_plan,
 )
-from swsearch.engines.gpu.queries import Group, Part
-from swsearch.engines.gpu.slot import Slot, Turn
-from swsearch.engines.gpu.slot_memory import DeviceClock, Shared, SlotMemory, TurnOrder
-from swsearch.engines.gpu.uploaded import UploadedPart, UploadedParts
+from swsearch.engines.gpu.queries import Group, Part, UploadedPart, UploadedParts
+from swsearch.engines.gpu.slot import Turn
+from swsearch.engines.gpu.slot_memory import EngineUsage, GpuChunk, Shared, SlotMemory, TurnOrder
 from swsearch.engines.gpu.variants import device_kind
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
@@ -97,25 +95,18 @@ class GpuEngine(Engine):
         self.compiler = find_compiler(self.info.architecture, self.info.driver_version)
         self._device = Device(self.info)
         self.kernels = Kernels(self._device, self.compiler)
-        self.usage = Usage()
+        self.usage = EngineUsage()
         self.memory_plan: MemoryPlan | None = None
         self._planned, self._n_planned = False, 0
         self._foreseen = (0, 0)
         self._arena: Any = None
-        self._slots: list[Slot] = []
+        self._slots: list[SlotMemory] = []
         self._regions: list[Region] = []
         self._uploaded: UploadedParts | None = None
         self._loaded: list[GpuChunk] = []
         self._closed = False
-        self.most: int | None = None
-        """Bytes that may be planned with at most, where others use the same device or more did not work."""
         with self._device.active("setting up"):
             self._copies = self._device.stream()
-            first = self._device.event(timing=True)
-            first.record(self._copies)
-            self._clock = DeviceClock(first)
-            self.clock_begun = time.perf_counter()
-            """When the device's clock stood at 0, by the host's."""
             self._staging = [(self._device.pinned(STAGING_BYTES), self._device.event()) for _ in range(2)]
 
     @property
@@ -125,12 +116,12 @@ class GpuEngine(Engine):
 
     # memory
 
-    def plan(self, workload: Workload, may_stay: bool = True) -> ChunkPlan:
+    def plan(self, workload: Workload, may_stay: bool = True, budget: int | None = None) -> ChunkPlan:
         """See `Engine.plan`; the database stays on the device where it may and there is room for it.
 
-        On a device that turns out to have less memory, less is asked for.
+        On a device that turns out to have less memory than the budget, less is asked for.
         """
-        self._make_room(replace(self._demand(workload), may_stay=may_stay))
+        self._make_room(replace(self._demand(workload), may_stay=may_stay), budget)
         self._planned, self._n_planned = True, len(workload.lengths)
         plan = self.memory_plan
         assert plan is not None
@@ -147,10 +138,10 @@ class GpuEngine(Engine):
             workload.n_segments,
         )
 
-    def _make_room(self, demand: Demand) -> None:
+    def _make_room(self, demand: Demand, budget: int | None = None) -> None:
         """Allocate everything at once; on out-of-memory plan for less, until it fits or cannot be done."""
         self._free()
-        budget = self.budget()
+        budget = budget or self.budget()
         self._foreseen = (demand.residue_bytes, demand.longest)
         while True:
             plan = make_plan(demand, budget)
@@ -167,7 +158,7 @@ class GpuEngine(Engine):
         """Return the bytes that may be planned with now, where so many engines share the device."""
         with self._device.active("planning memory"):
             free = int(self._device.free_memory() * FREE_SHARE) // sharing
-        return min(each for each in (free, self._memory_limit, self.most) if each is not None)
+        return free if self._memory_limit is None else min(free, self._memory_limit)
 
     def would_stay(self, workload: Workload, budget: int) -> bool:
         """Say whether a database would stay on the device with so much memory; nothing is allocated."""
@@ -198,15 +189,17 @@ class GpuEngine(Engine):
         boundary = whole.take(plan.boundary)
         taken = boundary + plan.boundary - 4 * self.info.multiprocessors
         with self._device.active("setting up slots"):
+            begun = self._device.event(timing=True)
+            begun.record(self._copies)
             self._device.clear_async(taken, 4 * self.info.multiprocessors, self._copies)
             self._copies.synchronize()
             shared = Shared(
-                self._device, self.kernels, plan, self._clock, self.usage, boundary, taken,
+                self._device, self.kernels, plan, self.usage, begun, boundary, taken,
                 whole.take(plan.wavefront), self._device.event(),
                 TurnOrder(self._device.event()) if plan.resident else None,
             )  # fmt: skip
             regions = [Region(whole.take(plan.slot), plan.slot) for _ in range(plan.n_slots)]
-            self._slots = [Slot(SlotMemory(shared, region)) for region in regions]
+            self._slots = [SlotMemory(shared, region) for region in regions]
 
     def _free(self) -> None:
         with self._device.active("waiting for kernels"):
@@ -381,7 +374,7 @@ class GpuEngine(Engine):
         return Pending(wait, is_ready)
 
     def _turns(
-        self, parts: Sequence[Part], chunk: GpuChunk, thresholds: Thresholds | None, slot: Slot, first: Turn
+        self, parts: Sequence[Part], chunk: GpuChunk, thresholds: Thresholds | None, slot: SlotMemory, first: Turn
     ) -> Iterator[tuple[Part, Turn]]:
         """Yield each part with its turn; where the database stays, the next has begun before one is looked at.
 
@@ -397,17 +390,21 @@ class GpuEngine(Engine):
             if following is not None:
                 turn = after or self._start(slot, following, chunk, thresholds)
 
-    def _take_slot(self) -> Slot:
+    def _take_slot(self) -> SlotMemory:
         """Return a slot that nothing is waited for on, or the one that was used longest ago."""
         slot = next((slot for slot in self._slots if not slot.is_awaited), self._slots[0])
         self._slots.remove(slot)
         self._slots.append(slot)
         return slot
 
-    def _start(self, slot: Slot, part: Part, chunk: GpuChunk, thresholds: Thresholds | None) -> Turn:
+    def _start(self, slot: SlotMemory, part: Part, chunk: GpuChunk, thresholds: Thresholds | None) -> Turn:
         assert self._uploaded is not None
         with self._device.active("scoring"):
-            return slot.start(self._uploaded.get(part), chunk, thresholds)
+            uploaded = self._uploaded.get(part)
+            if slot.turn is not None:
+                slot.turn.settle()
+            slot.turn = turn = Turn(slot, uploaded, chunk, thresholds)
+            return turn
 
     def _hits(self, part: Part, chunk: GpuChunk, thresholds: Thresholds, results: Turn) -> list[Candidates]:
         with self._device.active("scoring"):
@@ -466,7 +463,8 @@ class GpuEngine(Engine):
     def _settle(self, parts: Collection[UploadedPart] | None = None) -> None:
         """Wait for what every slot has begun, or for what uses some parts, and keep its results; in the context."""
         for slot in self._slots:
-            slot.settle(parts)
+            if slot.turn is not None and (parts is None or slot.turn.uploaded in parts):
+                slot.turn.settle()
 
     def close(self) -> None:
         """Free the device's memory and let go of its context."""
@@ -479,6 +477,6 @@ class GpuEngine(Engine):
                 self._copies.synchronize()
                 self._staging.clear()
                 self.kernels.close()
-                del self._copies, self._clock
+                del self._copies
         finally:
             self._device.close()

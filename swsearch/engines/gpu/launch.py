@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import LANES
-from swsearch.engines.gpu.chunks import GpuChunk
 from swsearch.engines.gpu.compiler import Kernel
 from swsearch.engines.gpu.kernels import THREADS
 from swsearch.engines.gpu.limits import LARGEST, UNCERTAIN, Lane16, half_lane
 from swsearch.engines.gpu.memory import BOUNDARY_BYTES, LONG_COLUMNS
-from swsearch.engines.gpu.slot_memory import SlotMemory
+from swsearch.engines.gpu.queries import UploadedBatch, UploadedPart, UploadedWavefront
+from swsearch.engines.gpu.slot_memory import GpuChunk, SlotMemory
 from swsearch.engines.gpu.tracks import BatchLayout
-from swsearch.engines.gpu.uploaded import UploadedBatch, UploadedPart, UploadedWavefront
 from swsearch.engines.gpu.variants import BLOCK_WARPS, SCORES, BatchVariant, WavefrontVariant, choose_pipeline
 
 FAIR_SHARE = 0.5

@@ -9,18 +9,16 @@ one's last jobs are running. What belongs here says when something begins and en
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.engines.base import ScoreArray, Thresholds
-from swsearch.engines.gpu.chunks import GpuChunk
 from swsearch.engines.gpu.launch import Launch, NeededScores
 from swsearch.engines.gpu.limits import LARGEST
 from swsearch.engines.gpu.memory import HIT_BYTES
-from swsearch.engines.gpu.slot_memory import HITS_AT_ONCE, SlotMemory
-from swsearch.engines.gpu.uploaded import UploadedPart
+from swsearch.engines.gpu.queries import UploadedPart
+from swsearch.engines.gpu.slot_memory import HITS_AT_ONCE, GpuChunk, SlotMemory
 
 INTEGER_TURNS = 16
 """Turns with a chunk that begin as integers after one that had to be done again so: in a database of one family one
@@ -150,7 +148,7 @@ class Turn:
 
     def _fetch(self) -> tuple[Listed | None, ScoreArray | None]:
         """Wait for what was started and bring it back; see `get`."""
-        memory, shared = self._memory, self._memory.shared
+        memory = self._memory
         self._wait()
         if self._launch.is_too_uncertain:
             self._chunk.integer_turns = INTEGER_TURNS
@@ -161,7 +159,7 @@ class Turn:
                 self._list_hits(self._needed)
             self._finish()
             self._wait()
-        shared.usage.ran(*memory.times())
+        memory.add_times()
         count = memory.count_back(memory.hit_counter)
         if self._needed is not None and count <= memory.capacity("hits"):
             return self._fetch_hits(count), None
@@ -176,44 +174,3 @@ class Turn:
         else:
             self._memory.device.download(found, self._memory.hits)
         return found[np.argsort(found["query"], kind="stable")]
-
-
-class Slot:
-    """One chunk in work at a time.
-
-    Parameters
-    ----------
-    memory : SlotMemory
-        What its turns use, one after the other.
-    """
-
-    def __init__(self, memory: SlotMemory) -> None:
-        self.memory = memory
-        self._turn: Turn | None = None
-
-    def start(self, uploaded: UploadedPart, chunk: GpuChunk, thresholds: Thresholds | None) -> Turn:
-        """Settle the last turn, then launch everything for a part and a chunk; with thresholds, hits are listed."""
-        self.settle()
-        self._turn = Turn(self.memory, uploaded, chunk, thresholds)
-        return self._turn
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether a turn was begun that is not settled yet."""
-        return self._turn is not None and not self._turn.is_settled
-
-    def settle(self, parts: Collection[UploadedPart] | None = None) -> None:
-        """Wait for the turn that was started last, and let it keep its results if nobody took them yet.
-
-        Parameters
-        ----------
-        parts : collection of UploadedPart, optional
-            Only where the turn uses one of these.
-        """
-        if self._turn is not None and (parts is None or self._turn.uploaded in parts):
-            self._turn.settle()
-
-    def close(self) -> None:
-        """Wait for everything and let go of it, while the context is current."""
-        self._turn = None
-        self.memory.close()

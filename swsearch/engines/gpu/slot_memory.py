@@ -6,13 +6,13 @@ neither which kernels use them (`launch`) nor when a turn begins and ends (`slot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.engines.gpu.chunks import Usage
+from swsearch.blocks import Chunk, IntArray
 from swsearch.engines.gpu.device import Device
 from swsearch.engines.gpu.kernels import Kernels
 from swsearch.engines.gpu.memory import HIT_BYTES, MemoryPlan, Region
@@ -33,52 +33,65 @@ HITS_AT_ONCE = 2048
 """Hits that are copied back with their count; a second copy brings the rest."""
 
 
-CLOCK_SECONDS = 60.0
-"""After which times count from a later event: milliseconds between two events come in 32 bits, which are good for 4
-microseconds after a minute, and for 8 milliseconds after a day."""
-
-
-SURELY_LATER = 1.0
-"""Seconds after an event, by times that count from an older one, that are after it however old that one is."""
-
 MUCH_SMALLER = 4
 """Times that a turn has to have more query residues than another for this not to wait for it. A choice."""
 
-Timed = tuple[Any, float]
-"""An event that was recorded, and when it was."""
 
-
-def _later(origin: Timed, event: Any) -> float:
-    return origin[1] + float(event.time_since(origin[0])) / 1000.0
-
-
-class DeviceClock:
-    """Tells when events were, in seconds after the first one, by the device.
-
-    Times count from the last event that was taken, or for work of other slots that began before that, from the one
-    before it: CUDA does not say what the time between events in the other order is.
+@dataclass
+class GpuChunk:
+    """A chunk on the device.
 
     Parameters
     ----------
-    event : Event
-        Recorded; times count from it.
+    chunk : Chunk
+        What it was made of, without the residues.
+    residues, tiles, lengths : int
+        Addresses of the arranged residues, of each block's first tile and of the subjects' lengths.
+    columns : ndarray, shape (n_blocks,), int64
+        Columns of each block.
+    region : Region
+        Where it stands.
+    ready : Event
+        Recorded when it is complete.
+    integer_turns : int
+        Turns that begin as integers, since one before had too many scores that half precision does not hold.
     """
 
-    def __init__(self, event: Any) -> None:
-        self._origin: Timed = (event, 0.0)
-        self._next = self._origin
+    chunk: Chunk
+    residues: int
+    tiles: int
+    lengths: int
+    columns: IntArray
+    region: Region
+    ready: Any
+    integer_turns: int = 0
 
-    def at(self, event: Any) -> float:
-        """Return when an event was that is over; the device's context must be current."""
-        found = _later(self._origin, event)
-        return _later(self._next, event) if found > self._next[1] + SURELY_LATER else found
+    @property
+    def n_subjects(self) -> int:
+        """Subjects, empty ones included."""
+        return self.chunk.n_subjects
 
-    def takes(self, event: Any, at: float) -> bool:
-        """Say whether times will count from this event, which its owner then may not record again."""
-        if at - self._next[1] < CLOCK_SECONDS:
-            return False
-        self._origin, self._next = self._next, (event, at)
-        return True
+
+@dataclass
+class EngineUsage:
+    """Work of an engine, for benchmarks, servers and ``--verbose``.
+
+    Parameters
+    ----------
+    load_seconds : float
+        Wall time of handing residues to the device.
+    cells : int
+        Query residues times subject residues that were scored.
+    kernel_seconds : float
+        Time in which kernels ran, by the device's clock.
+    launched : set of str
+        Which kernels were used, by their source.
+    """
+
+    load_seconds: float = 0.0
+    cells: int = 0
+    kernel_seconds: float = 0.0
+    launched: set[str] = field(default_factory=set)
 
 
 class TurnOrder:
@@ -110,7 +123,7 @@ class TurnOrder:
         self._event.record(stream)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Shared:
     """What the slots of an engine share.
 
@@ -122,10 +135,10 @@ class Shared:
         What is launched.
     plan : MemoryPlan
         Sizes.
-    clock : DeviceClock
-        Says when events were.
-    usage : Usage
-        Where they are noted.
+    usage : EngineUsage
+        Is added to.
+    last_ended : Event
+        When kernels ended last, of those whose time was added.
     boundary, taken, wavefront : int
         Addresses of the regions for what the inter-task kernel keeps between passes, of a word for each that says
         whether a block has it, and of the memory for what the wavefront kernel keeps.
@@ -138,8 +151,8 @@ class Shared:
     device: Device
     kernels: Kernels
     plan: MemoryPlan
-    clock: DeviceClock
-    usage: Usage
+    usage: EngineUsage
+    last_ended: Any
     boundary: int
     taken: int
     wavefront: int
@@ -193,8 +206,15 @@ class SlotMemory:
         self.shape = (0, 0)
         self._next_counter = self._kept_counters = self._kept_small = 0
         self._is_followed = False
+        self.turn: Any = None
+        """The `swsearch.engines.gpu.slot.Turn` that uses the slot, or did last."""
 
     # a turn
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a turn was begun that is not settled yet."""
+        return self.turn is not None and not self.turn.is_settled
 
     def wait_for_turn(self, n_rows: int) -> None:
         """Let the slot's stream wait until a turn of so many query residues may begin."""
@@ -206,13 +226,13 @@ class SlotMemory:
         if self._is_followed and self.shared.order is not None:
             self.shared.order.end(self.stream)
 
-    def times(self) -> tuple[float, float]:
-        """Return when the turn's work began and ended, once it has."""
-        clock = self.shared.clock
-        begin, end = clock.at(self.begun), clock.at(self.ended)
-        if clock.takes(self.ended, end):
-            self.ended = self.device.event(timing=True)
-        return begin, end
+    def add_times(self) -> None:
+        """Add the time of the turn's work, which has ended, to that of the engine; what overlaps counts once."""
+        shared = self.shared
+        later = float(self.ended.time_since(shared.last_ended)) / 1000.0
+        if later > 0.0:
+            shared.usage.kernel_seconds += min(later, float(self.ended.time_since(self.begun)) / 1000.0)
+            self.ended, shared.last_ended = shared.last_ended, self.ended
 
     def take_all(self, n_queries: int, n_subjects: int) -> None:
         """Begin a turn: everything that the last one was given is free again."""
@@ -292,6 +312,7 @@ class SlotMemory:
 
     def close(self) -> None:
         """Wait for everything and let go of it, while the context is current."""
+        self.turn = None
         self.stream.synchronize()
         self.beside.synchronize()
         for name in (

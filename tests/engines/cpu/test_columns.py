@@ -14,7 +14,7 @@ from swsearch.alignment_table import ALIGNMENT_COLUMNS, texts
 from swsearch.alphabet import PROTEIN
 from swsearch.blocks import masked_codes, shown_letters
 from swsearch.engines.cpu import columns, extension, tracing
-from swsearch.engines.pools import pool_of
+from swsearch.engines.pools import PoolPairs, pool_of
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 
@@ -32,7 +32,7 @@ def expected_rows(table, queries, subjects, pairs, scoring, letters):
 
 def check(table, queries, subjects, pairs, scoring, letters=(None, None), threads=1):
     """Compare all that is said of a table's alignments with `PairAlignment`."""
-    given = (queries, subjects, pairs, scoring.matrix, letters, threads)
+    given = (PoolPairs(queries, subjects, pairs, letters), scoring.matrix, threads)
     expected = list(expected_rows(table, queries, subjects, pairs, scoring, letters))
     for name in ALIGNMENT_COLUMNS:
         assert getattr(table, name).tolist() == [getattr(one, name) for one in expected], name
@@ -69,7 +69,9 @@ def test_columns_are_those_of_pair_alignments(queries, subjects, scoring, mode_a
             pool_of([shown_letters(*each) for each in zip(side, runs, strict=True)])[0] if any(runs) else None
         )
     recurrence = Recurrence(scoring, *mode_and_ends)
-    table, needed = tracing.align_pools(*scored, pairs, recurrence, tracing.Limits(threads=2), letters=tuple(letters))
+    table, needed = tracing.align_pools(
+        PoolPairs(*scored, pairs, tuple(letters)), recurrence, tracing.Limits(threads=2)
+    )
     assert needed.tolist() == [0] * len(pairs)
     check(table, *scored, pairs, scoring, tuple(letters))
     for (q, s), *found in zip(pairs, table.score.tolist(), table.query_start.tolist(), strict=False):
@@ -83,7 +85,7 @@ def test_letters_of_dna_that_stand_for_the_same():
     subjects = pool_of([alphabet.encode("ACGUACGUNR"), alphabet.encode("ATGTA"), alphabet.encode("")])
     pairs = np.array([[0, 0], [1, 1], [1, 0], [0, 2]])
     for letters in ((None, None), (alphabet.decode_table[queries[0]], None)):
-        table, _ = tracing.align_pools(queries, subjects, pairs, Recurrence(DNA, "global"), letters=letters)
+        table, _ = tracing.align_pools(PoolPairs(queries, subjects, pairs, letters), Recurrence(DNA, "global"))
         check(table, queries, subjects, pairs, DNA, letters)
     assert table.identities.tolist()[:2] == [10, 4]
 
@@ -96,7 +98,7 @@ def test_any_number_of_threads_counts_the_same(threads):
     subjects = pool_of([np.concatenate((part, random_codes(generator, 50))) for part in parts])
     pairs = np.stack((np.arange(700) % 2, np.arange(700) % 3), axis=1)  # enough columns for several threads
     table, _ = tracing.align_pools(
-        queries, subjects, pairs[:6], Recurrence(Scoring(), "local"), tracing.Limits(threads=threads)
+        PoolPairs(queries, subjects, pairs[:6]), Recurrence(Scoring(), "local"), tracing.Limits(threads=threads)
     )
     check(table.take(np.arange(700) % 6), queries, subjects, pairs, Scoring(), threads=threads)
 
@@ -105,7 +107,7 @@ def test_long_runs_of_any_kind():
     query = np.zeros(70_000, dtype=np.uint8)
     queries, subjects = pool_of([query, query[:0]]), pool_of([query[:69_000], query[:12]])
     pairs = np.array([[0, 0], [1, 0], [0, 1]])
-    table, _ = tracing.align_pools(queries, subjects, pairs, Recurrence(Scoring(), "global"))
+    table, _ = tracing.align_pools(PoolPairs(queries, subjects, pairs), Recurrence(Scoring(), "global"))
     assert table.cigar_strings()[:2] == ["1000I69000M", "69000D"]
     check(table, queries, subjects, pairs, Scoring())
 
@@ -114,7 +116,9 @@ def test_a_pair_that_takes_more_memory_is_named():
     long, short = np.zeros(20_000, dtype=np.uint8), np.zeros(10, dtype=np.uint8)
     both = pool_of([short, long])
     pairs = np.array([[0, 0], [1, 1], [0, 0]])
-    table, needed = tracing.align_pools(both, both, pairs, Recurrence(Scoring(), "global"), tracing.Limits(100_000))
+    table, needed = tracing.align_pools(
+        PoolPairs(both, both, pairs), Recurrence(Scoring(), "global"), tracing.Limits(100_000)
+    )
     assert (needed > 100_000).tolist() == [False, True, False]
     assert table.score.tolist() == [40, 0, 40]
     assert table.cigar_strings() == ["10M", "", "10M"]
@@ -126,11 +130,11 @@ def test_known_scores_change_nothing():
     queries, subjects = pool_of([random_codes(generator, 300)]), pool_of([random_codes(generator, 280)] * 3)
     pairs = np.array([[0, 2], [0, 0], [0, 1]])
     recurrence = Recurrence(Scoring(), "local")
-    first, _ = tracing.align_pools(queries, subjects, pairs, recurrence)
+    first, _ = tracing.align_pools(PoolPairs(queries, subjects, pairs), recurrence)
     for off in (-5, 0, 5):
-        again, _ = tracing.align_pools(queries, subjects, pairs, recurrence, known=first.score + off)
+        again, _ = tracing.align_pools(PoolPairs(queries, subjects, pairs, known=first.score + off), recurrence)
         assert again.cigar_strings() == first.cigar_strings()
-    nothing, needed = tracing.align_pools(queries, subjects, pairs[:0], recurrence)
+    nothing, needed = tracing.align_pools(PoolPairs(queries, subjects, pairs[:0]), recurrence)
     assert len(nothing) == len(needed) == 0 and nothing.run_offsets.tolist() == [0]
     check(nothing, queries, subjects, pairs[:0], Scoring())
 
@@ -139,7 +143,7 @@ def test_known_scores_change_nothing():
 def test_pairs_of_sequences_that_are_not_there(pairs):
     queries, subjects = pool_of([PROTEIN.encode("MKV"), PROTEIN.encode("MK")]), pool_of([PROTEIN.encode("MKV")])
     with pytest.raises(ValueError, match="expected places of sequences from 0 to"):
-        tracing.align_pools(queries, subjects, np.array(pairs), Recurrence(Scoring(), "local"))
+        tracing.align_pools(PoolPairs(queries, subjects, np.array(pairs)), Recurrence(Scoring(), "local"))
 
 
 CODES = np.zeros(40, dtype=np.uint8)
@@ -153,10 +157,11 @@ FOUND = columns.FoundPairs(
 )
 TWO = np.zeros((2, 2), dtype=np.int64)
 POOL = (CODES, np.array([0, 40]))
+BATCH = PoolPairs(POOL, POOL, TWO)
 
 
 def test_the_case_that_the_next_ones_break_is_fine():
-    table = columns.count_pools(FOUND, POOL, POOL, TWO, Scoring().matrix)
+    table = columns.count_pools(FOUND, BATCH, Scoring().matrix)
     check(table, POOL, POOL, TWO, Scoring())
     assert table.gaps.tolist() == [30, 0]
 
@@ -204,7 +209,7 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
 def test_what_columns_cannot_be_given(wrong):
-    common = list(columns._common(FOUND, POOL, POOL, TWO, Scoring().matrix, None, 1))
+    common = list(columns._common(FOUND, BATCH, Scoring().matrix, 1))
     for place, value in wrong.items():
         common[place] = value
     module, numbers, offsets = extension.load(), np.zeros(14, dtype=np.int64), np.array([0, 40, 50])
@@ -231,18 +236,22 @@ def test_codes_are_looked_at_where_a_pair_names_them(bad):
         for side, pools in enumerate(((pool, fine), (fine, pool))):
             pairs = np.zeros((2, 2), dtype=np.int64)
             pairs[:, side] = places
+            batch = PoolPairs(*pools, pairs)
             if bad in named:
                 with pytest.raises(ValueError, match="expected codes below 32"):
-                    columns.count_pools(found, *pools, pairs, Scoring().matrix)
+                    columns.count_pools(found, batch, Scoring().matrix)
                 with pytest.raises(ValueError, match="expected codes below 32"):
-                    tracing.align_pools(*pools, pairs, recurrence)
+                    tracing.align_pools(batch, recurrence)
             else:
-                assert columns.count_pools(found, *pools, pairs, Scoring().matrix).identities.tolist() == [1, 1]
-                assert tracing.align_pools(*pools, pairs, recurrence)[1].tolist() == [0, 0]
+                assert columns.count_pools(found, batch, Scoring().matrix).identities.tolist() == [
+                    1,
+                    1,
+                ]
+                assert tracing.align_pools(batch, recurrence)[1].tolist() == [0, 0]
 
 
 def test_what_takes_the_result_must_have_its_size():
-    common = columns._common(FOUND, POOL, POOL, TWO, Scoring().matrix, None, 1)
+    common = columns._common(FOUND, BATCH, Scoring().matrix, 1)
     module, row = extension.load(), np.zeros(50, dtype=np.uint8)
     for numbers in (np.zeros(13, dtype=np.int64), np.zeros(15, dtype=np.int64), moved(np.zeros(14, dtype=np.int64))):
         with pytest.raises(ValueError, match="expected room for seven"):
@@ -255,9 +264,9 @@ def test_what_takes_the_result_must_have_its_size():
     with pytest.raises(ValueError, match="three rows of one size"):
         module.rows(common, np.array([0, 40, 50]), row, row.copy(), row[1:])
     with pytest.raises(ValueError, match="expected"):
-        columns.rows_of(replace_table(length=np.array([1, 2])), POOL, POOL, TWO, Scoring().matrix)
+        columns.rows_of(replace_table(length=np.array([1, 2])), BATCH, Scoring().matrix)
 
 
 def replace_table(**changed):
     """The table of `FOUND` with other columns."""
-    return replace(columns.count_pools(FOUND, POOL, POOL, TWO, Scoring().matrix), **changed)
+    return replace(columns.count_pools(FOUND, BATCH, Scoring().matrix), **changed)

@@ -19,7 +19,7 @@ from support.samples import random_cases
 from swsearch import reference
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.pairs import align_codes
-from swsearch.engines.pools import pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
 from swsearch.errors import InputError, MemoryLimitError
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
@@ -60,7 +60,7 @@ def test_many_pairs_of_profiles_and_sequences(several, scoring, mode_and_ends):
     rows = rows_pool(queries, scoring)
     pools = (rows.codes, pool_of([np.zeros(len(query), dtype=np.uint8) for query in queries])[1]), pool_of(subjects)
     places = np.stack((np.arange(len(several)),) * 2, axis=1)
-    table, needed = tracing.align_pools(*pools, places, recurrence, tracing.Limits(threads=1), rows=rows)
+    table, needed = tracing.align_pools(PoolPairs(*pools, places, rows=rows), recurrence, tracing.Limits(threads=1))
     assert not needed.any()
     found = zip(table.score.tolist(), table.query_start.tolist(), table.subject_start.tolist(), strict=True)
     assert [(*each, table.cigar(k)) for k, each in enumerate(found)] == expected
@@ -204,7 +204,7 @@ def test_rows_stand_beside_their_pool():
     queries, subjects = pool_of([np.zeros(4, dtype=np.uint8)]), pool_of([np.zeros(2, dtype=np.uint8)])
     rows = random_rows(np.random.default_rng(1), 3)
     with pytest.raises(ValueError, match="expected 4 rows, one for each residue of the queries; got 3"):
-        tracing.align_pools(queries, subjects, np.array([[0, 0]]), Recurrence(Scoring()), rows=rows)
+        tracing.align_pools(PoolPairs(queries, subjects, np.array([[0, 0]]), rows=rows), Recurrence(Scoring()))
 
 
 @pytest.mark.usefixtures("ctrl_c")

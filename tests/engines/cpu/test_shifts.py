@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from support.cases import any_codes, make_chunk, random_codes, scorings
 from support.samples import random_cases
-from swsearch.engines.cpu import extension, shifts
+from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.engines.cpu.shifts import align_strands
+from swsearch.engines.cpu.tracing import align_strands
 from swsearch.engines.pools import pool_of
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import OptionError
@@ -114,5 +114,5 @@ def test_long_alignments_pass_many_checkpoints(monkeypatch):
     expected = shifted_align(strand, protein, Scoring(), 6)
     assert {"F", "R"} < {operation for _, operation in expected[3]}
     assert aligned([strand], [protein, protein[:60]], recurrence)[0] == expected
-    monkeypatch.setattr(shifts, "SHIFT_TABLE_MEMORY", 0)  # one by one
+    monkeypatch.setattr(tracing, "SHIFT_TABLE_MEMORY", 0)  # one by one
     assert aligned([strand], [protein[:60], protein], recurrence)[1] == expected

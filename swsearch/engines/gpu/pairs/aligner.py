@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch import reference
 from swsearch.alignment import PairAlignment
@@ -26,16 +25,7 @@ from swsearch.engines.gpu.pairs.long_pair import LongPair
 from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY, direction_bytes
 from swsearch.engines.gpu.pairs.short_pairs import ShortPairs
 from swsearch.engines.pair_base import Pair, PairAligner
-from swsearch.engines.pools import (
-    PoolLetters,
-    SequencePool,
-    check_lengths,
-    check_rows,
-    places_of,
-    pool_of,
-    query_of,
-    rows_pool,
-)
+from swsearch.engines.pools import PoolPairs, check_lengths, pool_of, rows_pool
 from swsearch.errors import EngineError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike, QueryRows, codes_of, specific_rows
@@ -106,39 +96,25 @@ class GpuPairAligner(PairAligner):
         for batch in batches_of(pairs):
             yield from (found.score for found in self._find(batch, recurrence, False))
 
-    def align_pools(
-        self,
-        queries: SequencePool,
-        subjects: SequencePool,
-        pairs: IntArray,
-        recurrence: Recurrence,
-        *,
-        known: npt.NDArray[np.integer] | None = None,  # it would spare nothing here
-        letters: PoolLetters | None = None,
-        rows: QueryRows | None = None,
-    ) -> AlignmentTable:
-        """See `PairAligner.align_pools`.
+    def align_pools(self, batch: PoolPairs, recurrence: Recurrence) -> AlignmentTable:
+        """See `PairAligner.align_pools`; scores that are known would spare nothing here.
 
         Raises
         ------
         InputError
             Also if queries have gap costs by position.
         """
-        pairs, places = checked_pairs(queries, subjects, pairs, recurrence, rows)
-        m, n = places[:, 1], places[:, 3]
-        short = (m > 0) & (n > 0) & (direction_bytes(m, n) <= SHORT_BYTES) & (len(pairs) > 1)
+        check_pairs(batch, recurrence)
+        m, n = batch.places[:, 1], batch.places[:, 3]
+        short = (m > 0) & (n > 0) & (direction_bytes(m, n) <= SHORT_BYTES) & (len(batch) > 1)
         parts = [
-            (some, self._find_short(queries, subjects, pairs[some], recurrence, letters, rows))
-            for some in _parts(np.flatnonzero(short), m + n)
+            (some, self._find_short(batch.part(some), recurrence)) for some in _parts(np.flatnonzero(short), m + n)
         ]
         if len(others := np.flatnonzero(~short)):
-            found = [
-                self._find([(query_of(queries[0], rows, a, a + m), subjects[0][b : b + n])], recurrence, True)[0]
-                for a, m, b, n in places[others].tolist()
-            ]
+            alone = batch.part(others)
+            found = [self._find([pair], recurrence, True)[0] for pair in alone.sequences()]
             traced = FoundPairs.of([(one.score, one.query_start, one.subject_start, one.cigar) for one in found])
-            matrix = recurrence.scoring.matrix
-            parts.append((others, count_pools(traced, queries, subjects, pairs[others], matrix, letters)))
+            parts.append((others, count_pools(traced, alone, recurrence.scoring.matrix)))
         return AlignmentTable.merge(parts)
 
     def _find(self, pairs: list[Pair], recurrence: Recurrence, align: bool) -> list[FoundAlignment]:
@@ -169,22 +145,14 @@ class GpuPairAligner(PairAligner):
         rows = rows_pool(every, recurrence.scoring) if are_profiles else None
         places = np.stack((of_query, of_subject), axis=1)
         queries = pool_of([codes_of(query) for query in every])
-        table = self._find_short(queries, pool_of(subjects), places, recurrence, None, rows)
+        table = self._find_short(PoolPairs(queries, pool_of(subjects), places, rows=rows), recurrence)
         starts = zip(table.score.tolist(), table.query_start.tolist(), table.subject_start.tolist(), strict=True)
         return [FoundAlignment(*one, table.cigar(k)) for k, one in enumerate(starts)]
 
-    def _find_short(
-        self,
-        queries: SequencePool,
-        subjects: SequencePool,
-        pairs: IntArray,
-        recurrence: Recurrence,
-        letters: PoolLetters | None,
-        rows: QueryRows | None,
-    ) -> AlignmentTable:
+    def _find_short(self, batch: PoolPairs, recurrence: Recurrence) -> AlignmentTable:
         """Align short pairs in as few launches as their sizes allow."""
         with self._device.active("aligning pairs"), self._handles.scratch.lent():
-            return ShortPairs(self._handles, recurrence, rows).align(queries, subjects, pairs, letters)
+            return ShortPairs(self._handles, recurrence).align(batch)
 
     def _find_long(self, pair: Pair, recurrence: Recurrence, align: bool) -> FoundAlignment:
         """Do one pair with the whole device, and add its alignment up again."""
@@ -221,17 +189,8 @@ class GpuPairAligner(PairAligner):
         self._device.close()
 
 
-def checked_pairs(
-    queries: SequencePool, subjects: SequencePool, pairs: IntArray, recurrence: Recurrence, rows: QueryRows | None
-) -> tuple[IntArray, IntArray]:
-    """Check what `PairAligner.align_pools` is given.
-
-    Returns
-    -------
-    pairs : ndarray, shape (m, 2), int64
-        As they were given.
-    places : ndarray, shape (m, 4), int64
-        Those of `places_of`.
+def check_pairs(batch: PoolPairs, recurrence: Recurrence) -> None:
+    """Check pairs for `PairAligner.align_pools`.
 
     Raises
     ------
@@ -240,11 +199,8 @@ def checked_pairs(
     ValueError
         If pairs, offsets or rows are not within or beside the pools.
     """
-    pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-    places = places_of(queries, subjects, pairs)
-    check_rows(queries, rows)
-    check_lengths(places, _covering(recurrence, [] if rows is None else [rows]).lane_bits)
-    return pairs, places
+    rows = [] if batch.rows is None else [batch.rows]
+    check_lengths(batch.places, _covering(recurrence, rows).lane_bits)
 
 
 def batches_of(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:

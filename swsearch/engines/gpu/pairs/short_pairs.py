@@ -19,7 +19,7 @@ from swsearch.engines.gpu.pairs.handles import PairHandles
 from swsearch.engines.gpu.pairs.letters import letters_by_row, letters_in, letters_of
 from swsearch.engines.gpu.pairs.plan import CELL_BYTES, direction_bytes
 from swsearch.engines.gpu.variants import PairsVariant
-from swsearch.engines.pools import PoolLetters, SequencePool, places_of, subset_of
+from swsearch.engines.pools import PoolPairs, SequencePool, subset_of
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryRows
 
@@ -79,63 +79,47 @@ class ShortPairs:
         Where they are aligned.
     recurrence : Recurrence
         What is computed.
-    rows : QueryRows, optional
-        The scores of every residue of the pool of queries, where these are the positions' own.
     """
 
-    def __init__(self, handles: PairHandles, recurrence: Recurrence, rows: QueryRows | None = None) -> None:
-        self._handles, self._scratch, self._rows = handles, handles.scratch, rows
+    def __init__(self, handles: PairHandles, recurrence: Recurrence) -> None:
+        self._handles, self._scratch = handles, handles.scratch
         self._scoring, self._local, self._ends = recurrence.scoring, recurrence.is_local, recurrence.ends
 
-    def align(
-        self, queries: SequencePool, subjects: SequencePool, pairs: IntArray, letters: PoolLetters | None = None
-    ) -> AlignmentTable:
-        """Align pairs of sequences of two pools.
-
-        Parameters
-        ----------
-        queries, subjects : (ndarray, ndarray)
-            Codes and offsets; see `SequencePool`.
-        pairs : ndarray, shape (m, 2), int64
-            Which query and which subject, neither of them empty; their directions are to fit the scratch memory.
-        letters : (ndarray or None, ndarray or None), optional
-            See `PoolLetters`.
+    def align(self, batch: PoolPairs) -> AlignmentTable:
+        """Align pairs, no side of which is empty, and whose directions fit the scratch memory.
 
         Returns
         -------
         AlignmentTable
             One per pair, in their order.
         """
-        places, matrix = places_of(queries, subjects, pairs), self._scoring.matrix
         parts: list[tuple[IntArray, AlignmentTable]] = []
-        for group in classes(direction_bytes(places[:, 1], places[:, 3])):
+        for group in classes(direction_bytes(batch.places[:, 1], batch.places[:, 3])):
             left, room = group, RUN_SHARE
             while len(left):
-                fitted, found = self._launch(queries, subjects, pairs[left], room)
-                counted = count_pools(found, queries, subjects, pairs[left[fitted]], matrix, letters)
-                parts.append((left[fitted], counted))
+                fitted, found = self._launch(batch.part(left), room)
+                done = left[fitted]
+                parts.append((done, count_pools(found, batch.part(done), self._scoring.matrix)))
                 left = left[~fitted]
                 room *= 8
         return AlignmentTable.merge(parts)
 
-    def _launch(
-        self, queries: SequencePool, subjects: SequencePool, chosen: IntArray, room: int
-    ) -> tuple[npt.NDArray[np.bool_], FoundPairs]:
+    def _launch(self, batch: PoolPairs, room: int) -> tuple[npt.NDArray[np.bool_], FoundPairs]:
         """Align some pairs; say of which the runs fitted, and what was found for these."""
         handles = self._handles
         mark = self._scratch.mark()
-        packed = self._put(queries, subjects, chosen)
+        packed = self._put(batch)
         table = packed.table
         most_rows, most_columns = int(table["rows"].max()), int(table["n"].max())
         directions = int(direction_bytes(table["rows"].astype(np.int64), table["n"].astype(np.int64)).max())
-        most_runs = max(room * len(chosen), most_rows + most_columns)
+        most_runs = max(room * len(batch), most_rows + most_columns)
         runs = self._scratch.take(4 * most_runs)
-        results, run_places = self._scratch.take(16 * len(chosen)), self._scratch.take(4 * len(chosen))
+        results, run_places = self._scratch.take(16 * len(batch)), self._scratch.take(4 * len(batch))
         counters = self._scratch.take(8)
         handles.device.clear_async(counters, 8, handles.stream)
         edge = most_rows + most_columns
         sizes = (CELL_BYTES * most_columns, 4 * edge, 4 * edge, directions)
-        blocks, warps = self._grid(packed.variant, sum(sizes), len(chosen))
+        blocks, warps = self._grid(packed.variant, sum(sizes), len(batch))
         boundaries, edges, scratch_runs, all_directions = (
             self._scratch.take(blocks * warps * size) for size in sizes
         )
@@ -147,7 +131,7 @@ class ShortPairs:
             queries=packed.queries,
             subjects=packed.subjects,
             pairs=packed.pairs,
-            n_pairs=len(chosen),
+            n_pairs=len(batch),
             table=packed.letters,
             free_query_start=int(ends.query_start),
             free_query_end=int(ends.query_end),
@@ -170,26 +154,25 @@ class ShortPairs:
             counters=counters,
         )
         handles.usage.cells += int((table["rows"].astype(np.int64) * table["n"]).sum())
-        answers = handles.download(np.int32, (len(chosen), 4), results)
-        starts = handles.download(np.uint32, len(chosen), run_places)
+        answers = handles.download(np.int32, (len(batch), 4), results)
+        starts = handles.download(np.uint32, len(batch), run_places)
         n_runs = int(handles.download(np.uint32, 2, counters)[1])
         found = handles.download(np.uint32, min(n_runs, most_runs), runs)
         self._scratch.release(mark)
         return decode_answers(answers, starts, found, self._local)
 
-    def _put(self, queries: SequencePool, subjects: SequencePool, chosen: IntArray) -> PackedPairs:
+    def _put(self, batch: PoolPairs) -> PackedPairs:
         """Bring pairs and the lookup of their scores to the device, each sequence of theirs once."""
-        table = np.empty(len(chosen), dtype=PAIR)
-        rows = self._rows
-        (query_pool, query_offsets), query_of = _used(queries, chosen[:, 0])
-        (subject_pool, subject_offsets), subject_of = _used(subjects, chosen[:, 1])
+        table, rows = np.empty(len(batch), dtype=PAIR), batch.rows
+        (query_pool, query_offsets), query_of = _used(batch.queries, batch.pairs[:, 0])
+        (subject_pool, subject_offsets), subject_of = _used(batch.subjects, batch.pairs[:, 1])
         table["query"], table["columns"] = query_offsets[query_of], subject_offsets[subject_of]
         table["rows"], table["n"] = np.diff(query_offsets)[query_of], np.diff(subject_offsets)[subject_of]
         subject_letters = letters_in(subject_pool)
         if rows is None:
             letters = letters_of(self._scoring, letters_in(query_pool), subject_letters)
         else:
-            letters = letters_by_row(rows_of_pool(rows, queries, np.unique(chosen[:, 0])))
+            letters = letters_by_row(rows_of_pool(rows, batch.queries, np.unique(batch.pairs[:, 0])))
         put = self._handles.put
         at = put(query_pool) if rows is None else 0
         addresses = (at, put(letters.columns(subject_pool)), put(table), put(letters.table))

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from functools import partial
+from operator import methodcaller
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
-from swsearch.engines.devices import warn_left_out
 from swsearch.engines.gpu.device import describe_devices
+from swsearch.engines.gpu.device_group import DeviceGroup
 from swsearch.engines.gpu.limits import check_memory
-from swsearch.engines.gpu.pairs.aligner import SHORT_BYTES, GpuPairAligner, batches_of, checked_pairs
+from swsearch.engines.gpu.pairs.aligner import SHORT_BYTES, GpuPairAligner, batches_of, check_pairs
 from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY, direction_bytes
-from swsearch.engines.gpu.pairs.sharing import PairPart, PairSharing, PartResult
 from swsearch.engines.pair_base import Pair, PairAligner
-from swsearch.engines.pools import PoolLetters, SequencePool
-from swsearch.errors import OptionError, SwsearchWarning
+from swsearch.engines.pools import PoolPairs
+from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryLike, QueryRows
+from swsearch.scoring import QueryLike
+
+PartResult = TypeVar("PartResult")
 
 PARTS_EACH = 8
 """Parts for each device of what is cut at a time: one that is eight times slower than another holds up no end."""
@@ -35,7 +37,7 @@ PART_CELLS, PART_PAIRS = 2_000_000_000.0, 2_048
 fewer would leave warps without any."""
 
 
-class SeveralPairAligners(PairAligner):
+class MultiGpuPairAligner(PairAligner):
     """Aligns on several NVIDIA GPUs, each opened, used and closed by a thread of its own.
 
     One pair is never divided: it goes to the free device with the most multiprocessors. What one device has too
@@ -70,19 +72,14 @@ class SeveralPairAligners(PairAligner):
         def allowed(index: int) -> int | None:
             return memory if times[index] == 1 else max((memory or PAIR_MEMORY) // times[index], 1)
 
-        self._sharing = PairSharing([partial(GpuPairAligner, index, allowed(index)) for index in devices])
-        self._close = weakref.finalize(self, self._sharing.close)  # threads end where nobody closes it, too
-        try:
-            refused = self._sharing.opened()
-            if refused and not (spare and len(refused) < len(devices)):
-                raise refused[0]
-            warn_left_out(refused)
-        except BaseException:
-            self._close()
-            raise
-        made = self._sharing.aligners
+        openers = [partial(GpuPairAligner, index, allowed(index)) for index in devices]
+        self._group: DeviceGroup[GpuPairAligner] = DeviceGroup(
+            openers, "swsearch-pairs", spare, stop=methodcaller("stop"), moves_large=True
+        )
+        self._close = weakref.finalize(self, self._group.close)  # threads end where nobody closes it, too
+        aligners = [thread.device for thread in self._group.threads]
         self._description = describe_devices(
-            [each.info for each in made], [each.compiler.description for each in made]
+            [each.info for each in aligners], [each.compiler.description for each in aligners]
         )
 
     @property
@@ -92,31 +89,21 @@ class SeveralPairAligners(PairAligner):
 
     def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
         """See `PairAligner.align`."""
-        return self._result(self._sharing.put(lambda aligner: aligner.align(query, subject, recurrence)))
+        return self._result(self._group.put(lambda aligner: aligner.align(query, subject, recurrence)))
 
     def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
         """See `PairAligner.score`."""
-        return self._result(self._sharing.put(lambda aligner: aligner.score(query, subject, recurrence)))
+        return self._result(self._group.put(lambda aligner: aligner.score(query, subject, recurrence)))
 
     def align_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[PairAlignment]:
         """See `PairAligner.align_many`."""
-        return self._divided(pairs, lambda aligner, some: list(aligner.align_many(some, recurrence)))
+        return self._divided(pairs, lambda some, aligner: list(aligner.align_many(some, recurrence)))
 
     def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
         """See `PairAligner.score_many`."""
-        return self._divided(pairs, lambda aligner, some: list(aligner.score_many(some, recurrence)))
+        return self._divided(pairs, lambda some, aligner: list(aligner.score_many(some, recurrence)))
 
-    def align_pools(
-        self,
-        queries: SequencePool,
-        subjects: SequencePool,
-        pairs: IntArray,
-        recurrence: Recurrence,
-        *,
-        known: npt.NDArray[np.integer] | None = None,
-        letters: PoolLetters | None = None,
-        rows: QueryRows | None = None,
-    ) -> AlignmentTable:
+    def align_pools(self, batch: PoolPairs, recurrence: Recurrence) -> AlignmentTable:
         """See `PairAligner.align_pools`.
 
         Raises
@@ -124,54 +111,48 @@ class SeveralPairAligners(PairAligner):
         InputError
             Also if queries have gap costs by position.
         """
-        pairs, places = checked_pairs(queries, subjects, pairs, recurrence, rows)
+        check_pairs(batch, recurrence)
 
-        def found(some: slice, aligner: PairAligner) -> AlignmentTable:
-            scores = None if known is None else known[some]
-            return aligner.align_pools(
-                queries, subjects, pairs[some], recurrence, known=scores, letters=letters, rows=rows
-            )
+        def align(some: slice, aligner: PairAligner) -> AlignmentTable:
+            return aligner.align_pools(batch.part(some), recurrence)
 
-        cut = cuts(places[:, 1], places[:, 3], len(self._sharing.aligners))
-        parts = [self._sharing.put(partial(found, some)) for some in cut]
+        cut = cuts(batch.places[:, 1], batch.places[:, 3], len(self._group.threads))
+        parts = deque(self._group.put(partial(align, some)) for some in cut)
+        tables = []
         try:
-            return AlignmentTable.concatenate([self._result(part) for part in parts])
+            while parts:
+                tables.append(self._result(parts.popleft()))
+            return AlignmentTable.concatenate(tables)
         finally:
-            self._sharing.drop(parts)
+            self._group.drop(parts)
 
     def _divided(
-        self, pairs: Iterable[Pair], find: Callable[[PairAligner, list[Pair]], list[PartResult]]
+        self, pairs: Iterable[Pair], find: Callable[[list[Pair], PairAligner], list[PartResult]]
     ) -> Iterator[PartResult]:
         """Yield what is found of pairs, in order; as many parts are under way as two batches have."""
-        parts: deque[PairPart[list[PartResult]]] = deque()
-        n = len(self._sharing.aligners)
-        most = 2 * PARTS_EACH * n
+        parts: deque[Future[list[PartResult]]] = deque()
+        n = len(self._group.threads)
         try:
             for batch in batches_of(pairs):
                 lengths = np.array([(len(query), len(subject)) for query, subject in batch], dtype=np.int64)
                 for some in cuts(lengths[:, 0], lengths[:, 1], n):
-                    parts.append(self._sharing.put(partial(_on, find, batch[some])))
-                    while parts and (parts[0].is_done or len(parts) > most):
+                    parts.append(self._group.put(partial(find, batch[some])))
+                    while parts and (parts[0].done() or len(parts) > 2 * PARTS_EACH * n):
                         yield from self._result(parts.popleft())
             while parts:
                 yield from self._result(parts.popleft())
         finally:
-            self._sharing.drop(parts)
+            self._group.drop(parts)
 
-    def _result(self, part: PairPart[PartResult]) -> PartResult:
-        """Wait for a part, tell of devices that failed meanwhile, and return what was found."""
-        part.wait()
-        for text in self._sharing.losses():
-            warnings.warn(text, SwsearchWarning, stacklevel=3)
+    def _result(self, part: Future[PartResult]) -> PartResult:
+        """Wait for a part, warn of devices that failed meanwhile, and return what was found."""
+        part.exception()
+        self._group.warn_of_lost()
         return part.result()
 
     def close(self) -> None:
-        """Let go of the devices; what is under way ends with the kernel that runs."""
+        """Release the devices; what is under way ends with the kernel that runs."""
         self._close()
-
-
-def _on(find: Callable[[PairAligner, list[Pair]], PartResult], some: list[Pair], aligner: PairAligner) -> PartResult:
-    return find(aligner, some)
 
 
 def cuts(m: IntArray, n: IntArray, devices: int) -> Iterator[slice]:
