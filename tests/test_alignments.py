@@ -1,11 +1,10 @@
 """Tables of alignments: slices, gathering, CIGARs as tuples and as text."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsearch.alignment_table import ALIGNMENT_COLUMNS, AlignmentTable, texts
+from swsearch.alignment_table import ALIGNMENT_COLUMNS, AlignmentTable
 
 runs = st.lists(st.tuples(st.integers(1, 10**18), st.sampled_from("MID")), max_size=5).map(tuple)
 
@@ -47,31 +46,3 @@ def test_parts_say_what_the_whole_says(cigars, data):
     order = np.array(data.draw(st.permutations(range(len(cigars)))), dtype=np.int64)
     parts = [(some, table.take(some)) for some in (order[:2], order[2:])]
     assert contents(AlignmentTable.merge(parts)) == whole
-
-
-def test_no_tables_are_an_empty_one():
-    empty = AlignmentTable.concatenate([])
-    assert len(empty) == 0 and empty.cigar_strings() == [] and len(empty[:]) == 0
-    assert len(AlignmentTable.merge([])) == len(empty.take(np.zeros(0, dtype=np.int64))) == 0
-    assert {getattr(empty, name).dtype for name in ALIGNMENT_COLUMNS} == {np.dtype(np.int64)}
-
-
-def test_what_a_table_refuses():
-    table = table_of([((1, "M"),), ()])
-    with pytest.raises(ValueError, match="expected alignments next to each other; use take"):
-        table[::2]
-    with pytest.raises(IndexError):
-        table.cigar(2)
-    assert table.cigar(-2) == ((1, "M"),)
-
-
-def test_a_slice_shares_memory():
-    table = table_of([((k, "M"),) for k in range(1, 9)])
-    assert np.shares_memory(table[2:5].identities, table.identities)
-    assert np.shares_memory(table[2:5].run_lengths, table.run_lengths)
-
-
-def test_texts_of_a_pool():
-    pool = np.frombuffer(b"abcd", dtype=np.uint8)
-    assert texts(pool, np.array([0, 1, 1, 4])) == ["a", "", "bcd"]
-    assert texts(pool[:0], np.array([0])) == []

@@ -1,11 +1,10 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cases import any_codes, make_chunk
 from swsearch.alphabet import PAD
-from swsearch.blocks import COLUMN_MULTIPLE, LANES, RunLengths, block_columns, deinterleave, each_once
+from swsearch.blocks import COLUMN_MULTIPLE, RunLengths, block_columns, deinterleave
 
 
 @given(st.lists(any_codes(20), min_size=1, max_size=150))
@@ -67,21 +66,3 @@ def check(runs, array):
     assert runs.shortest_filled == min((length for length in array.tolist() if length), default=0)
     assert (np.diff(runs.ends, prepend=0) > 0).all() and (runs.values[1:] != runs.values[:-1]).all()
     assert runs.counts.tolist() == np.diff(runs.ends, prepend=0).tolist()
-
-
-@pytest.mark.parametrize(("last", "kind"), [(2**32 - 1, np.uint32), (2**32, np.int64)])
-def test_what_an_engine_keeps_of_a_chunk(last, kind):
-    chunk = make_chunk([np.zeros(n, dtype=np.uint8) for n in (3, 70, 70, 0)])
-    chunk.subjects[2] = last
-    kept = chunk.kept()
-    assert kept.subjects.dtype == kind and kept.subjects.tolist() == chunk.subjects.tolist()
-    assert kept.lengths.tolist() == [70, 70, 3, 0] and kept.residues.shape == (0, LANES)
-    assert (kept.n_subjects, kept.n_blocks, kept.n_residues) == (4, 1, 143)
-
-
-@given(st.lists(st.integers(-5, 5) | st.integers(-(2**62), 2**62)))
-def test_numbers_each_once(numbers):
-    given_numbers = np.array(numbers, dtype=np.int64)
-    chosen, back = each_once(given_numbers)
-    assert chosen.tolist() == sorted(set(numbers))
-    assert chosen[back].tolist() == numbers

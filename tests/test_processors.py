@@ -11,25 +11,7 @@ from swsearch.db import Database
 from swsearch.engines.choice import create_engine, create_pair_aligner
 from swsearch.pipeline import prefetch
 from swsearch.pipeline import subjects as loaded
-from swsearch.processors import THREAD_ROOM, available_processors, has_room_for_threads, threads_that_help
-
-
-def test_what_this_process_may_use_counts_where_the_system_says(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 2, 5}, raising=False)
-    assert available_processors() == 3
-
-
-def test_all_processors_elsewhere(monkeypatch):
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    for count, expected in ((8, 8), (None, 1)):
-        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
-        assert available_processors() == expected
-
-
-@pytest.mark.parametrize(("asked", "used"), [(None, 3), (1, 1), (3, 3), (4, 3), (100_000, 3)])
-def test_no_more_threads_than_processors_help(asked, used, monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 2, 5}, raising=False)
-    assert threads_that_help(asked) == used
+from swsearch.processors import THREAD_ROOM, has_room_for_threads
 
 
 @pytest.mark.parametrize("make", [create_engine, create_pair_aligner])

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-import os
 import random
 import shutil
-from array import array
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import swsearch
 from support.db_helpers import LETTERS, entry_of, put, wrong
-from support.samples import random_cases
+from support.samples import random_cases, sample
 from swsearch.blocks import LANES, MASKED, block_columns
 from swsearch.db import Database, append_database, arrays, build_database, loaded_blocks, segment, verify_database
 from swsearch.db.format import CHECKED_BYTES
@@ -80,8 +76,10 @@ def check(db: Database, subjects: Any, mask: Mask = "lower") -> None:
     assert found == [db.masked(place, mask) for place in each]
 
 
-@pytest.mark.parametrize("read_before", [False, True])
-@pytest.mark.parametrize("window", [CHECKED_BYTES, 1 << 20])
+@pytest.mark.parametrize(
+    ("window", "read_before"),
+    sample(product([CHECKED_BYTES, 1 << 20], [False, True]), [(CHECKED_BYTES, False), (1 << 20, True)].__contains__),
+)
 def test_all_and_some(db: Database, window: int, read_before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """In and out of order, with repeats, whatever is read at once, whether the pieces were met before or not."""
     monkeypatch.setattr(arrays, "READ_TOGETHER", window)
@@ -135,31 +133,6 @@ def test_one_wrong_bit_of_what_is_read_is_found_and_its_place_named(path: Path, 
             assert len(some) > 3 and db.codes_of(some)[0].any()
 
 
-def test_each_part_of_the_file_is_read_once(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neighbours together, whatever the order they are asked for in."""
-    everything, sizes, read = np.random.default_rng(3).permutation(len(db)), list[int](), os.preadv
-    db.codes_of(everything)
-    monkeypatch.setattr(os, "preadv", lambda fd, views, at: (sizes.append(len(views[0])), read(fd, views, at))[1])
-    db.codes_of(everything)
-    assert sum(sizes) <= db.residue_bytes + 2 * CHECKED_BYTES * len(sizes)
-    assert len(sizes) <= db.residue_bytes / arrays.READ_TOGETHER + 2 * 3
-
-
-def test_subjects_that_several_queries_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Repeats on both sides of where one read ends and the next begins."""
-    (tmp_path / "many.fasta").write_text("".join(f">id{k:060}\nMKT{LETTERS[k % 20]}\n" for k in range(3_000)))
-    build_database(tmp_path / "many.fasta", tmp_path / "many.h5")
-    monkeypatch.setattr(arrays, "READ_TOGETHER", CHECKED_BYTES)
-    with Database.open(tmp_path / "many.h5") as database:
-        for subjects in (np.repeat(np.arange(3_000), 3), np.tile(np.arange(2_999, -1, -1), 2)):
-            for _ in range(2):  # when pieces are first met, and later
-                headers = parted(*database.headers_of(subjects))
-                assert headers == [f"id{k:060}".encode() for k in subjects.tolist()]
-                assert parted(*database.codes_of(subjects)) == [
-                    database.codes(k).tobytes() for k in subjects.tolist()
-                ]
-
-
 def check_subset(database: Database, taken: np.ndarray, max_bytes: int, mask: str = "none") -> None:
     """Compare a subset with what the database says of each of its subjects."""
     part, seen, n_bytes = database.subset(taken), [], 0
@@ -197,20 +170,6 @@ def test_a_subset_of_anything(sequences: list[str], seed: int, share: float, max
         check_subset(database, taken, max_bytes, "lower")
 
 
-@pytest.mark.exhaustive
-def test_a_subset_of_several_segments_and_files(tmp_path: Path) -> None:
-    path = tmp_path / "in.fasta"
-    path.write_text("".join(f">r{n}\n{'MKVLAAGIVG' * (n % 37)}\n" for n in range(1, 400)))
-    build_database(path, tmp_path / "a.h5")
-    append_database(tmp_path / "a.h5", path, on_duplicate="keep")
-    build_database(path, tmp_path / "b.json", volume_size=40_000)
-    with Database.open([tmp_path / "a.h5", tmp_path / "b.json"]) as database:
-        places = np.arange(database.n_subjects)
-        check_subset(database, np.isin(places, [5, 6, 399, 500, 1100]), 1 << 20)
-        check_subset(database, places % 3 == 0, 1 << 16)
-        check_subset(database, places < 0, 1)
-
-
 N = 6000
 """Subjects; what does not grow with them takes 1 byte each or less."""
 
@@ -224,41 +183,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
             file.write(f">id{number % 5000} number {number}\n{letters[:9]}{letters[9:12].lower()}{letters[12:]}\n")
     build_database(folder / "in.fasta", folder / "db.h5", mask="lower")
     return folder / "db.h5"
-
-
-def kept_bytes(thing: object) -> int:
-    """Count the bytes of all arrays that can be reached from an object, each once."""
-    seen: set[int] = set()
-    waiting, n_bytes = [thing], 0
-    while waiting:
-        each = waiting.pop()
-        if id(each) in seen or isinstance(each, type) or callable(each):
-            continue
-        seen.add(id(each))
-        if isinstance(each, np.ndarray):
-            if each.base is None:
-                n_bytes += each.nbytes
-            waiting.append(each.base)
-        elif isinstance(each, (array, bytes, bytearray)):
-            n_bytes += len(each) * getattr(each, "itemsize", 1)
-        elif isinstance(each, (dict, list, tuple, set)) or hasattr(each, "__dict__"):
-            waiting += gc.get_referents(each)
-            waiting += [vars(each)] if hasattr(each, "__dict__") else []
-    return n_bytes
-
-
-def test_bytes_for_each_subject(large: Path) -> None:
-    """After a search with hits, their alignments, names and masks, and reads of many and of one."""
-    with Database.open(large) as db:
-        assert kept_bytes(db) < 2 * N
-        letters = next(sequence for sequence in map(db.sequence, range(N)) if len(sequence) == 30)
-        results = list(swsearch.search(("q", letters), db, engine="cpu", statistics="none", min_score=10))
-        assert results[0].hits[0].cigar and results[0].hits[0].subject_description
-        db.codes_of(range(N))
-        db.headers_of(range(N))
-        db.masked_of(range(N), "lower")
-        assert (db.codes(7).size, db.info()["n_subjects"]) == (db.lengths[7], N)
-        assert kept_bytes(db) <= 6 * N
 
 
 @pytest.fixture

@@ -223,35 +223,6 @@ def test_a_file_that_changes_while_it_is_read_is_not_called_damaged(
             list(records)
 
 
-def test_what_others_left_of_standard_input_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "in.fasta"
-    path.write_bytes(b"a line for someone else\n" + TEXT)
-    with path.open("rb") as file:
-        monkeypatch.setattr("sys.stdin", Stdin(file))
-        file.readline()
-        assert is_read("-")
-
-
-@pytest.mark.skipif(not Path("/proc/self/limits").is_file(), reason="no /proc here")
-def test_a_file_that_is_made_as_it_is_read_has_no_size() -> None:
-    with Input("/proc/self/limits") as source:
-        assert source.total == 0
-        assert source.read_into(memoryview(bytearray(1 << 16))) > 100
-
-
-@pytest.mark.parametrize("zeros", range(6))
-def test_padding_of_xz_is_whole(tmp_path: Path, zeros: int) -> None:
-    """It comes by four zeros, so that fewer say that a file was cut off in it, as xz has it too."""
-    path = tmp_path / "a.fasta.xz"
-    for rest in (b"", lzma.compress(b">b\nWW\n")):
-        path.write_bytes(lzma.compress(b">a\nMKV\n") + b"\0" * zeros + rest)
-        if zeros % 4:
-            with pytest.raises(SequenceError, match=f"truncated xz data: {zeros} zeros after a stream"):
-                list(read_fasta(path))
-        else:
-            assert [record.identifier for record in read_fasta(path)] == ["a", "b"][: 2 if rest else 1]
-
-
 LISTS = {
     "plain": b"a\nb\n\n  c  \nb\n",
     "no end": b"a\nb\nc",

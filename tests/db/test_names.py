@@ -150,29 +150,3 @@ def test_entries_are_found_by_their_names(database: Database) -> None:
     for wrong in (["a", 1], "text", 5):
         with pytest.raises(OptionError):
             database.find_all(wrong)  # type: ignore[arg-type]
-
-
-def test_letters_outside_ascii_are_found_in_either_encoding(tmp_path) -> None:
-    lines = [f">gnl|m|{word} x\nMKV\n" for word in ("caf\u00e9", "caf\u00e9", "\u0100")]
-    (tmp_path / "in.fasta").write_bytes(lines[0].encode() + lines[1].encode("latin-1") + lines[2].encode())
-    with Database.from_fasta(tmp_path / "in.fasta") as database:
-        asked = ["caf\u00e9", "m:caf\u00e9", "gnl|m|caf\u00e9", "\u0100", "caf\u00c3\u00a9", "caf"]
-        assert database.find_all(asked) == [[0, 1], [0, 1], [0, 1], [2], [], []]
-
-
-def test_an_identifier_in_another_file_goes_before_other_names() -> None:
-    parts = [Database.from_records([(header, "MKV")]) for header in ("sp|A1B2C3|N_M x", "A1B2C3 y")]
-    with Database.joined(parts) as both:
-        assert both.find_all(["A1B2C3", "N_M"]) == [[1], [0]]
-
-
-def test_identifiers_of_thousands_of_bytes_are_told_apart() -> None:
-    """One that is another's beginning, or differs in its last byte, is another; few of them or many."""
-    stem = "x" * 9_001
-    names = [stem, stem + "a", stem + "b", stem + "ab", *(f"{stem}{k}" for k in range(100))]
-    with Database.from_records([(name, "MKVLAAG") for name in names]) as database:
-        for some in (names, names[:1], names[1:3]):
-            asked, subjects = database.places_of([*some, stem[:-1], stem + "c"])
-            assert (asked.tolist(), [names[k] for k in subjects]) == (list(range(len(some))), some)
-    with Database.from_records([(stem + "a", "MKVLAAG"), (stem + "b", "MKVLAAG")]) as database:
-        assert database.find(stem + "b") == [1]

@@ -1,12 +1,10 @@
 """Selections become bytes and the same selections, to the bit; other bytes are refused."""
 
-import json
 import sys
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from swsearch.alphabet import PROTEIN
@@ -15,17 +13,7 @@ from swsearch.db import Database
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query
 from swsearch.pipeline.batch import QueryState
-from swsearch.pipeline.codec import (
-    ArrayReader,
-    ArrayWriter,
-    StateDecoder,
-    Unreadable,
-    add_selection,
-    encode,
-    joined,
-    parted,
-    take_selection,
-)
+from swsearch.pipeline.codec import StateDecoder, Unreadable, encode, joined, parted
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.ranking import Ranked, Selection
 from swsearch.pipeline.search import Search
@@ -76,49 +64,6 @@ def selections(draw):
     ranked = Ranked(draw(arrays(scores, n, np.int64)), places, evalues)
     limit = draw(st.sampled_from([1, 500, sys.maxsize]))
     return Selection(ranked, limit, statistics, draw(text), counted, nulls, draw(text))
-
-
-def bits(value):
-    """A value as something that is equal only where every bit is."""
-    if isinstance(value, np.ndarray):
-        return value.dtype, value.shape, value.tobytes()
-    if isinstance(value, float):
-        return value.hex()
-    if isinstance(value, tuple):
-        return tuple(map(bits, value))
-    if hasattr(value, "__dataclass_fields__"):
-        return type(value), [(each.name, bits(getattr(value, each.name))) for each in fields(value)]
-    return value
-
-
-def packed(selections):
-    writer = ArrayWriter()
-    facts = [add_selection(each, writer) for each in selections]
-    return joined(facts, writer.arrays())
-
-
-@given(st.lists(selections(), min_size=1, max_size=4))
-def test_what_is_kept_comes_back_to_the_bit(given_):
-    facts, arrays = parted(packed(given_))
-    reader = ArrayReader(arrays)
-    found = [take_selection(each, reader, PUBLISHED, N_SUBJECTS) for each in facts]
-    reader.check_empty()
-    assert [bits(each) for each in found] == [bits(each) for each in given_]
-
-
-def test_nothing_is_kept_twice_as_wide_as_it_is():
-    n = 100_000
-    small = Selection(Ranked(np.arange(n) % 300, np.arange(n)), n)
-    assert len(packed([small])) < 6 * n + 5_000
-
-
-def test_nulls_of_another_query_are_not_kept():
-    fit = Fit("local", 1, 5, 50)
-    mine, other = (FittedStatistics(fit, n, (5, 9), (1.0, 2.0), (1.0, 1.0), Gumbel()) for n in (7, 8))
-    nothing = np.empty(0, dtype=np.int64)
-    nulls = PairNulls(other, nothing, np.empty(0), np.empty(0))
-    with pytest.raises(ValueError, match="nulls that belong to its statistics"):
-        packed([Selection(Ranked(nothing, nothing), 3, mine, nulls=nulls)])
 
 
 @pytest.fixture(scope="module")
@@ -173,21 +118,6 @@ def test_what_does_not_fit_is_refused(others, problem, search):
     facts["states"][0]["selection"] |= others.get("facts", {})
     with pytest.raises(Unreadable, match=problem):
         read(search, joined(facts, arrays | {name: each for name, each in others.items() if name != "facts"}))
-
-
-@pytest.mark.parametrize("values", [np.array([object()]), np.array([[1, 2]]), np.array([1], dtype=np.float32)])
-def test_nothing_but_numbers_is_written(values):
-    with pytest.raises(ValueError, match="got an array of"):
-        joined([], {"scores": values})
-
-
-@pytest.mark.parametrize(
-    "told", [["scores", "|O", 1], ["scores", "<i8", -1], ["scores", "<i8", 10**12], [], 3, ["a", "<i1"]]
-)
-def test_arrays_that_are_none_are_refused(told):
-    text = json.dumps([[], [told]]).encode()
-    with pytest.raises(Unreadable):
-        parted(len(text).to_bytes(4, "little") + text + bytes(8))
 
 
 def test_any_bytes_are_refused(search):

@@ -9,8 +9,7 @@ from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.options.kinds import MODES
 from swsearch.pipeline import evalues as rated
-from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pairs import LocalPairWork
+from swsearch.pipeline import null_models
 from swsearch.profiles.profile import Profile
 from swsearch.scoring import Scoring
 
@@ -84,55 +83,6 @@ def test_the_best_of_all_are_kept(query, database, everything, mode, max_hits):
     assert listed(search(query, database, mode=mode, max_hits=max_hits).hits) == listed(everything[mode][:max_hits])
 
 
-def test_as_many_candidates_as_needed_get_their_nulls(query, database, everything, monkeypatch):
-    monkeypatch.setattr(rated, "FEWEST_AT_ONCE", 2)
-    monkeypatch.setattr(rated, "MOST_AT_ONCE", 3)
-    for max_hits in (1, 4, 30):
-        found = search(query, database, max_hits=max_hits)
-        assert listed(found.hits) == listed(everything["local"][:max_hits])
-
-
-def test_rounds_grow(query, database, everything, monkeypatch):
-    """What is charged comes first, and all of it has to get its nulls before the best relative can be told."""
-    sizes = []
-    real = LocalPairWork.nulls
-
-    def nulls(self, asked, subjects):
-        sizes.append(sum(len(each.subjects) for each in asked))
-        return real(self, asked, subjects)
-
-    monkeypatch.setattr(LocalPairWork, "nulls", nulls)
-    monkeypatch.setattr(rated, "FEWEST_AT_ONCE", 2)
-    found = search(query, database, max_hits=1)
-    assert listed(found.hits) == listed(everything["local"][:1])
-    assert len(sizes) > 4
-    assert sizes[:-1] == [2, 2, 4, 8, 16, 32, 64][: len(sizes) - 1]
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_by_score_the_best_scores_within_the_threshold_are_kept(query, database, everything, mode):
-    within = [hit for hit in everything[mode] if hit.evalue <= 1e-3]
-    expected = sorted(within, key=lambda hit: (-hit.score, hit.subject_index))
-    assert len(expected) > 20
-    for max_hits in (6, 500):
-        found = search(query, database, mode=mode, evalue=1e-3, sort="score", max_hits=max_hits)
-        assert listed(found.hits) == listed(expected[:max_hits])
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_filters_choose_among_hits_of_their_own_evalues(query, database, everything, mode):
-    within = [hit for hit in everything[mode] if hit.evalue <= 1e-3]
-    least = int(np.median([100 * hit.pair.identities / hit.pair.length for hit in within]))
-    alike = [hit for hit in within if 100 * hit.pair.identities >= least * hit.pair.length]
-    assert 4 < len(alike) < len(within)
-    for max_hits in (3, 500):
-        found = search(query, database, mode=mode, evalue=1e-3, min_identity=least, max_hits=max_hits)
-        assert listed(found.hits) == listed(alike[:max_hits])
-    names = [hit.subject_id for hit in within[::2]]
-    found = search(query, database, mode=mode, evalue=1e-3, include_ids=names)
-    assert listed(found.hits) == listed(within[::2])
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"mode": "global"}, {"sort": "score", "max_hits": 7}, {"mode": "semiglobal"}]
 )
@@ -163,18 +113,6 @@ def test_what_composition_explains_is_doubted(query, database):
     assert search(query[:80], database).doubt == ""
 
 
-def test_candidates_are_more_than_hits():
-    for method, expected in (("auto", 1000), ("published", 7), ("none", 7)):
-        assert SearchOptions(max_hits=7, statistics=method).max_candidates == expected
-    assert SearchOptions(max_hits=500).max_candidates == 10_000
-
-
-def test_no_candidate_is_no_hit(database):
-    result = search("WWWWW", database, evalue=1e-9)
-    assert result.hits == []
-    assert result.statistics is not None
-
-
 @pytest.mark.parametrize("most", [1, 3, 10**9])
 def test_queries_that_are_rated_together_have_the_hits_of_each_alone(query, database, monkeypatch, most):
     """In rounds, some of which are over for some of the queries."""
@@ -186,6 +124,7 @@ def test_queries_that_are_rated_together_have_the_hits_of_each_alone(query, data
     alone = [search(each, database, max_hits=6) for each in queries]
     monkeypatch.setattr(rated, "MOST_RATED", most)
     monkeypatch.setattr(rated, "AT_ONCE", most)
+    monkeypatch.setattr(null_models, "MOST_RESIDUES", 700)
     together = list(swsearch.search(queries, database, engine="cpu", max_hits=6))
     assert [listed(each.hits) for each in together] == [listed(each.hits) for each in alone] == plain
     doubts = [[each.doubt.partition(": ")[2] for each in results] for results in (together, alone)]

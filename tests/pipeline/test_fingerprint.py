@@ -2,17 +2,15 @@
 
 from dataclasses import fields, replace
 
-import numpy as np
 import pytest
 
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.inputs import Query, read_queries
-from swsearch.pipeline.fingerprint import differences, digest_of, manifest
+from swsearch.pipeline.fingerprint import differences, manifest
 from swsearch.pipeline.inclusion import Inclusion
 from swsearch.pipeline.options import SearchOptions
-from swsearch.profiles.profile import Profile
-from swsearch.scoring import Matrix, PositionGaps, Scoring, load_matrix
+from swsearch.scoring import Matrix, Scoring, load_matrix
 
 OPTIONS = SearchOptions()
 
@@ -84,21 +82,6 @@ def queries(*letters):
     return read_queries([(f"q{n}", each) for n, each in enumerate(letters)], PROTEIN)
 
 
-def test_a_profile_is_told_from_its_sequence_and_from_other_profiles(database):
-    """All three are shown as the same letters; only scores and gap costs by position tell them apart."""
-    codes = PROTEIN.encode("MKV")
-    scores = OPTIONS.scoring.matrix.scores[codes][:, :27]
-    profile = Profile("q0", "", codes, scores)
-    changed = scores.copy()
-    changed[1, 4] += 1
-    others = [replace(profile, scores=changed), replace(profile, gaps=PositionGaps.uniform(3, 9, 1))]
-    kinds = [queries("MKV"), *(read_queries([one], scoring=OPTIONS.scoring) for one in (profile, *others))]
-    stated = [manifest(each, database, "none", OPTIONS)["queries"] for each in kinds]
-    assert len(set(stated)) == 4
-    again = read_queries([replace(profile)], scoring=OPTIONS.scoring)
-    assert manifest(again, database, "none", OPTIONS)["queries"] == stated[1]
-
-
 def test_every_option_is_known():
     assert {*CHANGED, *TRANSLATED} == {each.name for each in fields(SearchOptions)}
 
@@ -138,17 +121,6 @@ def test_inputs_are_named(database):
         assert names(was, manifest(queries("MKV", "WW"), other, "none", OPTIONS)) == ["database"]
 
 
-def test_a_profile_is_known_by_its_scores(database):
-    codes = PROTEIN.encode("MKVL")
-    scores = OPTIONS.scoring.matrix.scores[codes][:, :27].astype(np.int8)
-    profiles = [Profile("q", "", codes, scores), Profile("q", "", codes, scores + 1), None]
-    stated = {
-        manifest([Query("q", "", codes, profile=profile)], database, "none", OPTIONS)["queries"]
-        for profile in profiles
-    }
-    assert len(stated) == len(profiles)
-
-
 def test_a_matrix_is_known_by_its_scores(database):
     scoring = Scoring()
     scores = scoring.matrix.scores.copy()
@@ -169,28 +141,3 @@ def test_ids_are_known_by_their_content_in_any_order(database):
     (line,) = differences(of("a", "b"), of("a", "\udce4"))
     assert line.startswith("exclude_ids was 2 identifiers, sha256 ")
     assert ", is 2 identifiers, sha256 " in line
-
-
-def test_what_differs_is_told_in_words():
-    was = {"version": "1.0", "evalue": None, "distribution": False, "old": 1}
-    now = {"version": "1.1", "evalue": 0.001, "distribution": True}
-    assert differences(was, now) == [
-        "version was 1.0, is 1.1",
-        "evalue was not given, is 0.001",
-        "distribution was off, is on",
-        "old was 1, is not given",
-    ]
-    assert differences({"database": f"3 subjects, {'ab' * 32}"}, {"database": "gone"}) == [
-        "database was 3 subjects, sha256 abababababab, is gone"
-    ]
-
-
-def test_a_distribution_that_nobody_asks_for_does_no_harm():
-    assert differences({"distribution": True}, {"distribution": False}) == []
-
-
-def test_digests_tell_values_apart(database):
-    was = manifest(queries("MKV"), database, "none", OPTIONS)
-    assert digest_of(was) == digest_of(dict(reversed(was.items())))
-    assert digest_of(was) != digest_of(was | {"max_hits": 501})
-    assert digest_of({"evalue": float(np.float64(0.1))}) == digest_of({"evalue": 0.1})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.cases import random_codes
-from support.host_pairs import HostFunction, host_aligner
+from support.host_pairs import host_aligner
 from support.profiles import random_rows
 from swsearch import Database, Profile, reference, search
 from swsearch.alphabet import PROTEIN
@@ -34,15 +34,6 @@ def job():
 
 def alignments(results):
     return [(hit.subject_id, hit.pair.query_start, hit.pair.cigar) for result in results for hit in result.hits]
-
-
-def test_an_aligner_finds_what_the_threads_find(job, monkeypatch):
-    expected = list(chain(*job.results()))
-    align_hits(expected, 2)
-    monkeypatch.setattr(CpuEngine, "pair_aligner", lambda *_: host_aligner(monkeypatch))
-    found = list(chain(*job.results(aligned=True)))
-    assert alignments(found) == alignments(expected)
-    assert [kernel.source for kernel, _, _ in HostFunction.launches] == ["pairs"]
 
 
 def test_the_cpu_goes_on_where_an_aligner_fails(job, monkeypatch):
@@ -100,17 +91,3 @@ def test_hits_of_profiles_are_aligned_by_their_rows(tmp_path):
                 assert hit.alignment.score == hit.score == expected[0][0]
                 assert found[0].identities <= found[0].positives
             assert {hit.pair.rescored() == hit.score for hit in of_sequence.hits} == {True}
-
-
-def test_hits_that_take_much_memory_are_aligned_alone_by_their_rows(monkeypatch):
-    monkeypatch.setattr("swsearch.pipeline.pairs.ALIGNMENT_MEMORY", 10_000)
-    rows = random_rows(np.random.default_rng(5), 30, 0, 9, most_cost=12)
-    profile = Profile("p", "", rows.codes, rows.scores[:, :27], gaps=rows.gaps)
-    codes = random_codes(np.random.default_rng(6), 40, 20)
-    with Database.from_records([("s", PROTEIN.decode(codes))]) as database:
-        (result,) = search([profile], database, engine="reference", statistics="none")
-        align_hits([result], 1)
-    found = result.hits[0].pair
-    assert (found.score, found.query_start, found.subject_start, found.cigar) == reference.align(
-        rows, codes, Scoring()
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 
 import swsearch
 from swsearch.alphabet import PROTEIN
-from swsearch.client.search_request import options_from_json, options_to_json
 from swsearch.errors import InputError, OptionError
 from swsearch.pipeline.options import SearchOptions
 from swsearch.profiles.query_alignment import QueryAlignment
@@ -56,32 +54,6 @@ def test_the_part_finds_what_the_cut_query_finds(case: tuple[str, dict[str, str]
     assert part["query_length"][0] == LAST - FIRST + 1  # as blastp prints it
 
 
-def test_formats_count_on_the_whole_query(case: tuple[str, dict[str, str]]) -> None:
-    query, subjects = case
-    result = found(query, subjects, query_loc=(FIRST, LAST), max_hits=2)
-    first, last = result[0].query_range[0] + 1, result[0].query_range[1]
-    assert FIRST <= first < last <= LAST
-    pair = result[0].pair
-    assert query[first - 1 : last] == pair.rows()[0].replace("-", "")
-
-    def text(outfmt: str) -> str:
-        stream = io.StringIO()
-        swsearch.write(result, stream, outfmt)
-        return stream.getvalue()
-
-    assert text("6 qlen qstart qend").splitlines()[0] == f"{LAST - FIRST + 1}\t{first}\t{last}"
-    hsp = json.loads(text("15"))["BlastOutput2"][0]["report"]["results"]["search"]["hits"][0]["hsps"][0]
-    assert (hsp["query_from"], hsp["query_to"]) == (first, last)
-    assert f"<Hsp_query-from>{first}</Hsp_query-from>" in text("5")
-    assert f"Query  {first} " in text("0")
-    assert json.loads(text("jsonl"))["hits"][0]["query_start"] == first - 1
-    # a length that its own positions reach beyond is none in PAF; SAM has the letters of the part
-    assert text("paf").split("\t")[1:4] == [str(len(query)), str(first - 1), str(last)]
-    line = next(line for line in text("sam").splitlines() if line[0] != "@").split("\t")
-    assert line[9] == query[FIRST - 1 : LAST]
-    assert line[5].startswith(f"{first - FIRST}S") or first == FIRST
-
-
 @pytest.mark.parametrize(
     "given",
     ["10", "10-", "-80", "80-10", "0-80", "a-b", "1-99999999999", (1,), (1, 2, 3), (1.0, 2), (True, 2), 7, ""],
@@ -101,25 +73,6 @@ def test_a_query_that_ends_before_the_part_and_what_has_no_parts_is_told(case: t
     profile = swsearch.Profile.from_alignment(QueryAlignment.of_query("q", "", PROTEIN.encode(query)))
     with pytest.raises(InputError, match="query q: got --query-loc with a profile, expected a protein"):
         found(profile, subjects, query_loc="1-50")
-
-
-def test_a_request_and_a_searcher_have_it(case: tuple[str, dict[str, str]]) -> None:
-    options = SearchOptions(query_loc=(3, 9))
-    told = json.loads(json.dumps(options_to_json(options)))
-    assert options_from_json(told) == options
-    assert options_from_json({"query_loc": "3-9"}) == options
-    query, subjects = case
-    with swsearch.Searcher(subjects, engine="cpu", query_loc=(FIRST, LAST)) as searcher:
-        (result,) = searcher.search({"q": query})
-    assert result.to_columns() == found(query, subjects, query_loc=(FIRST, LAST)).to_columns()
-
-
-def test_a_checkpoint_of_another_part_is_refused(case: tuple[str, dict[str, str]], tmp_path: Path) -> None:
-    query, subjects = case
-    for _ in range(2):
-        found(query, subjects, query_loc="1-50", checkpoint=tmp_path / "kept")
-    with pytest.raises(InputError, match="query_loc was 1-50, is not given"):
-        found(query, subjects, checkpoint=tmp_path / "kept")
 
 
 @pytest.mark.peer

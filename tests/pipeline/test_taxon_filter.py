@@ -95,26 +95,6 @@ def test_what_is_wrong_with_a_taxid(folder: Path, name: str, options: dict[str, 
         found(folder / name, **options)
 
 
-@pytest.mark.exhaustive
-def test_a_taxid_that_the_taxonomy_lacks_or_has_under_another_number(folder: Path, tmp_path: Path) -> None:
-    path = tmp_path / "in.fasta"
-    path.write_text(f">a OX=9606\n{SEQUENCE}\n")
-    Database.build(path, tmp_path / "a.h5", taxids="header", taxonomy=folder / "taxonomy").close()
-    with pytest.raises(InputError, match="taxid 12345 is not in the taxonomy of"):
-        found(tmp_path / "a.h5", taxids=12345)
-    path.write_text(f">a OX=666\n{SEQUENCE}\n>b OX=777\n{SEQUENCE}\n")
-    Database.build(path, tmp_path / "a.h5", taxids="header", taxonomy=folder / "taxonomy").close()
-    assert found(tmp_path / "a.h5", taxids=9606) == [1]
-    assert found(tmp_path / "a.h5", taxids=666) == [1]
-    assert found(tmp_path / "a.h5", taxids=2) == [2]
-
-
-@pytest.mark.exhaustive
-def test_without_a_taxonomy_only_the_taxids_themselves_match(folder: Path) -> None:
-    with pytest.warns(SwsearchWarning, match=r"has no taxonomy; subjects of taxa below are not found"):
-        assert found(folder / "flat.h5", taxids=9606) == [1]
-
-
 def test_lists(tmp_path: Path) -> None:
     path = tmp_path / "9606"
     path.write_text("# human\n9606\n\n 10090 \n9606\n")

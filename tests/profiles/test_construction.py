@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from swsearch.alphabet import PROTEIN
-from swsearch.errors import InputError, OptionError
+from swsearch.errors import InputError
 from swsearch.profiles.construction import Construction, build_profile
 from swsearch.profiles.query_alignment import GAP, QueryAlignment
 from swsearch.scoring import Scoring, dna_matrix
@@ -58,11 +58,6 @@ def test_the_query_alone_scores_as_the_matrix_does(name: str) -> None:
     assert made.frequencies.sum(axis=1) == pytest.approx(np.ones(27))
 
 
-def test_copies_of_the_query_change_nothing() -> None:
-    alone, copies = aligned("ACDEFGHIKL"), aligned("ACDEFGHIKL", "ACDEFGHIKL", "--DEFGHI--", "ACDEXGHIKL")
-    assert np.array_equal(build_profile(alone, SCORING).scores, build_profile(copies, SCORING).scores)
-
-
 def test_what_is_conserved_scores_more_than_what_is_not() -> None:
     rows = ["MKWLCDEFGA", "MRWICNQYGS", "LKWVCSTHGT", "IQWMCAPRGV", "VEWFCGKLGP"]
     made = build_profile(aligned(*rows), SCORING)
@@ -73,27 +68,6 @@ def test_what_is_conserved_scores_more_than_what_is_not() -> None:
     assert all(score[column] >= matrix[rows[0][column], rows[0][column]] - 1 for column in (2, 4, 8))
     assert made.scores[3, PROTEIN.letters.index("V")] > matrix["L", "V"]
     assert "4 aligned sequences" in made.source
-
-
-def test_columns_without_other_residues() -> None:
-    """A column that only the query covers scores as the matrix; one of gaps does not, but is defined."""
-    made = build_profile(aligned("ACDEFWHIKL", "--DE-GHV--", "--NE-GRI--", "--SQ-WKM--"), SCORING)
-    matrix = SCORING.matrix.scores[made.codes][:, :20]
-    assert np.array_equal(made.scores[[0, 1, 8, 9], :20], matrix[[0, 1, 8, 9]])
-    assert made.scores[4, PROTEIN.letters.index("F")] > 0
-    empty = build_profile(aligned("ACDE", "----", "XXXX", "--X-"), SCORING)
-    assert np.array_equal(empty.scores[:, :20], matrix[:4])
-
-
-def test_an_unknown_letter_of_the_query_is_what_its_relatives_have() -> None:
-    made = build_profile(aligned("MKXLC", "LRWIC", "IQWVC", "VEWFC"), SCORING)
-    assert made.scores[2, PROTEIN.letters.index("W")] > 3
-    assert made.codes[2] == PROTEIN.letters.index("X")
-
-
-def test_an_empty_query_has_an_empty_profile() -> None:
-    made = build_profile(QueryAlignment.of_query("q", "", np.zeros(0, dtype=np.uint8)), SCORING)
-    assert made.scores.shape == (0, 27)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -129,31 +103,8 @@ def test_scores_have_the_matrixs_lambda() -> None:
     assert means.mean() == pytest.approx(1.0, abs=0.01)
 
 
-def test_scale_leaves_columns_of_the_query_alone() -> None:
-    rows = aligned("ACDEFWHIKL", "--DE-GHV--", "--NE-GRI--", "--SQ-WKM--")
-    one, twice = (build_profile(rows, SCORING, Construction(scale=scale)).scores.astype(int) for scale in (1, 2))
-    assert np.abs(twice[2:8, :20] - 2 * one[2:8, :20]).max() <= 1
-    assert np.array_equal(twice[[0, 1, 8, 9]], one[[0, 1, 8, 9]])
-
-
 def test_what_is_no_protein_is_refused() -> None:
     with pytest.raises(InputError, match="DNA"):
         build_profile(QueryAlignment.of_query("q", "", np.zeros(4, dtype=np.uint8)), Scoring(dna_matrix(), 5, 2))
     with pytest.raises(InputError, match="column 3"):
         build_profile(aligned("AC-E", "ACDE"), SCORING)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"purge_identity": 0},
-        {"least_block": 0},
-        {"least_block": 9, "most_block": 8},
-        {"pseudocounts": 0.0},
-        {"scale": 0},
-        {"longest_gap": -1},
-    ],
-)
-def test_settings_out_of_range_are_refused(values: dict[str, float]) -> None:
-    with pytest.raises(OptionError, match="expected"):
-        Construction(**values)  # type: ignore[arg-type]

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from swsearch.errors import OptionError
-from swsearch.profiles.query_alignment import GAP, QueryAlignment
-from swsearch.profiles.row_filter import LEVELS, RowFilter, different, first_ones, identical
-from tests.support.query_alignments import a3m_rows, alignment_from
+from swsearch.profiles.query_alignment import GAP
+from swsearch.profiles.row_filter import LEVELS, RowFilter, different
 
 
 def family(seed: int, n: int = 40, n_columns: int = 30) -> np.ndarray:
@@ -50,54 +49,6 @@ def expected(rows: np.ndarray, max_identity: float, most: int | None) -> list[in
 def test_rows_that_differ_enter_level_by_level(seed: int, max_identity: float, most: int | None) -> None:
     rows = family(seed)
     assert different(rows, max_identity, most).tolist() == expected(rows, max_identity, most)
-
-
-def test_rows_longer_than_a_byte_counts() -> None:
-    rows = family(7, 12, 600)
-    counts = identical(np.ascontiguousarray(rows.T), np.where(rows[0] == GAP, 255, rows[0]).astype(np.uint8))
-    assert counts.tolist() == [np.count_nonzero((row == rows[0]) & (row != GAP)) for row in rows]
-    assert different(rows, 90).tolist() == expected(rows, 90, None)
-
-
-def test_nothing_and_one() -> None:
-    none = np.zeros((0, 5), dtype=np.uint8)
-    assert different(none, 90).tolist() == first_ones(none).tolist() == []
-    assert different(none[:, :0], 90).tolist() == []
-    one = np.zeros((1, 5), dtype=np.uint8)
-    assert different(one, 0, 1).tolist() == first_ones(one).tolist() == [0]
-    assert first_ones(np.zeros((3, 0), dtype=np.uint8)).tolist() == [0]
-
-
-TEXTS = "MKTAYIAK", "MKTAYIAK", "MKTAYggIAK", "MKSAYIAR", "----YIAK", "WWWWWIAK", "MKSAYIAR", "--------"
-
-
-def filtered(**options: float) -> list[str]:
-    """What a filter leaves."""
-    alignment = alignment_from(*TEXTS)
-    before = a3m_rows(alignment)
-    left = a3m_rows(RowFilter(**options).filtered(alignment))  # type: ignore[arg-type]
-    assert a3m_rows(alignment) == before and left[0] == TEXTS[0]
-    return left
-
-
-def test_rows_that_are_the_same_in_all_columns_enter_once() -> None:
-    assert filtered() == ["MKTAYIAK", "MKSAYIAR", "----YIAK", "WWWWWIAK"]
-
-
-def test_coverage_and_identity_are_of_residues_in_columns() -> None:
-    assert filtered(min_coverage=50.1) == ["MKTAYIAK", "MKSAYIAR", "WWWWWIAK"]
-    assert filtered(min_coverage=50) == filtered()
-    assert filtered(min_identity=75) == ["MKTAYIAK", "MKSAYIAR", "----YIAK"]
-    assert filtered(min_identity=100) == ["MKTAYIAK", "----YIAK"]
-    assert filtered(max_identity=75) == ["MKTAYIAK", "WWWWWIAK"]
-    assert filtered(max_identity=0) == filtered(max_seqs=1) == ["MKTAYIAK"]
-    assert filtered(max_seqs=2) == ["MKTAYIAK", "WWWWWIAK"], "the most different one"
-    assert filtered(max_seqs=3) == ["MKTAYIAK", "MKSAYIAR", "WWWWWIAK"]
-
-
-def test_what_is_kept_whole_is_not_copied() -> None:
-    alone = QueryAlignment.of_query("q", "", np.zeros(0, dtype=np.uint8))
-    assert RowFilter(min_coverage=100, min_identity=100, max_identity=0, max_seqs=1).filtered(alone) is alone
 
 
 @pytest.mark.parametrize(

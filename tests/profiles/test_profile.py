@@ -8,7 +8,6 @@ import pytest
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError
-from swsearch.inputs import Query
 from swsearch.options.kinds import MODES, Mode
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.scoring import PositionGaps, QueryRows, Scoring
@@ -55,29 +54,6 @@ def test_gap_costs_by_position_are_paid_where_the_gap_is() -> None:
     costs[0], costs[1] = np.array([11, 11, 0, 11, 11]), np.array([1, 1, 0, 1, 1])
     deleted = QueryRows(scores, query, is_specific=True, gaps=PositionGaps(*costs))
     assert reference.align(deleted, PROTEIN.encode("WWWW"), SCORING) == (44, 0, 0, ((2, "M"), (1, "I"), (2, "M")))
-
-
-def test_bounds_cover_what_rows_and_costs_reach() -> None:
-    query = PROTEIN.encode("ACD")
-    plain = SCORING.rows(query)
-    assert SCORING.covering([plain]) is SCORING
-    scores = plain.scores.copy()
-    scores[1, 0], scores[2, 3] = 100, -90
-    wide = SCORING.covering([QueryRows(scores, query, is_specific=True, gaps=PositionGaps.uniform(3, 20, 2))])
-    assert (wide.lowest, wide.highest, wide.costliest) == (-90, 100, 22)
-    assert wide.most_gap_cost(3) == 26
-    assert (wide.matrix, wide.gap_first) == (SCORING.matrix, 12)
-    assert wide != SCORING
-    assert wide.score_range("local", 3, 5) == (-22, 300)
-
-
-def test_a_masked_position_scores_as_x() -> None:
-    query = Query.of_profile(as_profile(PROTEIN.encode("ACDEF")))
-    lower = Query(query.identifier, "", query.codes, lower=((1, 3),), profile=query.profile).masked("lower")
-    rows = lower.rows(SCORING)
-    x = PROTEIN.letters.index("X")
-    assert (rows.scores[1:3, :PROFILE_LETTERS] == SCORING.matrix.scores[x, :PROFILE_LETTERS]).all()
-    assert np.array_equal(rows.scores[3:], query.rows(SCORING).scores[3:])
 
 
 def test_shapes_and_values_are_checked() -> None:

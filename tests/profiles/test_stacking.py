@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -69,43 +66,3 @@ def test_rows_are_those_of_the_pairs(mode: Mode, together: int, monkeypatch: pyt
     for row, pair in enumerate(pairs, 1):
         whole = a3m_rows(stacked)[row].replace("-", "").upper()
         assert whole == PROTEIN.decode(pair.subject[pair.subject_start : pair.subject_end])
-
-
-def table_of(*given: tuple[int, int, str]) -> AlignmentTable:
-    """Alignments of query start, subject start and a CIGAR such as ``3M1D2M``."""
-    codes, pairs = np.zeros(40, dtype=np.uint8), []
-    for query_start, subject_start, text in given:
-        runs = [(int(length), operation) for length, operation in re.findall(r"(\d+)([MID])", text)]
-        pairs.append(PairAlignment(codes, codes, SCORING, 0, query_start, subject_start, tuple(runs)))
-    return AlignmentTable.of(pairs)
-
-
-def test_several_alignments_of_a_subject_are_rows_and_the_same_one_enters_once() -> None:
-    query = QueryAlignment.of_query("q", "", PROTEIN.encode("MKTAYIAK"))
-    subjects = [PROTEIN.encode("MKTAYIAKMKTAYIAK"), PROTEIN.encode("GGMKTAYGG")]
-    table = table_of((0, 0, "8M"), (0, 8, "8M"), (0, 0, "8M"), (0, 2, "5M"), (3, 0, "5M"))
-    found = found_of(subjects, [0, 0, 0, 1, 0], [70, 12])
-    once = stack(query, found, table)
-    assert a3m_rows(once) == ["MKTAYIAK", "MKTAYIAK", "MKTAYIAK", "MKTAY---", "---MKTAY"]
-    assert once.subjects.tolist() == [-1, 70, 70, 12, 70] and once.evalues.tolist() == [0, 0, 0.01, 0.03, 0.04]
-    again = stack(once, found, table_of((0, 0, "8M"), (0, 8, "8M"), (0, 0, "8M"), (1, 3, "4M"), (3, 0, "5M")), 2)
-    assert a3m_rows(again) == [*a3m_rows(once), "-KTAY---"] and again.iterations.tolist() == [0, 1, 1, 1, 1, 2]
-    elsewhere = replace(found, places=np.array([-1, -1]))
-    assert len(stack(stack(query, elsewhere, table), elsewhere, table)) == 9, "nothing says that they are the same"
-
-
-def test_what_pairs_nothing_is_no_row() -> None:
-    query = QueryAlignment.of_query("q", "", PROTEIN.encode("MKTAYIAK"))
-    found = found_of([PROTEIN.encode("MKT"), PROTEIN.encode(""), PROTEIN.encode("MKT")], [0, 1, 2])
-    assert len(stack(query, found, table_of((0, 0, ""), (0, 0, "8I"), (0, 0, "8I3D")))) == 1
-    assert len(stack(query, found_of([], []), table_of())) == 1
-    empty = QueryAlignment.of_query("q", "", PROTEIN.encode(""))
-    assert len(stack(empty, found, table_of((0, 0, ""), (0, 0, ""), (0, 0, "3D")))) == 1
-
-
-def test_a_subject_keeps_the_search_that_found_it_first() -> None:
-    query = QueryAlignment.of_query("q", "", PROTEIN.encode("MKTAYIAK"))
-    subjects = [PROTEIN.encode("MKTAYIAK")] * 3
-    first = stack(query, found_of(subjects, [0, 1], [4, 9, 2]), table_of((0, 0, "8M"), (0, 0, "8M")), 1)
-    second = stack(query, found_of(subjects, [1, 2, 0], [4, 9, 2]), table_of(*[(1, 1, "7M")] * 3), 2, earlier=first)
-    assert second.subjects.tolist() == [-1, 9, 2, 4] and second.iterations.tolist() == [0, 1, 2, 1]

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
-from support.report_cases import HOSTILE, QUERY, as_columns, make_result, mutated, report, run_info, write_all
+from support.report_cases import HOSTILE, QUERY, as_columns, make_result, mutated, report, write_all
 from swsearch.alignment import PairAlignment
-from swsearch.alphabet import PROTEIN, ByteArray
+from swsearch.alphabet import PROTEIN
 from swsearch.blocks import masked_codes, shown_letters
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.lazy import Later
@@ -211,24 +210,3 @@ def test_xml_says_what_each_hit_says(seed: int) -> None:
             scores = [str(number), floats[0], str(hsp.score), floats[1]]
             expected.append([*scores, *map(str, counts), top, bottom, middle])
     assert shown == expected
-
-
-def test_batches_are_all_hits_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hit_batches, "COLUMNS_PER_BATCH", 200)
-    result = as_columns(make_result(subjects=[(f"s{n}", "", QUERY[: 5 * n]) for n in range(15)], mode="global"))
-    some = list(hit_batches.aligned_batches(result))
-    assert [name for batch in some for name in headers.subject_names(batch)] == [f"s{n}" for n in range(15)]
-    assert [batch.first for batch in some] == np.cumsum([0, *(batch.n_hits for batch in some)]).tolist()[:-1]
-    assert all(batch.n_hits == 1 or batch.alignments.length.sum() <= 200 for batch in some)
-    assert not list(hit_batches.aligned_batches(make_result(subjects=[])))
-    assert not list(hit_batches.hit_batches(make_result(subjects=[])))
-
-
-def test_letters_are_those_of_the_database_where_only_some_subjects_are_masked() -> None:
-    codes: ByteArray = PROTEIN.encode(QUERY)
-    result = make_result(subjects=[("s1", "", QUERY), ("s2", "", QUERY)])
-    second = result.hits[1].pair.shown_as(None, shown_letters(codes, [(3, 9)]))
-    hits = [result.hits[0], dataclasses.replace(result.hits[1], _alignment=Later.known(second))]
-    shown = as_columns(dataclasses.replace(result, hits=hits))
-    assert letters_of(shown.hits).subject_parts(slice(0, 2)) == [QUERY, QUERY[:3] + QUERY[3:9].lower() + QUERY[9:]]
-    assert run_info(shown).mode == "local"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 
 import swsearch
@@ -12,7 +11,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError
 from swsearch.results import alignment_of
 from tests.support.query_alignments import column_rows as letters
-from tests.support.report_cases import QUERY, SUBJECT, as_columns, make_result, with_two_alignments
+from tests.support.report_cases import QUERY, SUBJECT, make_result
 
 SUBJECTS = [("s1", "a subject", SUBJECT), ("s2", "", "GG" + QUERY[10:50] + "GG"), ("s3", "", QUERY)]
 
@@ -27,24 +26,6 @@ def test_a_result_is_its_query_and_its_hits() -> None:
     assert found.subjects.tolist() == [-1, 0, 1, 2]
     assert PROTEIN.decode(found.inserted) == "WW" and found.insertions[0].tolist() == [1, 45, 0, 2]
     assert (found.starts[2], found.ends[2]) == (2, 42)
-
-
-@pytest.mark.parametrize("several", [False, True])
-def test_columns_and_single_hits_give_the_same(several: bool) -> None:
-    result = make_result(subjects=SUBJECTS)
-    result = with_two_alignments(result) if several else result
-    single, together = alignment_of(result), alignment_of(as_columns(result))
-    assert letters(single) == letters(together) and len(single) == (7 if several else 4)
-    for name in ("starts", "ends", "subjects", "evalues", "insertions", "inserted", "iterations"):
-        assert np.array_equal(getattr(single, name), getattr(together, name)), name
-
-
-def test_rows_up_to_an_evalue() -> None:
-    result = with_two_alignments(make_result(subjects=SUBJECTS))
-    assert alignment_of(result, largest=1e-9).identifiers == ["q1", "s1", "s2", "s3"]
-    assert len(alignment_of(result, largest=10)) == 7
-    without = make_result(subjects=SUBJECTS, mode="global")
-    assert len(alignment_of(without)) == 4 and len(alignment_of(without, largest=10)) == 1
 
 
 @pytest.mark.parametrize("together", [False, True])
