@@ -43,7 +43,9 @@ def machine(monkeypatch, tmp_path):
     """Return a function that makes up a machine with GPUs, and the folder of its kernel cache."""
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    def make(*cards, engine=_Gpu, compiler=None):
+    def make(*cards, engine=_Gpu, compiler=None, tests=False):
+        if not tests:  # the real ones take long
+            monkeypatch.setattr(doctor, "self_test", lambda engine: 0)
         found = SimpleNamespace(
             description="NVRTC 13.0",
             toolchain=SimpleNamespace(path="libnvrtc.so.13"),
@@ -77,8 +79,7 @@ def findings():
 L4, OLD = Card("NVIDIA L4", (8, 9), 58, 24 << 30), Card("Tesla P100", (6, 0), 156, 16 << 30)
 
 
-def test_a_machine_with_several_gpus(machine, monkeypatch, tmp_path):
-    monkeypatch.setattr(doctor, "self_test", lambda engine: 0)  # other tests have the real one, which takes long
+def test_a_machine_with_several_gpus(machine, tmp_path):
     machine(L4, Card(), OLD)
     for name in ("a", "b"):
         (tmp_path / f"{name}.cubin").write_bytes(bytes(1 << 20))
@@ -117,8 +118,8 @@ def test_of_several_gpus_some_do_not_work(machine, monkeypatch):
             raise EngineError("device 2 failed (an illegal memory access)")
         return 5 if getattr(engine, "device", None) == 3 else 0
 
-    monkeypatch.setattr(doctor, "self_test", test)
     machine(L4, Card(), L4, L4, engine=Some)
+    monkeypatch.setattr(doctor, "self_test", test)
     lines, bad = findings()
     after = [topic for topic, _ in lines].index("gpu") + 2
     assert lines[after : after + 4] == [
@@ -131,6 +132,7 @@ def test_of_several_gpus_some_do_not_work(machine, monkeypatch):
 
 
 def test_no_pycuda(monkeypatch):
+    monkeypatch.setattr(doctor, "self_test", lambda engine: 0)
     fake_pycuda.remove(monkeypatch)
     lines, bad = findings()
     assert bad == []
@@ -145,6 +147,7 @@ def test_no_pycuda(monkeypatch):
 
 
 def test_no_driver(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "self_test", lambda engine: 0)
     fake_pycuda.install_without_driver(monkeypatch, tmp_path)
     lines, bad = findings()
     assert bad == []
@@ -178,18 +181,21 @@ def test_no_cache(machine):
 
 
 def test_a_gpu_that_computes_wrongly(machine, monkeypatch, capsys):
-    machine(Card(), engine=_Wrong)
-    lines, bad = findings()
-    assert bad == ["self-test"]
-    assert ("self-test", "gpu: 3 scores differ from the reference; use another --engine and report this") in lines
-    assert lines[-1] == ("auto", "--engine auto takes gpu, which is wrong: use --engine cpu")
+    machine(Card(), engine=_Wrong, tests=True)
     monkeypatch.setattr(sys, "argv", ["swsearch", "doctor"])
     assert main.main() == 3
-    assert re.search(r"^kernel cache .*: 0 kernels, 0\.0 MiB$", capsys.readouterr().out, re.MULTILINE)
+    printed = capsys.readouterr().out
+    for line in (
+        "self-test +gpu: 3 scores differ from the reference; use another --engine and report this",
+        f"self-test +cpu: {EQUAL}",
+        "auto +--engine auto takes gpu, which is wrong: use --engine cpu",
+        r"kernel cache .*: 0 kernels, 0\.0 MiB",
+    ):
+        assert re.search(f"^{line}$", printed, re.MULTILINE), printed
 
 
 def test_a_gpu_that_fails(machine):
-    machine(Card(), engine=_Crashing)
+    machine(Card(), engine=_Crashing, tests=True)
     lines, bad = findings()
     assert bad == ["gpu"]
     assert ("gpu", "failed: device 0, NVIDIA H200: scoring failed (an illegal memory access was encountered); search "

@@ -15,7 +15,6 @@ from swsearch.cli.progress import (
     Objects,
     ReadingProgress,
     SearchProgress,
-    clock_time,
     display_of,
 )
 
@@ -142,14 +141,6 @@ def test_what_a_checkpoint_had_is_done_and_no_speed(stderr, clock):
     assert (found["cells_done"], found["seconds"], found["seconds_left"]) == (3000, 10.0, 2.0)
 
 
-@pytest.mark.parametrize("display", [Lines, Objects])
-def test_a_search_without_cells_is_shown_too(stderr, clock, display):
-    with SearchProgress(display(), 0, 1, clock) as done:
-        clock.now += 20
-        done.written(1)
-    assert stderr.getvalue()
-
-
 def test_what_is_read_is_told_in_bytes(stderr, clock):
     for display in (Lines(), Objects()):
         with ReadingProgress(display, "building", clock=clock) as done:
@@ -200,33 +191,11 @@ def test_a_bar_appears_for_long_work_and_counts_queries(monkeypatch, clock):
     assert "0:00:02 left" in last
 
 
-def test_a_bar_may_learn_late_how_much_there_is(monkeypatch, clock):
-    terminal = terminal_at(monkeypatch)
-    with ReadingProgress(display_of("auto"), "building", clock=clock) as done:
-        clock.now += BAR_AFTER
-        done.move_to(10, None)
-        done.move_to(20, 80)
-    assert "building" in terminal.getvalue()
-    assert "25%" in terminal.getvalue().split("building")[-1]
-
-
 def test_of_a_pipe_nobody_knows_how_much_there_is(stderr, clock):
     with ReadingProgress(Lines(), "appending", clock=clock) as done:
         clock.now += 10
         done.move_to(1_234_500_000, None)
     assert stderr.getvalue() == "swsearch: appending: 1,234.5 MB read, 0:00:10 so far\n"
-
-
-def test_a_bar_can_be_forced(capsys, clock):
-    with SearchProgress(display_of("bar"), 4000, 5, clock) as done:
-        clock.now += 60
-        done.advance(1000)
-    assert "0/5 queries" in capsys.readouterr().err
-
-
-def test_times_are_those_of_a_clock():
-    times = [clock_time(seconds) for seconds in (0, 59.4, 59.6, 3600, 36_000 + 61)]
-    assert times == ["0:00:00", "0:00:59", "0:01:00", "1:00:00", "10:01:01"]
 
 
 @pytest.fixture

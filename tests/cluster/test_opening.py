@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -78,10 +77,3 @@ def test_semaphores_are_removed_without_a_word(monkeypatch, before):
     opening._track_quietly()
     assert seen == ["ignore:resource_tracker" if before is None else "error,ignore:resource_tracker"]
     assert os.environ.get("PYTHONWARNINGS") == before
-
-
-def test_a_connection_that_takes_for_ever_is_given_up(monkeypatch):
-    monkeypatch.setattr(opening, "REACH_SECONDS", 0.1)
-    monkeypatch.setattr(opening, "MORE_SECONDS", 0.1)
-    with pytest.raises(TimeoutError, match="nothing within 0 s"):
-        opening._within(lambda: time.sleep(5))

@@ -109,6 +109,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(hits, "HITS_PER_PART", 20)
     monkeypatch.setattr(iterate, "HITS_PER_PART", 20)
     monkeypatch.setattr(backend, "FIT_RESIDUES", 100)
+    monkeypatch.setattr(backend, "MIN_CELLS", 20_000)
 
 
 def found(folders, cut, name="db.h5", **options):
@@ -165,19 +166,15 @@ OPTIONS = {
     "genome, included": {"name": "genome.h5", "include_ids": [f"c{n}" for n in range(0, 240, 3)], "evalue": 1e3},
     "genome and dna": {"name": "genome.h5", "translate": True, "sort": "score"},
 }
-QUICK = {
-    "usual", "published", "global", "masks", "filters", "included", "distribution", "several", "iterations",
-    "frame shifts", "genome", "genome and dna",
-}  # fmt: skip
+QUICK = {"usual", "masks", "filters", "several", "iterations", "genome and dna"}
+"""Of a quick run, which has every kind of search on workers in tests/matrix as well."""
 
 
 @pytest.mark.parametrize(
     ("name", "cut"),
     sample(
         [(name, cut) for name in OPTIONS for cut in ("one", "four") if cut == "four" or name in QUICK],
-        lambda each: (
-            (each[0] in QUICK and each[1] == "four") or (each[0] in ("usual", "genome") and each[1] == "one")
-        ),
+        lambda each: (each[0] in QUICK and each[1] == "four") or each == ("usual", "one"),
     ),
 )
 def test_the_bytes_are_those_of_one_process(folders, dask_client, name, cut):
@@ -344,6 +341,7 @@ def test_a_volume_without_residues_can_be_searched_alone(tmp_path, dask_client, 
     assert [result.hits for result in results] == expected
 
 
+@pytest.mark.exhaustive
 def test_rows_of_msa_are_those_of_one_process(folders, tmp_path, dask_client):
     given = ["msa", folders["queries"], folders["four"] / "db.h5", "--engine", "cpu", "-q", "-o"]
     done = command_line.run(*given, "alone", cwd=tmp_path)

@@ -9,7 +9,6 @@ import pytest
 from support import fake_pycuda
 from swsearch.cluster import opening, pool
 from swsearch.cluster.opening import WorkerSeen
-from swsearch.cluster.worker import state_of
 from swsearch.db import Database
 
 pytest.importorskip("distributed")
@@ -46,17 +45,6 @@ def test_workers_say_what_they_are_and_find_the_database(dask_client, database):
         assert (seen.volumes[path].path, seen.volumes[path].problem) == (path, "")
         assert seen.python.count(".") == 2
         assert seen.memory > 1 << 20
-
-
-def test_without_volumes_none_are_looked_at(dask_client):
-    assert [each.volumes for each in opening.survey(dask_client)] == [{}, {}]
-
-
-def test_a_survey_leaves_the_engine_of_a_search_alone(dask_client):
-    opening.survey(dask_client)
-    before = state_of()._made
-    opening.survey(dask_client)
-    assert state_of()._made is before
 
 
 def test_a_worker_of_another_version_is_not_asked_further(dask_client, monkeypatch):

@@ -14,12 +14,10 @@ READERS = ("read_with_h5py",)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_it_runs_as_a_script(examples, name, tmp_path):
-    done = subprocess.run(
-        [sys.executable, str(examples / f"{name}.py")], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+def test_it_runs_as_a_script(examples, name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(examples / f"{name}.py"), run_name="__main__")
+    assert capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
 

@@ -51,6 +51,7 @@ def test_it_shows_hits_and_pictures(opened: Any, found: list[Any]) -> None:
     assert "NaN" not in drawn(driver)
 
 
+@pytest.mark.exhaustive
 def test_sorting(opened: Any, found: list[Any]) -> None:
     driver = opened(report("html", *found))
     heading(driver, "Length").click()
@@ -143,6 +144,7 @@ def test_the_rows_are_downloaded_as_blasts_table(opened: Any, found: list[Any], 
     assert rows == sorted(kept, key=lambda row: -lengths[row[1]])
 
 
+@pytest.mark.exhaustive
 def test_a_keyboard_is_enough(opened: Any, found: list[Any]) -> None:
     from selenium.webdriver.common.keys import Keys
 
@@ -162,6 +164,7 @@ def test_a_keyboard_is_enough(opened: Any, found: list[Any]) -> None:
     assert outline == "solid"
 
 
+@pytest.mark.exhaustive
 def test_going_from_query_to_query(opened: Any, found: list[Any]) -> None:
     driver = opened(report("html", *found))
     (after,) = [each for each in all_of(driver, ".steps button") if each.text == "Next"]
@@ -195,6 +198,7 @@ def test_hostile_headers_run_nothing(opened: Any) -> None:
     assert f"{hostile} & title" in one(driver, "tr.detail strong").text
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", ["global", "semiglobal"])
 def test_fitted_statistics_and_none(opened: Any, examples: Path, mode: Any) -> None:
     data = examples / "data"
@@ -221,6 +225,7 @@ def test_fitted_statistics_and_none(opened: Any, examples: Path, mode: Any) -> N
     assert "No hits." in one(driver, "#query").text
 
 
+@pytest.mark.exhaustive
 def test_a_profile_is_drawn_where_it_is_looked_at(opened: Any) -> None:
     """A logo of 2,000 positions scrolls; those in view, and some beside them, are there."""
     codes = PROTEIN.encode((QUERY * 30)[:2000])
@@ -256,6 +261,7 @@ def test_it_fits_the_screen(opened: Any, found: list[Any], width: int, browser: 
     assert driver.execute_script("return arguments[0].scrollWidth - arguments[0].clientWidth", wide) <= 0
 
 
+@pytest.mark.exhaustive
 def test_printing_draws_what_is_open(opened: Any, found: list[Any]) -> None:
     driver = opened(report("html", *found))
     one(driver, ".open-hit").click()

@@ -87,6 +87,7 @@ def test_the_first_hit_is_seen_at_once_and_coverage_unfolds(opened: Any, hundred
     assert rows() == 40
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_head_of_the_table_stays(opened: Any, hundred: Any, width: int, browser: Browser) -> None:
     browser.resize(width)
@@ -152,6 +153,7 @@ def test_ticked_hits_are_taken_away_as_fasta_and_table(opened: Any, hundred: Any
     assert said == [(hit.subject_id, str(hit.score), str(hit.subject_length)) for hit in hits]
 
 
+@pytest.mark.exhaustive
 def test_ticks_outlast_filters_and_all_that_is_shown_is_ticked_at_once(opened: Any, hundred: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
@@ -226,6 +228,7 @@ def test_several_alignments_are_plotted_query_against_subject(opened: Any) -> No
     assert driver.execute_script("return document.documentElement.scrollWidth") <= 1280
 
 
+@pytest.mark.exhaustive
 def test_iterations_are_a_column_and_the_profile_unfolds(opened: Any, examples: Path) -> None:
     data = examples / "data"
     subjects = data / "swissprot_sample.fasta.gz"
@@ -240,6 +243,7 @@ def test_iterations_are_a_column_and_the_profile_unfolds(opened: Any, examples: 
     until(lambda: one(driver, ".logo").is_displayed())
 
 
+@pytest.mark.exhaustive
 def test_the_lengths_of_the_hits(opened: Any, hundred: Any) -> None:
     driver = opened(report("html", hundred, make_result()))
     words = lambda: all_of(driver, ".pictures figcaption")[-1].text  # noqa: E731
@@ -276,6 +280,7 @@ def test_a_server_has_whole_subjects(opened: Any, hundred: Any) -> None:
     assert button(driver, "Whole subjects").get_attribute("href") == expected
 
 
+@pytest.mark.exhaustive
 def test_five_thousand_hits_and_texts_without_end(opened: Any, browser: Browser) -> None:
     result = make_result()
     names = ["a" * 10_000, "\u202eltr \u0627\u0644", "-" * 500, *(f"s{k}" for k in range(4997))]

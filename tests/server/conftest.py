@@ -1,18 +1,15 @@
-"""For the tests of this folder: a server, started once over two tiny databases; and pages over a house of none."""
+"""For the tests of this folder: a server over two tiny databases, started once; and others over some proteins."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from support.fake_house import FakeHouse
-from support.houses import House, Opened, built, engines, settings
 from support.serving import Served, serving, tiny_database
-from support.web_pages import Visitor, pages_alone
+from support.small_servers import Opened, built, engines, settings
 from swsearch.engines.base import Engine
 from swsearch.server.settings import ServerSettings
 
@@ -32,27 +29,7 @@ def served(server_settings: ServerSettings) -> Iterator[Served]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def fakes() -> tuple[FakeHouse, Any]:
-    """A house that does nothing, and its pages alone."""
-    house = FakeHouse()
-    return house, pages_alone(house)
-
-
-@pytest.fixture
-def house(fakes: tuple[FakeHouse, Any]) -> FakeHouse:
-    """The house, as it was at first; modules that need a real one have their own."""
-    fakes[0].begin_again()
-    return fakes[0]
-
-
-@pytest.fixture
-def visitor(house: FakeHouse, fakes: tuple[FakeHouse, Any]) -> Visitor:
-    """Somebody who has not been there."""
-    return Visitor(fakes[1])
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database of some proteins, which nobody writes to."""
     return built(tmp_path_factory.mktemp("data"))
@@ -60,16 +37,17 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def opened(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
-    """Open houses over the database, with engines that they get one after the other, or with those of a server."""
+    """Start servers over the database, with engines that they get one after the other, or with those of a server."""
 
     @contextmanager
-    def open_house(*made: Engine | BaseException, **changes: object) -> Iterator[House]:
+    def open_server(*made: Engine | BaseException, **changes: object) -> Iterator[Served]:
+        chosen = settings(database, tmp_path, **changes)
         if not made:
-            with House(settings(database, tmp_path, **changes)) as house:
-                yield house
+            with serving(chosen) as found:
+                yield found
             return
-        with engines(monkeypatch, *made) as names, House(settings(database, tmp_path, **changes)) as house:
-            house.names = names
-            yield house
+        with engines(monkeypatch, *made) as names, serving(chosen, forwarded=["127.0.0.1"]) as found:
+            found.names = names
+            yield found
 
-    return open_house
+    return open_server

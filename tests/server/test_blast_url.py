@@ -16,9 +16,9 @@ import pytest
 from Bio import Blast
 from Bio.Blast import NCBIWWW, NCBIXML
 
-from support.houses import N_SUBJECTS, built_dna, proteins
 from support.samples import sample
 from support.serving import SEQUENCES, Reply, Served, serving
+from support.small_servers import N_SUBJECTS, built_dna, proteins
 from swsearch.api import search
 from swsearch.db import Database
 from swsearch.server.blast import BLAST_FORMATS, likely_seconds

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.browsers import MARKS, Browser, chromium
-from support.fake_house import FakeHouse
-from support.serving import QUERY, Served, serving
+from support.serving import QUERY, Served
+from support.web_pages import site
 
 WIDTHS = (360, 768, 1280, 1920)
 
@@ -38,23 +39,21 @@ def browser(started: Browser) -> Iterator[Browser]:
     } == set()
 
 
-@pytest.fixture(scope="module")
-def in_memory() -> Iterator[tuple[FakeHouse, Served]]:
-    """A server whose jobs a test moves on."""
-    house = FakeHouse()
-    with serving(house.settings, jobs=house) as found:
-        yield house, found
-
-
 @pytest.fixture
-def house(in_memory: tuple[FakeHouse, Served]) -> FakeHouse:
-    in_memory[0].begin_again()
-    return in_memory[0]
+def held(tmp_path: Path) -> Iterator[Served]:
+    """A server of databases sprot and trembl whose only worker is busy, so that a test says what becomes of jobs."""
+    with site(tmp_path) as served:
+        for each in served.engines:
+            each.may_go.clear()
+        served.submit({"database": "sprot", "queries": QUERY})
+        served.engines[0].wait()
+        yield served
 
 
-@pytest.fixture
-def url(house: FakeHouse, in_memory: tuple[FakeHouse, Served]) -> str:
-    return in_memory[1].url
+def release(served: Served) -> None:
+    """Let all jobs be done."""
+    for each in served.engines:
+        each.may_go.set()
 
 
 def identifier_of(browser: Browser) -> str:
@@ -98,60 +97,59 @@ def test_a_search_from_the_form_to_its_downloads(browser: Browser, served: Serve
 
 
 @pytest.mark.exhaustive
-def test_a_job_is_watched_without_loading_the_page_again(browser: Browser, house: FakeHouse, url: str) -> None:
-    browser.get(f"{url}/?example=insulin")
+def test_a_job_is_watched_without_loading_the_page_again(browser: Browser, held: Served) -> None:
+    browser.get(f"{held.url}/?example=insulin")
     browser.one("#go").click()
     identifier = identifier_of(browser)
-    assert browser.text("#state-title") == "Waiting: 3 searches ahead"
+    assert browser.text("#state-title") == "Waiting: next in the queue"
     browser.run("window.stays = true")
-    house.put(identifier, state="running", begun=1_795_000_001.0, progress=0.3)
+    held.put(identifier, state="running", begun=1_795_000_001.0, progress=0.3)
     browser.until(lambda: browser.text("#state-title") == "Searching: 30%")
     assert browser.one("progress").get_attribute("value") == "30"
-    house.put(identifier, progress=0.7)
+    held.put(identifier, state="running", progress=0.7)
     browser.until(lambda: browser.one("progress").get_attribute("value") == "70")
     assert "70%" in browser.driver.title
     assert browser.run("return window.stays")
-    house.put(identifier, state="done", ended=1_795_000_009.0, n_hits=1)
+    held.put(identifier, state="queued")
+    release(held)
     browser.until(lambda: is_report(browser))
 
 
 @pytest.mark.exhaustive
-def test_my_jobs_are_told_of_while_they_run(browser: Browser, house: FakeHouse, url: str) -> None:
-    browser.get(f"{url}/?example=insulin")
+def test_my_jobs_are_told_of_while_they_run(browser: Browser, held: Served) -> None:
+    browser.get(f"{held.url}/?example=insulin")
     browser.one("#go").click()
     identifier = identifier_of(browser)
-    browser.get(f"{url}/jobs")
-    house.put(identifier, state="running", begun=1_795_000_001.0, progress=0.5)
+    browser.get(f"{held.url}/jobs")
+    held.put(identifier, state="running", begun=1_795_000_001.0, progress=0.5)
     browser.until(lambda: browser.text("tbody .state") == "Searching: 50%")
-    house.put(identifier, state="done", ended=1_795_000_002.0, n_hits=12)
+    held.put(identifier, state="done", ended=1_795_000_002.0, n_hits=12)
     browser.until(lambda: browser.all(".state.done"))
     assert "12" in browser.text("tbody tr")
 
 
 @pytest.mark.exhaustive
-def test_a_page_survives_the_server_being_started_again(started: Browser) -> None:
-    house = FakeHouse()
-    with serving(house.settings, jobs=house) as first:
+def test_a_page_survives_the_server_being_started_again(started: Browser, tmp_path: Path) -> None:
+    with site(tmp_path) as first:
+        first.engines[0].may_go.clear()
         started.begin_again()
         started.get(f"{first.url}/?example=insulin")
         started.one("#go").click()
         identifier = identifier_of(started)
     started.until(lambda: "does not respond" in started.text("[data-trouble]"))
-    house.put(identifier, state="running", begun=1_795_000_001.0, progress=0.25)
-    with serving(house.settings, jobs=house, port=first.port):
-        started.until(lambda: started.text("#state-title") == "Searching: 25%")
-        assert started.text("[data-trouble]") == ""
-        house.put(identifier, state="done", ended=1_795_000_002.0, n_hits=1)
+    with site(tmp_path, port=first.port) as second:
+        started.until(lambda: is_report(started) or started.text("[data-trouble]") == "")
+        second.ended(identifier)
         started.until(lambda: is_report(started))
     refused = started.said()
     assert refused and all("ERR_CONNECTION_REFUSED" in each or "ERR_" in each for each in refused)
 
 
 @pytest.mark.exhaustive
-def test_everything_can_be_done_by_keyboard(browser: Browser, house: FakeHouse, url: str) -> None:
+def test_everything_can_be_done_by_keyboard(browser: Browser, held: Served) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    browser.get(f"{url}/")
+    browser.get(f"{held.url}/")
     browser.press(Keys.TAB)
     assert browser.focus.text == "Skip to the content"
     assert browser.run("const box = document.activeElement.getBoundingClientRect(); return box.left >= 0")
@@ -181,7 +179,7 @@ def test_everything_can_be_done_by_keyboard(browser: Browser, house: FakeHouse, 
     assert seen.index("queries") < seen.index("sprot") < seen.index("evalue") < seen.index("dbsize")
     browser.press(Keys.ENTER)
     identifier = identifier_of(browser)
-    assert house.jobs[identifier].options["dbsize"] == 5_000_000
+    assert held.get(f"/jobs/{identifier}").json["options"]["dbsize"] == 5_000_000
     for _ in range(20):
         browser.press(Keys.TAB)
         if browser.focus.text == "Cancel this search":
@@ -191,9 +189,9 @@ def test_everything_can_be_done_by_keyboard(browser: Browser, house: FakeHouse, 
 
 
 @pytest.mark.exhaustive
-def test_it_all_works_without_a_script(browser: Browser, house: FakeHouse, url: str) -> None:
+def test_it_all_works_without_a_script(browser: Browser, held: Served) -> None:
     browser.scripts(False)
-    browser.get(f"{url}/")
+    browser.get(f"{held.url}/")
     (globins,) = [each for each in browser.all(".examples a") if each.text == "Four globins"]
     globins.click()
     browser.until(lambda: "P69905" in browser.one("#queries").get_attribute("value"))
@@ -206,9 +204,10 @@ def test_it_all_works_without_a_script(browser: Browser, house: FakeHouse, url: 
     browser.one("#go").click()
     identifier = identifier_of(browser)
     assert browser.text("#state-title").startswith("Waiting")
-    house.put(identifier, state="running", begun=1_795_000_001.0, progress=0.5)
+    held.put(identifier, state="running", begun=1_795_000_001.0, progress=0.5)
     browser.until(lambda: browser.text("#state-title") == "Searching: 50%")  # the page looks again by itself
-    browser.get(f"{url}/jobs")
+    held.put(identifier, state="queued")
+    browser.get(f"{held.url}/jobs")
     browser.one("tbody button").click()
     browser.until(lambda: browser.text("tbody .state") == "Cancelled")
     browser.said()  # the answer of 422 is in it
@@ -232,8 +231,8 @@ HINTS = [
 
 
 @pytest.mark.exhaustive
-def test_hints_come_while_one_types(browser: Browser, url: str) -> None:
-    browser.get(f"{url}/")
+def test_hints_come_while_one_types(browser: Browser, held: Served) -> None:
+    browser.get(f"{held.url}/")
     for text, hint in HINTS:
         browser.run(
             "const field = document.querySelector('#queries'); field.value = arguments[0];"
@@ -264,8 +263,8 @@ document.querySelector("#queries").dispatchEvent(event);
 
 
 @pytest.mark.exhaustive
-def test_files_are_dropped_and_long_texts_pasted(browser: Browser, house: FakeHouse, url: str) -> None:
-    browser.get(f"{url}/")
+def test_files_are_dropped_and_long_texts_pasted(browser: Browser, held: Served) -> None:
+    browser.get(f"{held.url}/")
     browser.run(DROP, "mine.fasta", QUERY, 1)
     browser.until(lambda: browser.one("#queries").get_attribute("value") == QUERY)
     assert browser.one("#title").get_attribute("value") == "mine.fasta"
@@ -280,13 +279,13 @@ def test_files_are_dropped_and_long_texts_pasted(browser: Browser, house: FakeHo
     browser.one("#title").clear()
     browser.one("#go").click()
     identifier = identifier_of(browser)
-    assert house.requests[identifier].queries == QUERY.encode() * 100_000
-    assert house.jobs[identifier].title == "pasted.fasta"
+    assert held.get(f"/jobs/{identifier}/queries").body == QUERY.encode() * 100_000
+    assert held.get(f"/jobs/{identifier}").json["title"] == "pasted.fasta"
 
 
 @pytest.mark.exhaustive
-def test_gap_costs_are_shown_that_go_with_a_matrix(browser: Browser, url: str) -> None:
-    browser.get(f"{url}/")
+def test_gap_costs_are_shown_that_go_with_a_matrix(browser: Browser, held: Served) -> None:
+    browser.get(f"{held.url}/")
 
     def shown() -> tuple[str, ...]:
         return tuple(browser.one(each).get_attribute("placeholder") for each in ("#gap_open", "#gap_extend"))
@@ -303,8 +302,8 @@ def test_gap_costs_are_shown_that_go_with_a_matrix(browser: Browser, url: str) -
 
 
 @pytest.mark.exhaustive
-def test_an_example_fills_the_form_and_leaves_the_options(browser: Browser, url: str) -> None:
-    browser.get(f"{url}/")
+def test_an_example_fills_the_form_and_leaves_the_options(browser: Browser, held: Served) -> None:
+    browser.get(f"{held.url}/")
     browser.one("#evalue").send_keys("3")
     (glucagon,) = [each for each in browser.all(".examples a") if "glucagon" in each.text]
     glucagon.click()
@@ -316,24 +315,24 @@ def test_an_example_fills_the_form_and_leaves_the_options(browser: Browser, url:
 
 
 @pytest.mark.exhaustive
-def test_the_address_to_share_is_copied(browser: Browser, house: FakeHouse, url: str) -> None:
-    browser.get(f"{url}/?example=insulin")
+def test_the_address_to_share_is_copied(browser: Browser, held: Served) -> None:
+    browser.get(f"{held.url}/?example=insulin")
     browser.one("#go").click()
     identifier = identifier_of(browser)
-    browser.get(f"{url}/jobs/{identifier}/details")
+    browser.get(f"{held.url}/jobs/{identifier}/details")
     browser.one("[data-copy]").click()
     browser.until(lambda: browser.text("[data-copy]") == "Copied")
 
 
 @pytest.mark.exhaustive
-def test_pages_fit_every_width_in_both_schemes(browser: Browser, house: FakeHouse, url: str) -> None:
-    browser.get(f"{url}/?example=globins")
+def test_pages_fit_every_width_in_both_schemes(browser: Browser, held: Served) -> None:
+    browser.get(f"{held.url}/?example=globins")
     browser.one("[value=trembl]").click()
     browser.one("#title").send_keys("x" * 200)
     browser.one("#go").click()
     identifier = identifier_of(browser)
     paths = ["/?example=globins", "/about", "/jobs", f"/jobs/{identifier}", f"/jobs/{identifier}/details"]
-    seen = {path: url + path for path in paths}
+    seen = {path: held.url + path for path in paths}
     for width in WIDTHS:
         browser.resize(width)
         for scheme in ("light", "dark"):
@@ -343,11 +342,12 @@ def test_pages_fit_every_width_in_both_schemes(browser: Browser, house: FakeHous
                 browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
                 assert browser.run("return document.documentElement.scrollWidth") <= width, (path, width)
                 assert_contrast(browser, (path, scheme))
-    house.put(identifier, state="done", n_queries=120, n_hits=120, ended=1_795_000_002.0)
+    release(held)
+    held.ended(identifier)
     for width in WIDTHS:
         browser.resize(width)
-        for path in (f"/jobs/{identifier}", f"/jobs/{identifier}/summary?page=2", f"/jobs/{identifier}/details"):
-            browser.get(url + path)
+        for path in (f"/jobs/{identifier}", f"/jobs/{identifier}/summary", f"/jobs/{identifier}/details"):
+            browser.get(held.url + path)
             assert browser.run("return document.documentElement.scrollWidth") <= width, (path, width)
 
 
@@ -383,9 +383,8 @@ TOKEN = "a-token-of-24-characters"
 
 
 @pytest.mark.exhaustive
-def test_one_logs_in_with_a_token_and_comes_to_where_one_was_going(started: Browser) -> None:
-    house = FakeHouse(tokens=[TOKEN])
-    with serving(house.settings, jobs=house) as found:
+def test_one_logs_in_with_a_token_and_comes_to_where_one_was_going(started: Browser, tmp_path: Path) -> None:
+    with site(tmp_path, tokens=frozenset([TOKEN])) as found:
         started.begin_again()
         started.get(f"{found.url}/jobs?page=1")
         assert started.text("h1") == "Log in"

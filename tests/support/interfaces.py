@@ -8,15 +8,17 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import typer.main
 
 import swsearch
-from support.fake_house import FakeHouse
-from support.web_pages import Visitor, pages_alone
+from support.web_pages import Visitor, site
 from swsearch.cli.main import app
 from swsearch.server.app import create_app
+from swsearch.server.jobs import Jobs
+from swsearch.server.settings import ServerSettings
 from swsearch.version import version
 
 Run = Callable[..., tuple[int, str, str]]
@@ -63,7 +65,7 @@ def substance(page: str) -> str:
 
 def http_api() -> str:
     """Return the description of the HTTP API."""
-    stated = create_app(FakeHouse()).openapi()  # type: ignore[arg-type]
+    stated = create_app(Jobs(ServerSettings((), Path()), {}, None)).openapi()  # type: ignore[arg-type]
     stated["info"]["version"] = "VERSION"
     return json.dumps(stated, indent=2, ensure_ascii=False) + "\n"
 
@@ -91,8 +93,10 @@ def _signature(name: str, found: Any) -> list[str]:
 def form() -> str:
     """Return the form of the server's page, in its order: titles, labels, fields, choices and help."""
     lines = []
-    for each in Visitor(pages_alone(FakeHouse())).page("/").one("form", id="search").inside:
-        text = " ".join(each.text.split())
+    with TemporaryDirectory() as folder, site(Path(folder)) as served:
+        elements = Visitor(served.url).page("/").one("form", id="search").inside
+    for each in elements:
+        text = re.sub(r"built \S+", "built DATE", " ".join(each.text.split()))
         given = " ".join(f"{key}={value!r}" for key, value in each.attributes.items() if key not in LOOKS)
         if each.name in ("h2", "summary"):
             lines.append(f"\n== {text}")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from swsearch.db import Database
 from swsearch.server.app import create_app
-from swsearch.server.jobs import Jobs, open_jobs
+from swsearch.server.jobs import Jobs, RunningSearch, open_jobs
 from swsearch.server.run import Connections, HttpServer, bound, logging_to
 from swsearch.server.settings import ServerSettings
 
@@ -65,6 +67,10 @@ class Served:
     connections: Connections
     lines: list[str]
     """What it logged."""
+    names: list[str] = field(default_factory=list)
+    """The names by which engines were asked for, where a test gives them."""
+    engines: list[Any] = field(default_factory=list)
+    """Engines of the databases that a test gives."""
 
     @property
     def opened(self) -> list[Any]:
@@ -95,9 +101,52 @@ class Served:
         """Post to a path of the API."""
         return self.ask("POST", f"/api/v1{path}", body, headers)
 
+    def submit(self, body: Any, **headers: str) -> dict[str, Any]:
+        """Submit a job, and return what is told of it."""
+        reply = self.post("/jobs", body, **headers)
+        assert reply.status == 202, reply.body
+        stated: dict[str, Any] = reply.json
+        return stated
+
+    def ended(self, identifier: str) -> dict[str, Any]:
+        """Return what is told of a job when it has ended."""
+        stated: dict[str, Any] = self.get(f"/jobs/{identifier}?wait=60").json
+        assert stated["state"] in ("done", "failed", "cancelled"), stated
+        return stated
+
+    def done(self, body: Any, **headers: str) -> dict[str, Any]:
+        """Submit a job, and return what is told of it when it is done."""
+        job = self.ended(self.submit(body, **headers)["id"])
+        assert job["state"] == "done", job["problem"]
+        return job
+
+    def results(self, identifier: str, outfmt: str, queries: str = "") -> Reply:
+        """Ask for the results of a job, or of some of its queries."""
+        return self.get(f"/jobs/{identifier}/results?{_format(outfmt)}" + f"&queries={queries}" * bool(queries))
+
+    def search(self, body: Any, outfmt: str = "6", **headers: str) -> Reply:
+        """Search at once."""
+        return self.post(f"/search?{_format(outfmt)}", body, **headers)
+
+    def put(self, identifier: str, progress: float | None = None, **changed: Any) -> None:
+        """Say what has become of a job: in its row, and its progress while it runs."""
+        if progress is not None:
+            running = self.jobs.running[identifier] = RunningSearch("somebody")
+            running.cells, running.cells_done = 1000, round(1000 * progress)
+        values = [json.dumps(value) if isinstance(value, (dict, list)) else value for value in changed.values()]
+        columns = ", ".join(f"{name} = ?" for name in changed)
+        with closing(sqlite3.connect(self.jobs.settings.folder / "jobs.sqlite", PATIENCE)) as table, table:
+            table.execute(f"UPDATE jobs SET {columns} WHERE identifier = ?", [*values, identifier])
+
     def connect(self) -> socket.socket:
         """Open a connection to say what no client would."""
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+
+
+def _format(outfmt: str) -> str:
+    """Return the part of an address that asks for a format with columns."""
+    name, _, columns = outfmt.partition(" ")
+    return urlencode({"format": name, **({"columns": columns.replace(" ", ",")} if columns else {})})
 
 
 def tiny_database(path: Path, names: tuple[str, ...] = tuple(SEQUENCES)) -> Path:
@@ -111,15 +160,15 @@ def tiny_database(path: Path, names: tuple[str, ...] = tuple(SEQUENCES)) -> Path
 @contextmanager
 def serving(
     settings: ServerSettings, *, connections: Connections | None = None, port: int = 0, is_verbose: bool = False,
-    jobs: Any = None, **options: Any,
+    **options: Any,
 ) -> Iterator[Served]:  # fmt: skip
-    """Start a server in a thread, with jobs of its own and on any port unless they are given, and end it."""
+    """Start a server in a thread, on any port unless one is given, and end it."""
     lines: list[str] = options.pop("lines", [])
     connections = connections or Connections(settings.limits.connections)
     with (
         bound("127.0.0.1", port) as made,
         logging_to(lines.append, is_verbose),
-        nullcontext(jobs) if jobs else open_jobs(settings) as opened,
+        open_jobs(settings) as opened,
     ):
         app = create_app(opened)
         server = HttpServer(app, made, connections, **options)

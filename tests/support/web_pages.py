@@ -1,23 +1,27 @@
-"""Pages asked for without a network, and read as a browser without a script reads them."""
+"""Pages of a server, asked for and read as a browser without a script does."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx
-from fastapi import FastAPI, Request, Response
+import pytest
 
-from swsearch.server import pages
-from swsearch.server.access import CLIENT_COOKIE, client_name
-from swsearch.server.streaming import Threads
+from support.serving import PATIENCE, SEQUENCES, Served, serving
+from support.small_servers import ObedientEngine, engines
+from swsearch.db import Database
+from swsearch.server.settings import ServerSettings
 
 EMPTY = frozenset(("input", "meta", "link", "br", "hr", "img"))
 """Elements that have no end."""
+
+STRANGER = f"swsearch={'s' * 32}"
+"""The cookie of another browser."""
 
 
 @dataclass
@@ -84,29 +88,21 @@ class Visitor:
 
     Parameters
     ----------
-    app : FastAPI
-        What it visits.
-    root : str
-        What a proxy takes away from the path.
+    url : str
+        Of the server that it visits.
     """
 
-    def __init__(self, app: FastAPI, root: str = "") -> None:
-        self._app, self._root = app, root
+    def __init__(self, url: str) -> None:
+        self._url = url
         self.cookies = httpx.Cookies()
 
     def ask(self, method: str, path: str, **more: Any) -> httpx.Response:
         """Ask, and follow nothing."""
-
-        async def asked() -> httpx.Response:
-            transport = httpx.ASGITransport(self._app, root_path=self._root)
-            async with httpx.AsyncClient(
-                transport=transport, base_url="http://lab:8080", cookies=self.cookies
-            ) as one:
-                answer = await one.request(method, path, **more)
-                self.cookies = one.cookies
-                return answer
-
-        return asyncio.run(asked())
+        options = {"verify": False, "trust_env": False, "timeout": PATIENCE}  # contexts of TLS take long to make
+        with httpx.Client(base_url=self._url, cookies=self.cookies, **options) as one:
+            answer = one.request(method, path, **more)
+            self.cookies = one.cookies
+            return answer
 
     def get(self, path: str, **more: Any) -> httpx.Response:
         return self.ask("GET", path, **more)
@@ -127,15 +123,26 @@ class Visitor:
         return answer.headers["location"]
 
 
-def pages_alone(house: Any) -> FastAPI:
-    """The pages without what stands before them on a server; who asks is told by the cookie alone."""
-    app = FastAPI(openapi_url=None)
+def site_databases(folder: Path) -> None:
+    """Build databases sprot and trembl, whose subjects have taxids."""
+    folder.mkdir(parents=True, exist_ok=True)
+    taxids = {"P01308": 9606, "P69905": 10090, "P00698": 63221}
+    records = zip(taxids.items(), SEQUENCES.values(), strict=False)
+    texts = [f">{name} OX={taxid}\n{letters}\n" for (name, taxid), letters in records]
+    (folder / "in.fasta").write_text("".join(texts))
+    for name in ("sprot.h5", "trembl.h5"):
+        Database.build(folder / "in.fasta", folder / name, taxids="header").close()
 
-    @app.middleware("http")
-    async def gate(request: Request, proceed: Any) -> Response:
-        request.state.client = client_name(None, "10.0.0.1", request.cookies.get(CLIENT_COOKIE, ""))
-        return await proceed(request)
 
-    app.state.jobs, app.state.threads = house, Threads(anyio.CapacityLimiter(1), anyio.CapacityLimiter(1))
-    app.include_router(pages.router)
-    return app
+@contextmanager
+def site(folder: Path, port: int = 0, **changes: Any) -> Iterator[Served]:
+    """Start a server of one worker, whose engines, ``served.engines``, obey; the databases are built once."""
+    paths = folder / "sprot.h5", folder / "trembl.h5"
+    if not paths[0].exists():
+        site_databases(folder)
+    settings = replace(ServerSettings(paths, folder / "state", engine="cpu", workers=1), **changes)
+    with pytest.MonkeyPatch.context() as patch:
+        made = [ObedientEngine() for _ in settings.databases]
+        with engines(patch, *made), serving(settings, port=port) as served:
+            served.engines = made
+            yield served
