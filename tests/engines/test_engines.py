@@ -7,21 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support import fake_pycuda
-from support.cases import any_codes, make_chunk, modes, random_codes, scorings
+from support.cases import any_codes, draw, flat_matrix, make_chunk, modes, random_codes, scores_in_order, scorings
 from support.samples import random_cases, sample
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
-from swsearch.engines import choice, create_engine
 from swsearch.engines.base import Thresholds
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import WAYS, CpuEngine
 from swsearch.engines.cpu.queries import longest_subject
 from swsearch.engines.reference import ReferenceEngine
-from swsearch.errors import EngineError, GpuUnavailableError, InputError, MemoryLimitError, OptionError
+from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import LANE_BITS, Ends, Scoring, lane_limits, load_matrix, matrix_from_text
+from swsearch.scoring import LANE_BITS, Ends, Scoring, lane_limits, matrix_from_text
 
 NO_ROWS = np.empty(0, dtype=np.int8)
 TRYPTOPHAN = PROTEIN.letters.index("W")
@@ -68,14 +66,7 @@ def engine(request):
 
 
 def scores_of(engine, queries, subjects, scoring, mode):
-    """Score in input order."""
-    chunk = make_chunk(subjects)
-    loaded = engine.load(chunk)
-    values = engine.score(engine.prepare([scoring.rows(q) for q in queries], Recurrence(scoring, mode)), loaded)
-    engine.release(loaded)
-    ordered = np.empty_like(values)
-    ordered[:, chunk.subjects] = values
-    return ordered
+    return scores_in_order(engine, queries, subjects, Recurrence(scoring, mode))
 
 
 @lru_cache(maxsize=100_000)
@@ -110,11 +101,8 @@ def test_the_cpu_engine_equals_the_reference(every_cpu, queries, subjects, scori
 
 @pytest.mark.parametrize("mode", MODES)
 def test_lengths_around_lane_and_block_bounds(engine, mode):
-    generator = np.random.default_rng(64)
     bounds = [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33]
-    queries = [random_codes(generator, n, 20) for n in bounds]
-    subjects = [random_codes(generator, n, 20) for n in bounds]
-    check(engine, queries, subjects, Scoring(), mode)
+    check(engine, draw(64, bounds), draw(65, bounds), Scoring(), mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -125,18 +113,20 @@ def test_any_number_of_subjects(engine, mode, count):
     check(engine, [random_codes(generator, 9, 20)], subjects, Scoring(), mode)
 
 
-@pytest.mark.parametrize("limit", [127, 242, 255, 32_767, 65_522, 65_535])
-def test_saturation_at_a_lanes_limit_and_beside_it(cpu, limit):
-    # a run of equal letters scores its length times the matrix entry, so every score near the limit occurs
-    for letter in "WCAX" if limit < 10_000 else "W":
-        scoring = Scoring()
-        entry = max(scoring.matrix[letter, letter], 1)
-        around = [max(limit // entry + k, 1) for k in (-13, -12, -2, -1, 0, 1, 2, 12, 13)]
-        code = PROTEIN.letters.index(letter)
-        query = np.full(max(around), code, dtype=np.uint8)
-        got = scores_of(cpu, [query], [query[:n] for n in around], scoring, "local")[0]
-        expected = [n * max(scoring.matrix[letter, letter], 0) for n in around]
-        assert got.tolist() == expected, letter
+@pytest.mark.parametrize(("gap_open", "gap_extend"), sample([(11, 1), (0, 5), (40, 3)], lambda gaps: gaps == (11, 1)))
+@pytest.mark.parametrize("bits", [8, 16])
+def test_saturation_at_a_lanes_limit_and_beside_it(cpu, bits, gap_open, gap_extend):
+    # tryptophans, 11 each, and up to 10 valines, 4 each, reach every score near what a lane of either sign holds
+    scoring = Scoring("BLOSUM62", gap_open, gap_extend)
+    low, high = lane_limits(bits)
+    limits = (high, high - low - scoring.gap_first - scoring.gap_extend, high - low)
+    scores = [limit + k for limit in limits for k in (range(-14, 15) if bits == 8 else range(-3, 4))]
+    valines = [next(k for k in range(11) if (score - 4 * k) % 11 == 0) for score in scores]
+    sequences = [
+        PROTEIN.encode("W" * ((score - 4 * k) // 11) + "V" * k) for score, k in zip(scores, valines, strict=True)
+    ]
+    query = PROTEIN.encode("W" * (max(scores) // 11 + 1) + "V" * 10)
+    assert scores_of(cpu, [query], sequences, scoring, "local")[0].tolist() == scores
 
 
 def in_lanes_of(bits, cpu, query, chunk, scoring, mode):
@@ -151,30 +141,6 @@ def in_lanes_of(bits, cpu, query, chunk, scoring, mode):
         WAYS.index(cpu.way), cpu.instructions, None, values, flags,
     )  # fmt: skip
     return values[0], flags[0] != 0
-
-
-@pytest.mark.parametrize(("gap_open", "gap_extend"), sample([(11, 1), (0, 5), (40, 3)], lambda gaps: gaps == (11, 1)))
-@pytest.mark.parametrize("bits", LANE_BITS)
-def test_a_lane_is_exact_up_to_its_limit_and_flags_what_is_beyond(cpu, bits, gap_open, gap_extend):
-    scoring = Scoring("BLOSUM62", gap_open, gap_extend)
-    low, high = lane_limits(bits)
-    most = high - low - scoring.gap_first - scoring.gap_extend if bits < 32 else high
-    # W is 11, V is 4, I is 4: tryptophans and up to 10 valines reach every score
-    scores = [most + k for k in range(-14, 15)] if bits < 32 else [1_000, 70_000]
-    sequences = []
-    for score in scores:
-        valines = next(k for k in range(11) if (score - 4 * k) % 11 == 0)
-        sequences.append(PROTEIN.encode("W" * ((score - 4 * valines) // 11) + "V" * valines))
-    query = PROTEIN.encode("W" * ((scores[-1] // 11) + 1) + "V" * 10)
-    chunk = make_chunk(sequences)
-    group = cpu.prepare([scoring.rows(query)], Recurrence(scoring, "local"))
-    values, flags = in_lanes_of(bits, cpu, query, chunk, scoring, "local")
-    for place, subject in enumerate(chunk.subjects):
-        assert flags[place] == (scores[subject] >= most), (scores[subject], most)
-        assert flags[place] or values[place] >= scores[subject]
-    exact = cpu.score(group, cpu.load(chunk))[0]
-    assert exact.tolist() == [scores[subject] for subject in chunk.subjects]
-    assert np.array_equal(values[~flags], exact[~flags])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -206,17 +172,6 @@ def test_many_short_queries_with_long_and_empty_ones_among_them(cpu, mode):
     check(cpu, queries, subjects, Scoring(), mode)
 
 
-def test_every_score_near_the_8_bit_limit(cpu):
-    # W is 11, A is 4, G is 6, E is 5: sums of these reach every score from 100 to 160
-    scoring = Scoring()
-    for target in range(100, 161):
-        for last in "AEG":
-            rest = target - scoring.matrix[last, last]
-            if rest % 11 == 0:
-                query = PROTEIN.encode("W" * (rest // 11) + last)
-                assert scores_of(cpu, [query], [query], scoring, "local")[0, 0] == target
-
-
 def test_scores_beyond_16_bits(cpu):
     # a homopolymer of 7,000 tryptophans scores 77,000 against itself
     query = np.full(7_000, TRYPTOPHAN, dtype=np.uint8)
@@ -239,10 +194,8 @@ def test_every_letter_against_every_letter(engine):
 @pytest.mark.parametrize("gaps", [(0, 0), (0, 1), (0, 5), (1, 0), (100, 0), (10_000, 10_000)])
 @pytest.mark.parametrize("mode", MODES)
 def test_gap_costs_at_their_extremes(cpu, mode, gaps):
-    generator = np.random.default_rng(7)
-    queries = [random_codes(generator, 30, k) for k in (2, 20)]
-    subjects = [random_codes(generator, n, k) for n in (1, 20, 37) for k in (2, 20)]
-    check(cpu, queries, subjects, Scoring(load_matrix("BLOSUM62"), *gaps), mode)
+    queries, subjects = ([codes for k in (2, 20) for codes in draw(k, n, k)] for n in ([30], [1, 20, 37]))
+    check(cpu, queries, subjects, Scoring("BLOSUM62", *gaps), mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -266,8 +219,7 @@ def test_a_matrix_with_scores_of_its_own_for_every_letter(cpu):
     for k, a in enumerate(PROTEIN.letters):
         text += a + " " + " ".join(str(9 + k if a == b else k - 29) for b in PROTEIN.letters) + "\n"
     scoring = Scoring(matrix_from_text(text, "lopsided", PROTEIN))  # not symmetric
-    generator = np.random.default_rng(27)
-    sequences = [random_codes(generator, 20) for _ in range(30)]
+    sequences = draw(27, [20] * 30, len(PROTEIN.letters))
     for mode in MODES:
         check(cpu, sequences[:2], sequences, scoring, mode)
 
@@ -275,15 +227,9 @@ def test_a_matrix_with_scores_of_its_own_for_every_letter(cpu):
 @pytest.mark.parametrize("entry", [62, 63, 64, 127])
 @pytest.mark.parametrize("mode", MODES)
 def test_the_largest_matrix_entries(cpu, mode, entry):
-    letters = PROTEIN.letters
-    text = "   " + " ".join(letters) + "\n"
-    for a in letters:
-        text += a + " " + " ".join(str(entry if a == b else -entry) for b in letters) + "\n"
-    generator = np.random.default_rng(entry)
-    sequences = [random_codes(generator, 20, 3) for _ in range(20)]
+    sequences = draw(entry, [20] * 20, 3)
     for gaps in ((0, 1), (0, 62), (60, 1)):
-        scoring = Scoring(matrix_from_text(text, "identity", PROTEIN), *gaps)
-        check(cpu, sequences[:2], sequences, scoring, mode)
+        check(cpu, sequences[:2], sequences, Scoring(flat_matrix(entry, -entry), *gaps), mode)
 
 
 @pytest.mark.parametrize("mode", ["global", "semiglobal"])
@@ -311,82 +257,19 @@ def test_ends_that_no_search_leaves_free_are_refused(engine):
         engine.prepare([Scoring().rows(np.zeros(3, dtype=np.uint8))], some)
 
 
-class _StopError(Exception):
-    """Raised by one test's progress."""
-
-
 def test_what_progress_raises_ends_the_search(cpu):
-    generator = np.random.default_rng(5)
-    subjects = [random_codes(generator, 3_000, 20) for _ in range(512)]
-    query = Scoring().rows(random_codes(generator, 3_000, 20))
+    query, *subjects = draw(5, [3_000] * 513)
     seen = []
 
     def progress(cells):
         seen.append(cells)
-        raise _StopError
+        raise ZeroDivisionError
 
-    group = cpu.prepare([query] * 4, Recurrence(Scoring(), "local"))
-    with pytest.raises(_StopError):
+    group = cpu.prepare([Scoring().rows(query)] * 4, Recurrence(Scoring(), "local"))
+    with pytest.raises(ZeroDivisionError):
         cpu.score(group, cpu.load(make_chunk(subjects)), progress)
     assert len(seen) == 1
     assert seen[0] < 4 * 3_000 * 3_000 * 512
-
-
-def test_the_extension_checks_what_it_is_given():
-    chunk = make_chunk([random_codes(np.random.default_rng(1), n, 20) for n in (40, 30)])
-    good = {
-        "codes": np.zeros(5, dtype=np.uint8),
-        "query_offsets": np.array([0, 5]),
-        "longest_16": np.array([9], dtype=np.int32),
-        "row_scores": NO_ROWS,
-        "row_costs": NO_ROWS,
-        "residues": chunk.residues,
-        "column_offsets": chunk.column_offsets,
-        "lengths": chunk.lengths,
-        "chosen": np.zeros(0, dtype=np.int64),
-        "only_chosen": False,
-        "scores": np.zeros((32, 32), dtype=np.int8),
-        "gap_first": 12,
-        "gap_extend": 1,
-        "most_gap_first": 12,
-        "most_gap_extend": 1,
-        "mode": 0,
-        "first_bits": 8,
-        "last_bits": 32,
-        "threads": 1,
-        "way": 0,
-        "instructions": "scalar",
-        "progress": None,
-        "values": np.zeros((1, 2), dtype=np.int32),
-        "saturated": np.zeros((1, 2), dtype=np.uint8),
-    }
-    assert extension.load().search(*good.values()) == (2, 0, 0)
-    bad = {
-        "codes": np.full(5, 32, dtype=np.uint8),
-        "query_offsets": np.array([0, 6]),
-        "longest_16": np.zeros(2, dtype=np.int32),
-        "residues": chunk.residues[:39],
-        "column_offsets": chunk.column_offsets[:1],
-        "lengths": np.array([30, 40], dtype=np.int32),
-        "scores": np.zeros((32, 31), dtype=np.int8),
-        "row_scores": np.zeros(4 * 32, dtype=np.int8),
-        "row_costs": np.zeros((5, 4), dtype=np.int16),
-        "gap_first": 0,
-        "mode": 3,
-        "first_bits": 7,
-        "threads": 0,
-        "way": 3,
-        "instructions": "vax",
-        "values": np.zeros((1, 3), dtype=np.int32),
-        "saturated": np.zeros((2, 2), dtype=np.uint8),
-    }
-    for name, value in bad.items():
-        with pytest.raises(ValueError, match="expected"):
-            extension.load().search(*(good | {name: value}).values())
-    some = {"only_chosen": True, "values": good["values"][:, :1], "saturated": good["saturated"][:, :1]}
-    for place in (-1, 2):
-        with pytest.raises(ValueError, match="expected"):
-            extension.load().search(*(good | some | {"chosen": np.array([place])}).values())
 
 
 def test_progress_counts_every_cell(engine):
@@ -416,107 +299,3 @@ def test_hits_are_the_scores_that_reach_the_thresholds(engine, mode):
     for hits, good, row in zip(found, expected, scores, strict=True):
         assert sorted(hits.places.tolist()) == np.flatnonzero(good).tolist()
         assert hits.scores.tolist() == row[hits.places].tolist()
-
-
-def plural(threads):
-    return f"{threads} thread{'' if threads == 1 else 's'}"
-
-
-def test_choosing_an_engine():
-    with create_engine("cpu") as engine:
-        assert engine.name == "cpu"
-        assert engine.description == f"cpu ({extension.chosen()}, {plural(engine.threads)})"
-        assert engine.fallback == ""
-    with create_engine("auto") as engine:
-        assert (engine.name == "cpu") == bool(engine.fallback)
-    with pytest.raises(OptionError, match="engine: got 'tpu', expected one of auto, gpu, cpu"):
-        create_engine("tpu")
-    for name in ("auto", "gpu", "cpu"):
-        with pytest.raises(OptionError, match="threads: got 0"):
-            create_engine(name, threads=0)
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    """Return a function that decides what becomes of the attempt to make a GPU engine."""
-
-    def decide(outcome, installed=True):
-        def create(device, memory):
-            asked.append((device, memory))
-            if isinstance(outcome, Exception):
-                raise outcome
-            return outcome
-
-        asked = []
-        monkeypatch.setattr(choice, "_gpu_engine", create)
-        monkeypatch.setattr(choice, "pycuda_is_installed", lambda: installed)
-        return asked
-
-    return decide
-
-
-NO_DRIVER = GpuUnavailableError("engine gpu cannot be used: no NVIDIA driver was found")
-
-
-def test_auto_takes_the_gpu_where_it_can(gpu):
-    made, told = ReferenceEngine(), []
-    asked = gpu(made)
-    assert create_engine("auto", device=1, gpu_memory=100, notice=told.append) is made
-    assert create_engine("gpu", device=2) is made
-    assert asked == [(1, 100), (2, None)]
-    assert (told, made.fallback) == ([], "")
-
-
-def test_auto_falls_back_and_says_why_once(gpu):
-    gpu(NO_DRIVER)
-    told = []
-    with create_engine("auto", threads=1, notice=told.append) as engine:
-        assert (engine.name, engine.threads) == ("cpu", 1)
-        assert told == [engine.fallback] == [f"running on the CPU: {NO_DRIVER}"]
-    with create_engine("auto") as engine:  # nobody listens, as from Python
-        assert engine.fallback == told[0]
-    with pytest.raises(GpuUnavailableError) as caught:
-        create_engine("gpu", notice=told.append)
-    assert caught.value.exit_code == 7
-    assert len(told) == 1
-
-
-@pytest.mark.parametrize("options", [{}, {"device": 0}, {"gpu_memory": 1 << 30}])
-def test_a_machine_without_pycuda_is_not_nagged_unless_it_asks_for_a_gpu(gpu, options):
-    gpu(NO_DRIVER, installed=False)
-    told = []
-    with create_engine("auto", notice=told.append, **options) as engine:
-        assert engine.name == "cpu"
-        assert engine.fallback
-    assert len(told) == len(options)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [EngineError("a kernel does not compile"), OptionError("device", 7, "one of 0"), MemoryLimitError("too little")],
-)
-def test_auto_hides_no_other_error(gpu, error):
-    gpu(error)
-    with pytest.raises(type(error)) as caught:
-        create_engine("auto")
-    assert caught.value is error
-
-
-@pytest.mark.parametrize("name", ["cpu", "reference"])
-def test_gpu_options_with_an_engine_that_has_no_use_for_them(name):
-    for options in ({"device": 0}, {"gpu_memory": 1 << 30}):
-        ((option, value),) = options.items()
-        with pytest.raises(OptionError) as caught:
-            create_engine(name, **options)
-        assert str(caught.value) == (
-            f"{option}: got {value}, expected none with engine {name}; leave it out, or choose engine gpu or auto"
-        )
-
-
-def test_whether_pycuda_is_installed(monkeypatch):
-    fake_pycuda.remove(monkeypatch)
-    assert not choice.pycuda_is_installed()
-    with pytest.raises(GpuUnavailableError, match="PyCUDA is not installed; pip install 'swsearch"):
-        create_engine("gpu")
-    fake_pycuda.install(monkeypatch)
-    assert choice.pycuda_is_installed()

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -6,21 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support import numpy_traceback as traceback
-from support.cases import any_codes, modes_with_ends, random_codes, scorings
-from support.pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives, rescore
-from support.profiles import like_matrix, random_rows
-from support.samples import random_cases
+from support.cases import any_codes, modes_with_ends, random_codes, random_profile, scorings
+from support.pair_checks import biopython_aligner, biopython_score, parasail_align, read_genomes, relatives
+from support.profiles import like_matrix
+from support.samples import random_cases, sample
 from swsearch import Profile, align, reference
 from swsearch.alignment_table import ALIGNMENT_COLUMNS
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.blocks import masked_codes, shown_letters
-from swsearch.engines import choice
-from swsearch.engines.choice import GPU_WORTH_CELLS, create_pair_aligner
-from swsearch.engines.cpu import extension, tracing
+from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import ALONE_CELLS, CELLS_PER_CALL, PAIRS_PER_CALL, CpuPairAligner
 from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
 from swsearch.engines.reference import ReferencePairAligner
-from swsearch.errors import GpuUnavailableError, InputError, MemoryLimitError, OptionError
+from swsearch.errors import InputError, MemoryLimitError, OptionError
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Ends, PositionGaps, Scoring, codes_of, dna_matrix, load_matrix
@@ -60,24 +59,16 @@ def test_every_pair_is_the_references_in_order(cpu_pairs, several, scoring, mode
 
 
 def test_one_interface(aligner):
-    query, subject = PROTEIN.encode("MKVLAAGIVGWW"), PROTEIN.encode("MKVAAGIVG")
-    expected = reference.align(query, subject, Scoring(), "global")
-    assert summary(aligner.align(query, subject, Recurrence(Scoring(), "global"))) == expected
-    assert aligner.score(query, subject, Recurrence(Scoring(), "global")) == expected[0]
-    assert [
-        summary(pair) for pair in aligner.align_many([(query, subject)] * 3, Recurrence(Scoring(), "global"))
-    ] == [expected] * 3
-    assert (
-        list(aligner.score_many(iter([(query, subject)] * 3), Recurrence(Scoring(), "global"))) == [expected[0]] * 3
-    )
-    assert list(aligner.align_many([], Recurrence(Scoring(), "local"))) == []
+    pair, recurrence = (PROTEIN.encode("MKVLAAGIVGWW"), PROTEIN.encode("MKVAAGIVG")), Recurrence(Scoring(), "global")
+    expected = reference.align(*pair, Scoring(), "global")
+    assert summary(aligner.align(*pair, recurrence)) == expected
+    assert aligner.score(*pair, recurrence) == expected[0]
+    assert [summary(found) for found in aligner.align_many([pair] * 3, recurrence)] == [expected] * 3
+    assert list(aligner.score_many(iter([pair] * 3), recurrence)) == [expected[0]] * 3
+    assert list(aligner.align_many([], recurrence)) == []
     assert aligner.name in aligner.description
     with pytest.raises(OptionError, match="free_ends: got 'query-start', expected none in global mode"):
-        aligner.score(query, subject, Recurrence(Scoring(), "global", Ends.parse("query-start")))
-
-
-LENGTHS = (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)
-"""Around the lanes and tiles of every engine that fits a test of the plain recurrence."""
+        aligner.score(*pair, Recurrence(Scoring(), "global", Ends.parse("query-start")))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -107,7 +98,7 @@ def test_pools_are_what_pairs_are_in_columns(aligner, mode):
 
 def test_profiles_are_aligned_where_sequences_are(aligner):
     generator, scoring = np.random.default_rng(8), Scoring()
-    gapped, ungapped = random_rows(generator, 20, most_cost=12), random_rows(generator, 25)
+    gapped, ungapped = random_profile(generator, 20, most_cost=12), random_profile(generator, 25)
     queries = [ungapped, random_codes(generator, 18, 20), gapped]
     subjects = [random_codes(generator, n, 20) for n in (0, 15, 40)]
     for mode, some in (("local", queries), ("global", queries), ("semiglobal", queries[:2])):
@@ -135,7 +126,7 @@ def test_profiles_are_aligned_where_sequences_are(aligner):
 
 def test_profiles_of_pools_that_take_much_are_alone():
     generator, scoring = np.random.default_rng(9), Scoring()
-    queries = [random_rows(generator, 90, most_cost=12), random_rows(generator, 110)]
+    queries = [random_profile(generator, 90, most_cost=12), random_profile(generator, 110)]
     subject, recurrence = random_codes(generator, 120, 20), Recurrence(scoring, "global")
     with CpuPairAligner(threads=2, memory=100_000) as aligner:  # a share would not be enough
         pool = pool_of([codes_of(query) for query in queries])
@@ -149,10 +140,10 @@ def test_profiles_of_pools_that_take_much_are_alone():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_lengths_around_lanes_and_tiles(cpu_pairs, mode):
-    generator = np.random.default_rng(17)
-    scoring = Scoring(dna_matrix(), 3, 1)
-    for m in LENGTHS:
-        n = int(generator.choice(LENGTHS))
+    generator, scoring = np.random.default_rng(17), Scoring(dna_matrix(), 3, 1)
+    lengths = (0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65)
+    for m in lengths:
+        n = int(generator.choice(lengths))
         for a, b in ((m, n), (n, m), (m, m)):
             query, subject = random_codes(generator, a, 4), random_codes(generator, b, 4)
             expected = reference.align(query, subject, scoring, mode)
@@ -190,8 +181,13 @@ SYSTEMS = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", SYSTEMS)
+ONE_OF_EACH = dict(zip(SYSTEMS, MODES * 2, strict=False))
+"""The mode in which a quick run looks at a scoring system."""
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"), sample(product(SYSTEMS, MODES), lambda case: ONE_OF_EACH[case[0]] == case[1])
+)
 def test_scores_are_biopythons_and_parasails_on_random_pairs(cpu_pairs, name, mode):
     scoring, letters = SYSTEMS[name]
     several = [pair for pair in draw_pairs(2026, 300, 120, letters) if min(map(len, pair))]
@@ -199,10 +195,7 @@ def test_scores_are_biopythons_and_parasails_on_random_pairs(cpu_pairs, name, mo
     decode = scoring.matrix.alphabet.decode
     for (query, subject), pair in zip(several, cpu_pairs.align_many(several, Recurrence(scoring, mode)), strict=True):
         case = (name, mode, decode(query), decode(subject))
-        assert pair.score == biopython_score(biopython, decode(query), decode(subject)), case
-        assert pair.score == rescore(
-            query, subject, scoring, pair.cigar_string, pair.query_start, pair.subject_start
-        ), case
+        assert pair.score == pair.rescored() == biopython_score(biopython, *case[2:]), case
         score, added_up = parasail_align(query, subject, scoring, mode)
         # without a pair, parasail's semi-global score may lie below that of aligning nothing
         assert score == added_up == pair.score or (mode == "semiglobal" and score < pair.score == 0), case
@@ -226,27 +219,6 @@ def test_alignments_with_any_free_ends_are_as_good_as_biopythons(cpu_pairs, ends
         assert pair.subject_start == 0 or ends.subject_start, case
         assert pair.query_end == len(query) or ends.query_end, case
         assert pair.subject_end == len(subject) or ends.subject_end, case
-
-
-def test_biopythons_alignments_add_up_to_the_same_score(cpu_pairs):
-    scoring = Scoring(dna_matrix(), 10, 1)
-    for mode in ("global", "local"):
-        aligner = biopython_aligner(scoring, mode)
-        for query, subject in draw_pairs(5, 40, 60, 4):
-            if not min(len(query), len(subject)):
-                continue
-            decode = scoring.matrix.alphabet.decode
-            score = cpu_pairs.score(query, subject, Recurrence(scoring, mode))
-            if score <= 0 and mode == "local":
-                continue
-            theirs = aligner.align(decode(subject), decode(query))[0]
-            # target is the subject; a pair of equal coordinates is a gap
-            runs = []
-            for (j, i), (j2, i2) in zip(theirs.coordinates.T[:-1], theirs.coordinates.T[1:], strict=True):
-                op = "I" if j == j2 else "D" if i == i2 else "M"
-                runs.append(f"{max(i2 - i, j2 - j)}{op}")
-            j, i = theirs.coordinates[:, 0]
-            assert rescore(query, subject, scoring, "".join(runs), int(i), int(j)) == score
 
 
 def test_pairs_are_drawn_as_results_are_taken():
@@ -285,31 +257,24 @@ def calls(monkeypatch):
     return seen
 
 
-def test_short_pairs_go_together_and_share_the_memory(calls):
-    query = np.zeros(100, dtype=np.uint8)
-    with CpuPairAligner(memory=8 << 20, threads=4) as aligner:
-        found = list(aligner.align_many([(query, query)] * (PAIRS_PER_CALL + 5), Recurrence(Scoring(), "global")))
-    assert {pair.score for pair in found} == {400}
-    assert len(found) == PAIRS_PER_CALL + 5
-    assert calls == [("many", PAIRS_PER_CALL, 2 << 20), ("many", 5, 2 << 20)]
+def test_a_call_is_bounded_and_a_pair_that_takes_much_is_alone_with_all_threads(calls):
+    def lengths(memory, *sizes, threads=4):
+        several = [(np.zeros(size, dtype=np.uint8),) * 2 for size in sizes]
+        with CpuPairAligner(memory=memory, threads=threads) as aligner:
+            return [pair.length for pair in aligner.align_many(several, Recurrence(Scoring(), "global"))]
 
-
-def test_a_pair_that_takes_much_is_alone_with_all_threads(calls):
-    short, long = np.zeros(100, dtype=np.uint8), np.zeros(20_000, dtype=np.uint8)
-    with CpuPairAligner(memory=16 << 20, threads=4) as aligner:
-        several = [(short, short), (short, short), (long, long), (short, short)]
-        assert [pair.length for pair in aligner.align_many(several, Recurrence(Scoring(), "global"))] == [
-            100,
-            100,
-            20_000,
-            100,
-        ]
+    assert 7_000**2 < ALONE_CELLS < min(CELLS_PER_CALL, 20_000**2)
+    assert lengths(16 << 20, 100, 100, 20_000, 100) == [100, 100, 20_000, 100]
     assert calls == [("many", 2, 4 << 20), ("one", 4, 16 << 20), ("many", 1, 4 << 20)]
-    assert len(long) ** 2 > ALONE_CELLS
     calls.clear()
-    with CpuPairAligner(memory=1 << 20, threads=4) as aligner:  # its share would not be enough for any pair
-        assert len(list(aligner.align_many(several[:2], Recurrence(Scoring(), "global")))) == 2
+    assert len(lengths(1 << 20, 100, 100)) == 2  # its share would not be enough for any pair
     assert calls == [("one", 4, 1 << 20)] * 2
+    calls.clear()
+    assert len(lengths(8 << 20, *[100] * (PAIRS_PER_CALL + 5))) == PAIRS_PER_CALL + 5
+    assert calls == [("many", PAIRS_PER_CALL, 2 << 20), ("many", 5, 2 << 20)]
+    calls.clear()
+    assert len(lengths(64 << 20, *[7_000] * 10, threads=1)) == 10
+    assert [count for _, count, _ in calls] == [6, 4]
 
 
 def test_pairs_of_pools_that_take_much_are_alone_with_all_threads(calls):
@@ -326,14 +291,6 @@ def test_pairs_of_pools_that_take_much_are_alone_with_all_threads(calls):
     for name in ALIGNMENT_COLUMNS:
         assert getattr(table, name).tolist() == getattr(expected, name).tolist()
     assert table.cigar_strings() == expected.cigar_strings()
-
-
-def test_a_call_is_bounded_by_its_cells(calls):
-    query = np.zeros(7_000, dtype=np.uint8)
-    assert len(query) ** 2 < ALONE_CELLS < CELLS_PER_CALL
-    with CpuPairAligner(threads=1) as aligner:
-        assert len(list(aligner.align_many([(query, query)] * 10, Recurrence(Scoring(), "global")))) == 10
-    assert [count for _, count, _ in calls] == [6, 4]
 
 
 def test_an_error_in_one_pair_ends_all(aligner, monkeypatch):
@@ -353,72 +310,6 @@ def test_scores_pass_16_bits():
         for mode in MODES:
             assert aligner.score(query, query, Recurrence(Scoring(), mode)) == 44_000
         assert aligner.score(query, query[:3_000], Recurrence(Scoring(), "global")) == 33_000 - 1_011
-
-
-# what makes an aligner
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    """Return a function that decides what becomes of the attempt to use the GPU."""
-
-    def decide(outcome):
-        def create(device, memory, pairs):
-            asked.append((device, memory))
-            if isinstance(outcome, Exception):
-                raise outcome
-            return outcome
-
-        asked = []
-        monkeypatch.setattr(choice, "_gpu_pairs", create)
-        return asked
-
-    return decide
-
-
-NO_DRIVER = GpuUnavailableError("engine gpu cannot be used: no NVIDIA driver was found")
-
-
-def test_auto_takes_the_gpu_for_what_is_worth_it(gpu):
-    made = ReferencePairAligner()
-    asked = gpu(made)
-    assert create_pair_aligner("auto") is made
-    assert create_pair_aligner("auto", cells=GPU_WORTH_CELLS) is made
-    assert create_pair_aligner("gpu", cells=1) is made
-    assert create_pair_aligner("auto", cells=1, device=1) is made
-    assert create_pair_aligner("auto", cells=1, gpu_memory=5) is made
-    assert asked == [(None, None)] * 3 + [(1, None), (None, 5)]
-    told = []
-    with create_pair_aligner("auto", cells=GPU_WORTH_CELLS - 1, pairs=7, threads=1, notice=told.append) as chosen:
-        assert chosen.name == "cpu"
-        assert chosen.fallback == (
-            f"running on the CPU: 7 pairs, {GPU_WORTH_CELLS - 1:,} cells, are not worth starting a GPU"
-        )
-    assert told == []
-    assert len(asked) == 5
-
-
-def test_auto_falls_back_and_says_why(gpu, monkeypatch):
-    gpu(NO_DRIVER)
-    monkeypatch.setattr("swsearch.engines.choice.pycuda_is_installed", lambda: True)
-    told = []
-    with create_pair_aligner("auto", threads=1, memory=1 << 20, notice=told.append) as made:
-        assert (made.name, made.threads, made.memory) == ("cpu", 1, 1 << 20)
-        assert extension.chosen() in made.description
-        assert told == [made.fallback] == [f"running on the CPU: {NO_DRIVER}"]
-    with pytest.raises(GpuUnavailableError) as caught:
-        create_pair_aligner("gpu")
-    assert caught.value.exit_code == 7
-
-
-def test_options_that_do_not_go_together():
-    with pytest.raises(OptionError, match="engine: got 'tpu'"):
-        create_pair_aligner("tpu")
-    with pytest.raises(OptionError, match="threads: got 0"):
-        create_pair_aligner("auto", threads=0, cells=1)
-    for name in ("cpu", "reference"):
-        with pytest.raises(OptionError, match=f"device: got 0, expected none with engine {name}"):
-            create_pair_aligner(name, device=0)
 
 
 # swsearch.align
@@ -503,22 +394,17 @@ def dna_parasail():
 
 
 @pytest.mark.exhaustive
-def test_isolates_of_sars_cov_2(shared_data, cpu_pairs, dna_parasail):
-    (first,) = read_genomes(shared_data, "sarscov2_wuhan-hu-1.fasta.xz").values()
-    name, other = next(iter(read_genomes(shared_data, "sarscov2_3variants_astar_msa.fasta.xz").items()))
-    scoring = Scoring(dna_matrix(), 10, 1)
-    for mode in ("global", "local"):
-        pair = cpu_pairs.align(first, other, Recurrence(scoring, mode))
-        assert pair.score == pair.rescored() == cpu_pairs.score(first, other, Recurrence(scoring, mode)), (name, mode)
-        assert pair.identities > 0.99 * pair.length, (name, mode)
-        assert dna_parasail(first, other, mode) == pair.score, (name, mode)
-
-
-@pytest.mark.exhaustive
-def test_scores_of_two_viruses_that_are_not_related(shared_data, cpu_pairs, dna_parasail):
-    (phage,) = read_genomes(shared_data, "lambda_NC_001416.fasta.xz").values()
-    (herpes,) = read_genomes(shared_data, "vzv_NC_001348.fasta.xz").values()
+@pytest.mark.parametrize("mode", ["global", "local"])
+def test_genomes_score_as_parasail_has_it(shared_data, cpu_pairs, dna_parasail, mode):
+    """Isolates of a virus, and two viruses that are not related."""
+    recurrence = Recurrence(Scoring(dna_matrix(), 10, 1), mode)
+    files = ("sarscov2_wuhan-hu-1", "sarscov2_3variants_astar_msa", "lambda_NC_001416", "vzv_NC_001348")
+    first, other, phage, herpes = (
+        next(iter(read_genomes(shared_data, f"{name}.fasta.xz").values())) for name in files
+    )
+    pair = cpu_pairs.align(first, other, recurrence)
+    assert pair.score == pair.rescored() == cpu_pairs.score(first, other, recurrence)
+    assert pair.identities > 0.99 * pair.length
+    assert dna_parasail(first, other, mode) == pair.score
     assert (len(phage), len(herpes)) == (48_502, 124_884)
-    scoring = Scoring(dna_matrix(), 10, 1)
-    for mode in ("global", "local"):
-        assert cpu_pairs.score(phage, herpes, Recurrence(scoring, mode)) == dna_parasail(phage, herpes, mode), mode
+    assert cpu_pairs.score(phage, herpes, recurrence) == dna_parasail(phage, herpes, mode)

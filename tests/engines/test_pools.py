@@ -5,11 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from support.profiles import random_rows
+from support.cases import random_profile
 from swsearch.blocks import masked_codes, shown_letters
 from swsearch.engines.pools import (
+    PoolPairs,
     check_lengths,
-    check_rows,
     mask_pool,
     places_of,
     pool_of,
@@ -24,17 +24,9 @@ SEQUENCES = [np.array(codes, dtype=np.uint8) for codes in ([1, 2, 3], [], [4], [
 POOL = pool_of(SEQUENCES)
 
 
-def test_pairs_have_places():
-    assert POOL[1].tolist() == [0, 3, 3, 4, 6, 6]
-    found = places_of(POOL, POOL, np.array([[0, 3], [4, 1]]))
-    assert found.tolist() == [[0, 3, 4, 2], [6, 0, 3, 0]]
-    assert places_of(POOL, POOL, np.zeros((0, 2), dtype=np.int64)).shape == (0, 4)
-    assert places_of(pool_of([]), pool_of([]), np.zeros((0, 2), dtype=np.int64)).shape == (0, 4)
-
-
 def test_rows_of_a_pool_are_those_of_its_queries():
     generator, scoring = np.random.default_rng(1), Scoring(gap_open=7, gap_extend=2)
-    queries = [random_rows(generator, 3), np.array([4, 5], dtype=np.uint8), random_rows(generator, 4)]
+    queries = [random_profile(generator, 3), np.array([4, 5], dtype=np.uint8), random_profile(generator, 4)]
     rows = rows_pool(queries, scoring)
     assert (len(rows), rows.is_specific, rows.gaps) == (9, True, None)
     assert rows.codes.tolist() == pool_of([codes_of(query) for query in queries])[0].tolist()
@@ -43,7 +35,7 @@ def test_rows_of_a_pool_are_those_of_its_queries():
         assert one.scores.tolist() == rows_of(query, scoring).scores.tolist()
         assert one.codes.tolist() == codes_of(query).tolist()
         assert query_of(rows.codes, None, begin, end).tolist() == codes_of(query).tolist()
-    queries.append(random_rows(generator, 2, most_cost=20))
+    queries.append(random_profile(generator, 2, most_cost=20))
     rows = rows_pool(queries, scoring)
     assert rows.gaps.deletion_open[:9].tolist() == [7] * 9
     assert rows.gaps.insertion_extend[:9].tolist() == [2] * 9
@@ -51,10 +43,10 @@ def test_rows_of_a_pool_are_those_of_its_queries():
     for name in GAP_COLUMNS:
         assert getattr(last, name).tolist() == getattr(queries[-1].gaps, name).tolist()
     assert len(rows_pool([], scoring)) == 0
-    check_rows(pool_of([rows.codes]), rows)
-    check_rows(POOL, None)
-    with pytest.raises(ValueError, match="expected 6 rows, one for each residue of the queries; got 11"):
-        check_rows(POOL, rows)
+    none = np.zeros((0, 2), dtype=np.int64)
+    assert PoolPairs(pool_of([rows.codes]), POOL, none, rows=rows).places.shape == (0, 4)
+    with pytest.raises(ValueError, match="rows, one for each residue"):
+        _ = PoolPairs(POOL, POOL, none, rows=rows).places
 
 
 @pytest.mark.parametrize("chosen", [[], [0], [4], [1, 2, 3], [0, 2, 3], [0, 1, 2, 3, 4], [0, 4]])
@@ -73,12 +65,6 @@ def test_a_subset_holds_what_was_chosen(chosen):
 def test_offsets_that_are_wrong(offsets):
     with pytest.raises(ValueError, match="expected offsets that ascend, up to the 6 residues"):
         places_of((POOL[0], np.array(offsets)), POOL, np.array([[0, 0], [1, 0]]))
-
-
-@pytest.mark.parametrize("pair", [[-1, 0], [5, 0], [0, 5], [0, -6], [2**62, 0]])
-def test_sequences_that_are_not_there(pair):
-    with pytest.raises(ValueError, match="expected places of sequences from 0 to 4 in the pairs' column"):
-        places_of(POOL, POOL, np.array([[0, 0], pair]))
 
 
 def test_only_lengths_that_occur_are_too_much():

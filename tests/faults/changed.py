@@ -11,7 +11,7 @@ from typing import Any
 
 import swsearch
 from faults.data import LETTERS, QUERIES, build_samples, fasta, records, succeed, write_samples
-from faults.judging import Kind, Verdict, Wrong, check_end, refused, succeeded, tail
+from faults.judging import Kind, Verdict, Wrong, check_end, check_success, refused, succeeded, told_of
 from faults.running import command, copy
 from faults.shared import USES, all_uses, found
 from swsearch.db import Database
@@ -83,7 +83,7 @@ class Changed(Kind):
 
     name = "changed"
     what = "a database replaced, overwritten, truncated, deleted or touched between and within uses of it"
-    counts = (2, 15, 600)
+    counts = (1, 15, 600)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -100,7 +100,6 @@ class Changed(Kind):
         (folder / "longer.fasta").write_text(fasta(records(9, N_SUBJECTS, 750)))
         for name in ("others", "longer"):
             succeed(command("db", "build", f"{name}.fasta", "-o", f"{name}.h5", "-q", cwd=folder))
-        self.expected = {base: all_uses(folder, base) for base in self.bases}
 
     def judge(self, seed: int, folder: Path) -> Verdict:
         """Change a database at some time."""
@@ -111,14 +110,12 @@ class Changed(Kind):
         other = self.folder / generator.choice(["others.h5", "others.h5", "longer.h5"])
         within = generator.random() < 0.3
         work = _within if within else _between
-        done = copy(lambda: work(generator, Path(base), change, other, self.expected[base]), cwd=folder, limit=60)
+        expected = all_uses(self.folder, base)
+        done = copy(lambda: work(generator, Path(base), change, other, expected), cwd=folder, limit=60)
         where = f"{base}, {change.__name__} by {other.name}, {'within a search' if within else 'between uses'}"
-        try:
+        with told_of(where):
             check_end(done)
-            if done.code:
-                raise Wrong(f"exit {done.code}: {tail(done.err)}")
-        except Wrong as wrong:
-            raise Wrong(f"{where}: {wrong}") from None
+            check_success(done)
         return refused() if b"refused" in done.out else succeeded()
 
 

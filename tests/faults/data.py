@@ -74,12 +74,21 @@ def build_samples(folder: Path) -> list[str]:
     return [*masks, "two.h5"]
 
 
-def make_inputs(folder: Path) -> list[str]:
-    """Write what commands read, with the plain database as ``db.h5``; return the names."""
+INPUTS = ["queries.fasta", "subjects.fasta", "more.fasta", "db.h5"]
+"""What most commands read."""
+
+
+def make_inputs(folder: Path) -> None:
+    """Write `INPUTS`, with the plain database as ``db.h5``."""
     write_samples(folder)
     build_samples(folder)
     shutil.copy(folder / "plain.h5", folder / "db.h5")
-    return ["queries.fasta", "subjects.fasta", "more.fasta", "db.h5"]
+
+
+def copy_inputs(source: Path, folder: Path) -> None:
+    """Copy what `make_inputs` wrote into another folder."""
+    for each in INPUTS:
+        shutil.copy(source / each, folder / each)
 
 
 def succeed(done: Done) -> Done:

@@ -150,7 +150,7 @@ class Fasta(Kind):
 
     name = "fasta"
     what = "sequence files, legal, damaged and compressed, to db build, db append and search"
-    counts = (40, 200, 10_000)
+    counts = (12, 200, 10_000)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

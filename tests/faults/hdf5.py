@@ -13,7 +13,7 @@ import numpy as np
 
 from faults import contents
 from faults.data import SEARCH, build_samples, succeed, write_samples
-from faults.judging import Kind, Verdict, Wrong, check_end, check_left, check_refusal, refused, succeeded
+from faults.judging import Kind, Verdict, Wrong, check_end, check_left, check_refusal, refused, succeeded, told_of
 from faults.running import Done, command
 from support.db_helpers import Bytes
 from swsearch.db.file_contents import read_contents
@@ -111,7 +111,7 @@ class Hdf5(Kind):
 
     name = "hdf5"
     what = "databases, damaged, or rewritten with right checksums, to search, db info, verify, fetch and append"
-    counts = (16, 60, 5_000)
+    counts = (4, 60, 5_000)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -147,20 +147,16 @@ class Hdf5(Kind):
         for name, words in COMMANDS.items():
             ordinary = self._ordinary(base)[name]
             ended[name] = done = command(*words, cwd=folder)
-            try:
+            with told_of(f"{base}, {what}: {name}"):
                 check_end(done, ordinary.peak)
                 check_left(folder, *before)
                 self._judge(name, done, ordinary, ended.get("verify"))
-            except Wrong as wrong:
-                raise Wrong(f"{base}, {what}: {name}: {wrong}") from None
         # HDF5's metadata are looked at last, and nothing but verify and append looks at them
         sound = ended["verify"].code == 0 or "HDF5" in ended["verify"].err
-        try:
+        with told_of(f"{base}, {what}"):
             if any(word in what for word in ("residues rewritten", "mask_offsets rewritten")):
                 del ended["fetch"]  # it reads letters and masks of its entries only; with the wrong ones all fits
             self._after(what, ended, self._ordinary(base), sound, folder)
-        except Wrong as wrong:
-            raise Wrong(f"{base}, {what}: {wrong}") from None
         return succeeded() if sound else refused()
 
     def _judge(self, name: str, done: Done, ordinary: Done, verify: Done | None) -> None:

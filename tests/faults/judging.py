@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -34,6 +35,15 @@ def refused() -> Verdict:
 def succeeded() -> Verdict:
     """The case came to its end, rightly."""
     return Verdict("succeeded")
+
+
+@contextmanager
+def told_of(where: str) -> Iterator[None]:
+    """Let what is wrong inside begin with where it was."""
+    try:
+        yield
+    except Wrong as wrong:
+        raise Wrong(f"{where}: {wrong}") from None
 
 
 class Kind:
@@ -75,6 +85,12 @@ def check_end(done: Done, ordinary: int = 0) -> None:
         raise Wrong(f"control character {found[0]!r} in a message: {done.err[:300]!r}")
     if ordinary and done.peak > ordinary + MORE_MEMORY:
         raise Wrong(f"took {(done.peak - ordinary) / MIB:.0f} MiB more than usual")
+
+
+def check_success(done: Done) -> None:
+    """Raise unless a command succeeded."""
+    if done.code:
+        raise Wrong(f"exit {done.code}: {tail(done.err)}")
 
 
 def check_refusal(done: Done, codes: Iterable[int], *places: str) -> None:

@@ -76,7 +76,7 @@ class Kills(Kind):
         "SIGKILL, SIGTERM and SIGINT at any moment of db build, append and remove, of files and of volumes, db merge "
         "and split, search with three outputs, and align"
     )
-    counts = (3, 25, 1_500)
+    counts = (1, 25, 1_500)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import resource
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-from faults.data import SEARCH, make_inputs, succeed
-from faults.judging import MIB, Kind, Verdict, Wrong, check_end, check_left, check_refusal, refused, succeeded
+from faults.data import INPUTS, SEARCH, copy_inputs, make_inputs, succeed
+from faults.judging import (
+    MIB,
+    Kind,
+    Verdict,
+    Wrong,
+    check_end,
+    check_left,
+    check_refusal,
+    refused,
+    succeeded,
+    told_of,
+)
 from faults.running import Done, Process, command
 
 REPORTS: list[object] = [
@@ -46,11 +56,11 @@ class Limits(Kind):
 
     name = "limits"
     what = "limits of memory (RLIMIT_AS) from what the interpreter needs upwards, of file sizes, and a full disk"
-    counts = (3, 40, 300)
+    counts = (1, 40, 300)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.inputs = make_inputs(folder)
+        make_inputs(folder)
         self.outputs: dict[str, tuple[Done, Path]] = {}
         low, high = MIB, 1024 * MIB
         while high - low > MIB:
@@ -63,15 +73,11 @@ class Limits(Kind):
         alone = Process([], self.folder, program=[sys.executable, "-c", "pass"], limits={resource.RLIMIT_AS: limit})
         return alone.end().code == 0
 
-    def _copy_inputs(self, folder: Path) -> None:
-        for each in self.inputs:
-            shutil.copy(self.folder / each, folder / each)
-
     def _ordinary(self, name: str) -> tuple[Done, Path]:
         """Return what a command does without a limit, and the folder of what it writes."""
         if name not in self.outputs:
             folder = Path(tempfile.mkdtemp(dir=self.folder))
-            self._copy_inputs(folder)
+            copy_inputs(self.folder, folder)
             self.outputs[name] = succeed(command(*COMMANDS[name][0], cwd=folder)), folder
         return self.outputs[name]
 
@@ -89,21 +95,18 @@ class Limits(Kind):
             name = generator.choice(SMALL_FILES)
             most = generator.randint(4096, 80_000)  # messages are written to files here, and are to fit
             limits = {resource.RLIMIT_FSIZE: most}
-        self._copy_inputs(folder)
+        copy_inputs(self.folder, folder)
         done = Process(COMMANDS[name][0], folder, limits=limits).end()
-        files = COMMANDS[name][1]
-        try:
+        with told_of(f"{name}, {kind} limit {most / MIB:.2f} MiB"):
             check_end(done)
             if done.code:
                 check_refusal(done, [4] if kind == "memory" else [6])
-                check_left(folder, *self.inputs)
+                check_left(folder, *INPUTS)
                 if (folder / "db.h5").read_bytes() != (self.folder / "db.h5").read_bytes():
                     raise Wrong("the database is another one")
                 return refused()
-            check_left(folder, *self.inputs, *files)
+            check_left(folder, *INPUTS, *COMMANDS[name][1])
             self._compare(name, done, folder)
-        except Wrong as wrong:
-            raise Wrong(f"{name}, {kind} limit {most / MIB:.2f} MiB: {wrong}") from None
         return succeeded()
 
     def _compare(self, name: str, done: Done, folder: Path) -> None:
@@ -117,13 +120,11 @@ class Limits(Kind):
                 raise Wrong(f"{each} differs from that of a run without a limit")
 
     def _full(self, name: str, folder: Path) -> Verdict:
-        self._copy_inputs(folder)
+        copy_inputs(self.folder, folder)
         words = [word for word in COMMANDS[name][0] if word not in ("-o", *COMMANDS[name][1])]
         done = Process([*words, "-o", "/dev/full"], folder).end()
-        try:
+        with told_of(f"{name} -o /dev/full"):
             check_end(done)
             check_refusal(done, [6])
-            check_left(folder, *self.inputs)
-        except Wrong as wrong:
-            raise Wrong(f"{name} -o /dev/full: {wrong}") from None
+            check_left(folder, *INPUTS)
         return refused()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from faults.data import QUERIES, SEARCH, build_samples, fasta, records, write_samples
-from faults.judging import Kind, Verdict, Wrong, check_end, check_refusal, refused, succeeded
+from faults.judging import Kind, Verdict, Wrong, check_end, check_refusal, refused, succeeded, told_of
 from faults.running import Done, command
 from swsearch.db import Database
 
@@ -51,7 +51,7 @@ class Pipes(Kind):
 
     name = "pipes"
     what = "FIFOs and pipes that are slow, do not block or are closed early, as input and as output"
-    counts = (5, 25, 1_000)
+    counts = (1, 25, 1_000)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -78,7 +78,7 @@ class Pipes(Kind):
         (folder / NAME).unlink()
         how = generator.choice(["FIFO", "stdin", "stdin that does not block"])
         done, records_now = self._piped(generator, name, folder, data, how)
-        try:
+        with told_of(f"{name}, {how}, {len(data):,} bytes"):
             check_end(done)
             if done.code != expected.code:
                 raise Wrong(f"exit {done.code}, of a file {expected.code}: {done.err.strip()}")
@@ -86,8 +86,6 @@ class Pipes(Kind):
                 raise Wrong("other results than of a file of the same bytes")
             if done.code:
                 check_refusal(done, [1, 2], NAME if how == "FIFO" else "<stdin>")
-        except Wrong as wrong:
-            raise Wrong(f"{name}, {how}, {len(data):,} bytes: {wrong}") from None
         return succeeded() if done.code == 0 else refused()
 
     def _run(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from faults.data import SEARCH, make_inputs
-from faults.judging import Kind, Verdict, Wrong, check_end, check_left, check_refusal, refused, succeeded
+from faults.data import INPUTS, SEARCH, copy_inputs, make_inputs
+from faults.judging import Kind, Verdict, Wrong, check_end, check_left, check_refusal, refused, succeeded, told_of
 from faults.running import Process, command
 
 Words = list[object]
@@ -71,25 +70,21 @@ class Streams(Kind):
 
     name = "streams"
     what = "stdin, stdout and stderr closed, full, broken or the wrong way round, for 17 commands"
-    counts = (4, 25, 500)
+    counts = (1, 25, 500)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.inputs = make_inputs(folder)
+        make_inputs(folder)
         self.outputs: dict[str, bytes] = {}
 
     def _output(self, name: str) -> bytes:
         """Return what a command prints with good streams."""
         if name not in self.outputs:
             with tempfile.TemporaryDirectory(dir=self.folder) as place:
-                self._copy_inputs(Path(place))
+                copy_inputs(self.folder, Path(place))
                 given = (self.folder / "queries.fasta").read_bytes()
                 self.outputs[name] = command(*COMMANDS[name][0], cwd=Path(place), stdin=given).out
         return self.outputs[name]
-
-    def _copy_inputs(self, folder: Path) -> None:
-        for each in self.inputs:
-            shutil.copy(self.folder / each, folder / each)
 
     def judge(self, seed: int, folder: Path) -> Verdict:
         """Run a command with one, two or three bad streams."""
@@ -97,7 +92,7 @@ class Streams(Kind):
         name = generator.choice(list(COMMANDS))
         words, code, files = COMMANDS[name]
         kinds = self._kinds(generator)
-        self._copy_inputs(folder)
+        copy_inputs(self.folder, folder)
         with (
             opened(kinds[0], self.folder / "queries.fasta") as stdin,
             opened(kinds[1], folder) as stdout,
@@ -108,7 +103,7 @@ class Streams(Kind):
             )
             done = Process(words, folder, files=given).end()
         wanted = self._wanted(name, kinds, code)
-        try:
+        with told_of(f"{name}, stdin {kinds[0]}, stdout {kinds[1]}, stderr {kinds[2]}"):
             check_end(done)
             if done.code not in wanted:
                 raise Wrong(f"exit {done.code}, expected {' or '.join(map(str, wanted))}: {done.err.strip()}")
@@ -116,11 +111,9 @@ class Streams(Kind):
                 raise Wrong("other output than with good streams")
             if done.code in (1, 2, 6) and kinds[2] == "good" and name != "no such option":
                 check_refusal(done, wanted)
-            check_left(folder, *self.inputs, *(files if done.code == 0 else []))
+            check_left(folder, *INPUTS, *(files if done.code == 0 else []))
             if name != "append" and (folder / "db.h5").read_bytes() != (self.folder / "db.h5").read_bytes():
                 raise Wrong("the database was written to")
-        except Wrong as wrong:
-            raise Wrong(f"{name}, stdin {kinds[0]}, stdout {kinds[1]}, stderr {kinds[2]}: {wrong}") from None
         return succeeded() if done.code == 0 else refused()
 
     @staticmethod

@@ -12,7 +12,7 @@ import pytest
 
 from support import processes
 from swsearch.engines.gpu import compiler as module
-from swsearch.engines.gpu.compiler import SOURCES, Compiler, Kernel, find_compiler, source_hash, suitability
+from swsearch.engines.gpu.compiler import SOURCES, Compiler, Kernel, find_compiler, source_hash
 from swsearch.engines.gpu.toolchain import (
     CompilationError,
     Nvcc,
@@ -73,23 +73,7 @@ def test_second_compiler_finds_what_the_first_compiled(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [f"{first.key(BATCH)}.cubin"]
 
 
-@pytest.mark.parametrize("changed", ["batch.cu", "instructions.cuh", "recurrence.cuh"])
-def test_changed_source_or_header_is_compiled_again(changed: str, sources: Path, tmp_path: Path) -> None:
-    before = make(tmp_path / "cache", sources).compile(BATCH)
-    with (sources / changed).open("a") as file:
-        file.write("// one more line\n")
-    after = make(tmp_path / "cache", sources)
-    assert (after.compile(BATCH) == before) == (changed != "batch.cu")  # the pretender reads no headers
-    assert calls(after) == ["batch.cu"]
-
-
-def test_changed_other_kernel_is_no_reason_to_compile(sources: Path, tmp_path: Path) -> None:
-    key = make(tmp_path, sources).key(BATCH)
-    (sources / "scores.cu").write_text("// nothing\n")
-    assert make(tmp_path, sources).key(BATCH) == key
-
-
-def test_key_names_everything_a_cubin_is_made_of(tmp_path: Path) -> None:
+def test_key_names_everything_a_cubin_is_made_of(sources: Path, tmp_path: Path) -> None:
     keys = {
         "as it is": make(tmp_path).key(BATCH),
         "source": make(tmp_path).key(Kernel("wavefront", BATCH.defines)),
@@ -97,6 +81,12 @@ def test_key_names_everything_a_cubin_is_made_of(tmp_path: Path) -> None:
         "architecture": make(tmp_path, architecture="sm_80").key(BATCH),
         "compiler's version": make(tmp_path, version=(13, 1)).key(BATCH),
     }
+    (sources / "scores.cu").write_text("// another kernel's")
+    assert make(tmp_path, sources).key(BATCH) == keys["as it is"]
+    for changed in ("batch.cu", "instructions.cuh", "recurrence.cuh"):
+        with (sources / changed).open("a") as file:
+            file.write("// one more line\n")
+        keys[changed] = make(tmp_path, sources).key(BATCH)
     assert len(set(keys.values())) == len(keys), keys
 
 
@@ -160,7 +150,7 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     program = (
         "import sys; sys.path[:0] = sys.argv[2:]\n"
         "from pathlib import Path; import test_compiler as t\n"
-        "for turn in range(300):\n"
+        "for turn in range(100):\n"
         "    compiler = t.make(Path(sys.argv[1]))\n"
         "    compiler._write_entry(compiler._entry(t.BATCH), compiler._compile(t.BATCH))\n"
         "    compiler.compile(t.BATCH)\n"
@@ -210,6 +200,8 @@ def offer(monkeypatch: pytest.MonkeyPatch, kind: str, *versions: Version) -> Non
         ([(12, 8), (13, 2), (13, 5)], [(13, 0)], (13, 3), "Nvrtc 13.2"),
         ([(13, 2), (13, 5)], [(13, 0)], (13, 0), "Nvrtc 13.2"),
         ([(12, 8), (13, 5)], [], (13, 0), "Nvrtc 12.8"),
+        ([(13, 5), (13, 2), (12, 9)], [], (13, 1), "Nvrtc 12.9"),
+        ([(12, 9), (13, 0)], [], (13, 1), "Nvrtc 13.0"),
         ([(12, 8), (13, 5)], [], (12, 4), "Nvrtc 12.8"),
         ([(13, 5)], [(12, 6), (12, 9)], (12, 9), "Nvcc 12.9"),
         ([(11, 8)], [(13, 0)], (13, 0), "Nvcc 13.0"),
@@ -227,11 +219,6 @@ def test_choice_suits_the_driver(
     offer(monkeypatch, "Nvrtc", *nvrtc)
     offer(monkeypatch, "Nvcc", *nvcc)
     assert find_compiler("sm_90", driver).description == expected
-
-
-def test_nearest_newer_version_of_the_drivers_major_is_better_than_the_newest() -> None:
-    order = sorted([(13, 5), (13, 2), (13, 1), (13, 0), (12, 9)], key=lambda version: suitability(version, (13, 1)))
-    assert order == [(13, 5), (13, 2), (12, 9), (13, 0), (13, 1)]
 
 
 @pytest.mark.parametrize(

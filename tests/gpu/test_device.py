@@ -25,28 +25,27 @@ def unavailable(call=list_devices):
     return message
 
 
-def test_pycuda_is_missing(monkeypatch):
-    fake_pycuda.remove(monkeypatch)
-    message = unavailable()
-    assert "PyCUDA is not installed" in message
-    assert "pip install 'swsearch[gpu]'" in message
-
-
-def test_the_driver_is_missing(monkeypatch, tmp_path):
-    fake_pycuda.install_without_driver(monkeypatch, tmp_path)
-    assert "(libcuda.so.1: cannot open shared object file: No such file or directory)" in unavailable()
-
-
-def test_cuda_does_not_start(monkeypatch):
-    fake_pycuda.install(monkeypatch, init_error=fake_pycuda.LogicError("cuInit failed: unknown error"))
-    message = unavailable()
-    assert "the NVIDIA driver does not answer (cuInit failed: unknown error)" in message
-    assert "nvidia-smi" in message
-
-
-def test_there_is_no_device(monkeypatch):
-    fake_pycuda.install(monkeypatch, [])
-    assert "there is no CUDA device" in unavailable()
+@pytest.mark.parametrize(
+    ("prepare", "words"),
+    [
+        (lambda patch, folder: fake_pycuda.remove(patch), ["PyCUDA is not installed", "pip install 'swsearch[gpu]'"]),
+        (fake_pycuda.install_without_driver, ["(libcuda.so.1: cannot open shared object file: No such file or dir"]),
+        (
+            lambda patch, folder: fake_pycuda.install(patch, init_error=fake_pycuda.LogicError("cuInit failed: why")),
+            ["the NVIDIA driver does not answer (cuInit failed: why)", "nvidia-smi"],
+        ),
+        (lambda patch, folder: fake_pycuda.install(patch, []), ["there is no CUDA device"]),
+        (
+            lambda patch, folder: fake_pycuda.install(patch, [OLD]),
+            ["device 0, Tesla P100 has compute capability 6.0, expected at least 7.5"],
+        ),
+    ],
+    ids=["no PyCUDA", "no driver", "no start", "no device", "too old"],
+)
+def test_there_is_no_gpu(monkeypatch, tmp_path, prepare, words):
+    prepare(monkeypatch, tmp_path)
+    message = unavailable(lambda: choose_device(None))
+    assert all(each in message for each in words), message
 
 
 def test_devices_are_described(monkeypatch):
@@ -83,12 +82,6 @@ def test_a_device_number_that_there_is_not(monkeypatch, index):
     assert str(caught.value) == (f"device: got {index}, expected one of 0 (NVIDIA GeForce RTX 2060), 1 (NVIDIA H200)")
 
 
-def test_a_device_that_is_too_old(monkeypatch):
-    fake_pycuda.install(monkeypatch, [OLD])
-    message = unavailable(lambda: choose_device(None))
-    assert "device 0, Tesla P100 has compute capability 6.0, expected at least 7.5" in message
-
-
 def test_a_device_that_cannot_be_opened(monkeypatch):
     error = fake_pycuda.LogicError("cuDevicePrimaryCtxRetain failed: exclusive")
     fake_pycuda.install(monkeypatch, open_error=error)
@@ -114,49 +107,39 @@ def test_the_context_is_current_while_it_is_used(opened):
         assert context.depth == 1
         with device.active("copying"):
             assert context.depth == 2
-
-
-def test_out_of_memory(opened):
-    device, _ = opened
-    with pytest.raises(GpuMemoryError) as caught, device.active("allocating 512 MiB"):
-        raise fake_pycuda.MemoryError("cuMemAlloc failed: out of memory")
-    assert isinstance(caught.value, MemoryLimitError)
-    assert caught.value.exit_code == 4
-    message = str(caught.value)
-    assert message.startswith(
-        "device 0, NVIDIA H200: not enough GPU memory for allocating 512 MiB (cuMemAlloc failed"
-    )
-    assert "--gpu-memory" in message
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        fake_pycuda.LaunchError("cuLaunchKernel failed: an illegal memory access was encountered"),
-        fake_pycuda.LogicError("cuModuleLoadDataEx failed: device kernel image is invalid"),
-    ],
-)
-def test_a_failure_names_the_device_and_what_it_did(opened, error):
-    device, _ = opened
-    with pytest.raises(EngineError) as caught, device.active("scoring"):
-        raise error
-    assert not isinstance(caught.value, GpuUnavailableError)
-    assert caught.value.exit_code == 3
-    assert str(caught.value).startswith(f"device 0, NVIDIA H200: scoring failed ({error})")
-    assert "--engine cpu" in str(caught.value)
-
-
-def test_a_context_that_is_lost(opened):
-    device, context = opened
+    with pytest.raises(KeyboardInterrupt), device.active("scoring"):
+        raise KeyboardInterrupt
     context.push_error = fake_pycuda.LogicError("cuCtxPushCurrent failed: context is destroyed")
     with pytest.raises(EngineError, match=r"scoring failed .*context is destroyed"), device.active("scoring"):
         pytest.fail("entered")
 
 
-def test_other_errors_go_through(opened):
-    device, _ = opened
-    with pytest.raises(KeyboardInterrupt), device.active("scoring"):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize(
+    ("error", "kind", "code", "begins", "says"),
+    [
+        (
+            fake_pycuda.MemoryError("cuMemAlloc failed: out of memory"), GpuMemoryError, 4,
+            "not enough GPU memory for scoring (cuMemAlloc failed", "--gpu-memory",
+        ),
+        (
+            fake_pycuda.LaunchError("cuLaunchKernel failed: an illegal memory access"), EngineError, 3,
+            "scoring failed (cuLaunchKernel failed: an illegal memory access)", "--engine cpu",
+        ),
+        (
+            fake_pycuda.LogicError("cuModuleLoadDataEx failed: device kernel image is invalid"), EngineError, 3,
+            "scoring failed (cuModuleLoadDataEx failed: device kernel image is invalid)", "--engine cpu",
+        ),
+    ],
+    ids=["memory", "launch", "logic"],
+)  # fmt: skip
+def test_a_failure_names_the_device_and_what_it_did(opened, error, kind, code, begins, says):
+    with pytest.raises(kind) as caught, opened[0].active("scoring"):
+        raise error
+    assert not isinstance(caught.value, GpuUnavailableError)
+    assert isinstance(caught.value, MemoryLimitError) == (kind is GpuMemoryError)
+    assert caught.value.exit_code == code
+    assert str(caught.value).startswith(f"device 0, NVIDIA H200: {begins}")
+    assert says in str(caught.value)
 
 
 def test_only_the_device_module_imports_pycuda():

@@ -11,10 +11,9 @@ from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import Thresholds
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.engines.gpu import launch, limits, queries, tracks, variants
+from swsearch.engines.gpu import launch, queries, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.slot_memory import SlotMemory
-from swsearch.errors import GpuUnavailableError
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, load_matrix
@@ -25,13 +24,9 @@ TRYPTOPHAN = PROTEIN.letters.index("W")
 
 
 @pytest.fixture(scope="module")
-def gpu():
+def gpu(has_gpu):
     """The GPU engine, or a skip that says why."""
-    try:
-        engine = GpuEngine()
-    except GpuUnavailableError as error:
-        pytest.skip(str(error))
-    with engine:
+    with GpuEngine() as engine:
         kernels = [variant.kernel for variant in [*variants.batch_variants(), *variants.wavefront_variants()]]
         with engine._device.active("compiling"):
             engine.kernels.require([*kernels, variants.SCORES])
@@ -132,20 +127,6 @@ def test_profiles_around_the_16_bit_limit(gpu, cpu, batched, monkeypatch):
     assert expected.max() == 300 * 127 > 32_767
 
 
-def test_profiles_are_the_references(gpu, batch_always):
-    generator = np.random.default_rng(6)
-    for mode in MODES:
-        group = [
-            random_profile(generator, n, *bounds) for n, bounds in ((1, (-9, 12)), (30, (-9, 12)), (41, (-127, 127)))
-        ]
-        subjects = [random_codes(generator, n) for n in (1, 8, 25, 40)]
-        chunk = make_chunk(subjects)
-        got = scores_of(gpu, group, chunk, Scoring(), mode)
-        for q, query in enumerate(group):
-            for place, subject in enumerate(chunk.subjects.tolist()):
-                assert got[q, place] == reference.score(query, subjects[subject], Scoring(), mode), (mode, q, place)
-
-
 @random_cases(60, suppress_health_check=list(HealthCheck))
 @given(scorings, st.sampled_from(MODES), st.integers(0, 2**32), st.booleans())
 def test_random_matrices_and_gap_costs(gpu, cpu, scoring, mode, seed, batched):
@@ -200,16 +181,18 @@ def test_scores_beyond_16_bits_in_every_mode(gpu):
         assert got.tolist() == [[440_000, 1_100 - tail], [1_100 - tail, 1_100]], mode
 
 
-def test_the_reference_itself(gpu, batch_always):
+def test_scores_are_the_references(gpu, batch_always):
     generator = np.random.default_rng(3)
     group = [random_codes(generator, n) for n in (1, 12, 25, 40)]
-    subjects = [random_codes(generator, n) for n in (1, 7, 8, 9, 30, 41)]
+    limits = ((1, (-9, 12)), (30, (-9, 12)), (41, (-127, 127)))
+    group += [random_profile(generator, n, *bounds) for n, bounds in limits]
+    subjects = [random_codes(generator, n) for n in (1, 7, 8, 9, 25, 30, 40, 41)]
     chunk = make_chunk(subjects)
     for mode in MODES:
         got = scores_of(gpu, group, chunk, Scoring(), mode)
         for q, query in enumerate(group):
             for place, subject in enumerate(chunk.subjects.tolist()):
-                assert got[q, place] == reference.score(query, subjects[subject], Scoring(), mode)
+                assert got[q, place] == reference.score(query, subjects[subject], Scoring(), mode), (mode, q, place)
 
 
 def test_hits_are_those_of_all_scores(gpu, cpu):
@@ -264,9 +247,3 @@ def test_small_memory_streams_and_gives_the_same_hits(gpu, tmp_path):
             assert small.memory_plan.total <= 36 << 20
     assert got == expected
     assert sum(map(len, got)) >= 12
-
-
-def test_limits_are_what_the_engine_uses(gpu):
-    lane = limits.lane16(Scoring(), "local", Scoring().rows(np.zeros(9, dtype=np.uint8)), 16, 16)
-    assert lane is not None
-    assert lane.limit == 32_768 - 11 - 12

@@ -19,7 +19,7 @@ from support.cases import (
     scorings,
 )
 from support.fake_gpu import fake_engine, launched
-from support.samples import random_cases, sample
+from support.samples import first_of_each, random_cases, sample
 from swsearch import reference
 from swsearch.engines.base import Thresholds, Workload
 from swsearch.engines.gpu import launch, limits, memory, queries, tracks, variants
@@ -30,19 +30,37 @@ from swsearch.recurrence import Recurrence
 from swsearch.scoring import PositionGaps, Scoring
 
 BATCHED, WAVEFRONT = 10**9, 0
-KERNELS = pytest.mark.parametrize("fair_share", [BATCHED, WAVEFRONT], ids=["batch", "wavefront"])
+
+
+@pytest.fixture(params=[BATCHED, WAVEFRONT], ids=["batch", "wavefront"])
+def fair_share(request, monkeypatch):
+    """With each of the two kernels, whatever the number of subjects."""
+    monkeypatch.setattr(launch, "FAIR_SHARE", request.param)
+    return request.param
+
+
+@pytest.fixture
+def batched(monkeypatch):
+    """With the inter-task kernel."""
+    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
+
+
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 STEEP = flat_matrix(127, -127)
+LOCAL = Recurrence(Scoring(), "local")
+
+
+def rows_of_each(seed, lengths, letters=20):
+    """Draw queries and return their rows."""
+    return [Scoring().rows(query) for query in draw(seed, lengths, letters)]
 
 
 # scores
 
 
 @EVERY_MODE
-@KERNELS
 @pytest.mark.parametrize("count", [1, 2, 63, 64, 65, 130])
-def test_any_number_of_subjects(gpu, cpu, mode, fair_share, count, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+def test_any_number_of_subjects(gpu, cpu, mode, fair_share, count):
     subjects = draw(count, np.random.default_rng(count).integers(0, 40, count))
     if not any(map(len, subjects)):
         subjects[0] = subjects[0][:0]
@@ -52,17 +70,20 @@ def test_any_number_of_subjects(gpu, cpu, mode, fair_share, count, monkeypatch):
         assert launched(used), (used, sorted(gpu.usage.launched))
 
 
-@pytest.mark.parametrize("variant", variants.batch_variants(), ids=str)
-def test_every_inter_task_variant(gpu, cpu, variant, monkeypatch):
+@pytest.mark.parametrize(
+    "variant", first_of_each(variants.batch_variants(), lambda one: (one.mode, one.queries, one.half)), ids=str
+)
+def test_every_inter_task_variant(gpu, cpu, batched, variant, monkeypatch):
     monkeypatch.setattr(queries, "plan_batches", plan_of(variant))
-    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
     rows = variant.rows
     subjects = draw(rows, [0, 1, 7, 8, 9, 33, *np.random.default_rng(rows).integers(0, 33, 70)])
     check(gpu, cpu, draw(2, [1, rows - 1, rows, rows + 1, 17 * rows + 3]), subjects, mode=variant.mode)
     assert {each.defines["SWSEARCH_ROWS"] for each in launched("batch")} == {rows}
 
 
-@pytest.mark.parametrize("variant", variants.wavefront_variants(), ids=str)
+@pytest.mark.parametrize(
+    "variant", first_of_each(variants.wavefront_variants(), lambda one: (one.mode, one.bits)), ids=str
+)
 def test_every_wavefront_variant(gpu, cpu, variant, monkeypatch):
     monkeypatch.setattr(launch, "FAIR_SHARE", WAVEFRONT)
     monkeypatch.setattr(tracks, "choose_wavefront_rows", lambda lengths: variant.rows)
@@ -87,19 +108,17 @@ def test_random_queries_subjects_and_scorings(cpu, group, subjects, scoring, mod
 
 
 @EVERY_MODE
-def test_both_kernels_share_the_subjects_of_a_chunk(gpu, cpu, mode, monkeypatch):
+def test_both_kernels_share_the_subjects_of_a_chunk(gpu, cpu, batched, mode, monkeypatch):
     monkeypatch.setattr(launch, "LONG_COLUMNS", 40)
-    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
     subjects = draw(4, [300, 41, 40, *[30] * 200, 0])
     check(gpu, cpu, draw(5, [20, 70, 33]), subjects, mode=mode)
     assert launched("batch")[0].arguments["first_block"] == 1, "the first block that the inter-task kernel takes"
     assert launched("wavefront")
 
 
-@EVERY_MODE
-def test_kernels_side_by_side_keep_apart_between_passes(gpu, cpu, mode, monkeypatch):
+@pytest.mark.parametrize("mode", sample(MODES, lambda mode: mode == "local"))
+def test_kernels_side_by_side_keep_apart_between_passes(gpu, cpu, batched, mode, monkeypatch):
     monkeypatch.setattr(launch, "LONG_COLUMNS", 40)
-    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
     subjects = draw(4, [200, 150, *[60] * 40, *[30] * 100])
     check(gpu, cpu, draw(5, [700, 800, 30, 900]), subjects, mode=mode)
     kept = {name: [span[1:] for span in gpu._device.kept if span[0] == name] for name in ("batch", "wavefront")}
@@ -110,10 +129,8 @@ def test_kernels_side_by_side_keep_apart_between_passes(gpu, cpu, mode, monkeypa
 
 
 @EVERY_MODE
-@KERNELS
 @pytest.mark.parametrize("gaps", [(0, 0), (0, 5), (100, 0), (10_000, 10_000)], ids=str)
-def test_gap_costs_at_their_extremes(gpu, cpu, mode, fair_share, gaps, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+def test_gap_costs_at_their_extremes(gpu, cpu, mode, fair_share, gaps):
     group = [*draw(7, [30, 12], 2), *draw(8, [30])]
     check(gpu, cpu, group, draw(9, [1, 20, 37, 20, 0], 3), Scoring("BLOSUM62", *gaps), mode)
     if gaps[0] == 10_000:  # does not fit 16 bits
@@ -127,9 +144,7 @@ def test_long_queries_that_do_not_fit_16_bits_beside_short_ones(gpu, cpu, mode, 
     assert {each.defines["SWSEARCH_BITS"] for each in launched("wavefront")} == {32, 16}
 
 
-@KERNELS
-def test_scores_around_the_16_bit_limit_and_far_beyond(gpu, cpu, fair_share, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+def test_scores_around_the_16_bit_limit_and_far_beyond(gpu, cpu, fair_share):
     scoring = Scoring(STEEP, 3, 1)
     lane = limits.lane16(scoring, "local", scoring.rows(np.zeros(1, dtype=np.uint8)), 1, 1)
     query = draw(12, [600])[0]
@@ -143,10 +158,8 @@ def test_scores_around_the_16_bit_limit_and_far_beyond(gpu, cpu, fair_share, mon
     assert {each.defines["SWSEARCH_BITS"] for each in launched("wavefront")} >= {32}
 
 
-@KERNELS
 @pytest.mark.parametrize("capacity", sample([1, 7, 64, 10**6], lambda capacity: capacity in (7, 10**6)))
 def test_more_saturated_pairs_than_a_list_holds(gpu, cpu, fair_share, capacity, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
     monkeypatch.setattr(launch, "PAIRS_PER_UNCERTAIN", 1)  # nothing is scored as integers instead
     given_ = SlotMemory.capacity
     monkeypatch.setattr(SlotMemory, "capacity", lambda self, what: min(capacity, given_(self, what)))
@@ -163,8 +176,7 @@ def test_more_saturated_pairs_than_a_list_holds(gpu, cpu, fair_share, capacity, 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 100])
 @EVERY_MODE
-def test_groups_cut_in_parts(gpu, cpu, mode, at_once, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
+def test_groups_cut_in_parts(gpu, cpu, batched, mode, at_once, monkeypatch):
     monkeypatch.setattr(queries, "PART_QUERIES", at_once)
     group, subjects = draw(15, [30, 0, 5, 44, 21, 0, 9]), draw(16, [*range(0, 40, 3), *[12] * 90])
     expected = check(gpu, cpu, group, subjects, mode=mode)
@@ -186,54 +198,43 @@ def test_queries_that_do_not_fit_beside_others_take_their_place(gpu, cpu, monkey
     # twelve groups of 14 kB each, against two areas of 36 kB for queries
     monkeypatch.setattr(memory, "MIB", 4096)
     chunk = make_chunk(draw(19, [10] * 70))
-    profiles = [[Scoring().rows(query)] for query in draw(20, [200] * 12)]
-    groups = [
-        (gpu.prepare(each, Recurrence(Scoring(), "local")), cpu.prepare(each, Recurrence(Scoring(), "local")))
-        for each in profiles
-    ]
+    profiles = [[each] for each in rows_of_each(20, [200] * 12)]
+    groups = [(gpu.prepare(each, LOCAL), cpu.prepare(each, LOCAL)) for each in profiles]
     gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[200]]))
     loaded, held = gpu.load(chunk), cpu.load(chunk)
     for turn in range(2):
         for number, (here, there) in enumerate(groups):
-            expected = cpu.score(there, held)
-            assert np.array_equal(gpu.score(here, loaded), expected), (turn, number)
+            assert np.array_equal(gpu.score(here, loaded), cpu.score(there, held)), (turn, number)
     assert len(gpu._uploaded) < len(groups)
 
 
 def test_a_part_is_brought_while_the_one_before_is_scored(gpu, cpu, monkeypatch):
     monkeypatch.setattr(memory, "MIB", 4096)  # so that an area holds one of these
-    scoring, chunk = Scoring(), make_chunk(draw(50, [10] * 70))
-    profiles = [[scoring.rows(query)] for query in draw(51, [300] * 4)]
-    recurrence, thresholds = Recurrence(scoring, "local"), Thresholds([None], [9])
+    chunk, thresholds = make_chunk(draw(50, [10] * 70)), Thresholds([None], [9])
+    profiles = [[each] for each in rows_of_each(51, [300] * 4)]
     gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[100]]))
     loaded = gpu.load(chunk)
     assert (gpu.memory_plan.n_areas, len(gpu._slots)) == (2, 2)
     begun = []
-    for number, group in enumerate(gpu.prepare(each, recurrence) for each in profiles):
+    for number, group in enumerate(gpu.prepare(each, LOCAL) for each in profiles):
         begun.append(gpu.find(group, loaded, thresholds))
         # what was begun before the last one is done, since its area and its slot are taken again
         assert [slot.is_awaited for slot in gpu._slots].count(True) == min(number + 1, 2)
         assert len(gpu._uploaded) == min(number + 1, 2)
-    held = cpu.load(chunk)
-    for each, found in zip(profiles, begun, strict=True):
-        got = [sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in found.wait()]
-        assert got == hits_of(cpu, cpu.prepare(each, recurrence), held, thresholds)
+    assert [of(found) for found in begun] == [hits_of(cpu, each, chunk, thresholds) for each in profiles]
 
 
-def test_what_is_overwritten_is_done_and_nothing_else_is_waited_for(cpu, monkeypatch):
+def test_what_is_overwritten_is_done_and_nothing_else_is_waited_for(monkeypatch):
     # with six slots it is the areas that decide
-    scoring, chunk = Scoring(), make_chunk(draw(52, [10] * 70))
-    profiles = [[scoring.rows(query)] for query in draw(53, [300] * 3)]
-    recurrence, thresholds = Recurrence(scoring, "local"), Thresholds([None], [10**6])
+    chunk, awaited = make_chunk(draw(52, [10] * 70)), []
     monkeypatch.setattr(memory, "RESIDENT_SLOTS", 6)
     monkeypatch.setattr(memory, "MIB", 4096)
     with fake_engine(monkeypatch) as gpu:
         gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[100]]))
         loaded = gpu.load(chunk)
-        groups = [gpu.prepare(each, recurrence) for each in profiles]
-        awaited = []
+        groups = [gpu.prepare([each], LOCAL) for each in rows_of_each(53, [300] * 3)]
         for number in (0, 0, 1, 2):
-            gpu.find(groups[number], loaded, thresholds)
+            gpu.find(groups[number], loaded, Thresholds([None], [10**6]))
             awaited.append(sum(slot.is_awaited for slot in gpu._slots))
     assert awaited == [1, 2, 3, 2], "the third takes the place of the first, on which two were waiting"
 
@@ -246,10 +247,8 @@ def test_empty_queries_only(gpu, cpu, mode):
 
 
 @EVERY_MODE
-@KERNELS
 @pytest.mark.parametrize("lengths", [[1], [0], [1] * 70, [3, 0, 2], [0] * 65, [500]], ids=str)
-def test_short_few_and_empty_subjects(gpu, cpu, mode, fair_share, lengths, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+def test_short_few_and_empty_subjects(gpu, cpu, mode, fair_share, lengths):
     check(gpu, cpu, draw(22, [40, 1]), draw(23, lengths), mode=mode)
 
 
@@ -257,9 +256,7 @@ def test_short_few_and_empty_subjects(gpu, cpu, mode, fair_share, lengths, monke
 
 
 @EVERY_MODE
-@KERNELS
-def test_profiles_beside_sequences(gpu, cpu, mode, fair_share, monkeypatch):
-    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
+def test_profiles_beside_sequences(gpu, cpu, mode, fair_share):
     generator = np.random.default_rng(63)
     group = [random_profile(generator, 30), *draw(64, [25, 0, 61]), random_profile(generator, 0)]
     group += [random_profile(generator, n, -127, 127) for n in (1, 44)]
@@ -269,11 +266,9 @@ def test_profiles_beside_sequences(gpu, cpu, mode, fair_share, monkeypatch):
         assert got[0, place] == reference.score(group[0], subject, Scoring(), mode)
 
 
-@KERNELS
 @pytest.mark.parametrize("highest", [127, 100])
-def test_profiles_with_scores_around_the_16_bit_limit(gpu, cpu, fair_share, highest, monkeypatch):
+def test_profiles_with_scores_around_the_16_bit_limit(gpu, cpu, fair_share, highest):
     # BLOSUM62 has no score beyond 11: a lane's limit must follow from the profile
-    monkeypatch.setattr(launch, "FAIR_SHARE", fair_share)
     scoring, generator = Scoring("BLOSUM62", 3, 1), np.random.default_rng(67)
     profile = random_profile(generator, 32_768 // highest + 60, -highest, -1)
     query = profile.codes
@@ -308,9 +303,20 @@ def test_gap_costs_by_position_are_refused(gpu):
 # hits
 
 
-def hits_of(engine, group, loaded, thresholds):
-    found = engine.find(group, loaded, thresholds).wait()
-    return [sorted(zip(each.places.tolist(), each.scores.tolist(), strict=True)) for each in found]
+def of(pending):
+    """Return the places and scores of each query's hits."""
+    return [sorted(zip(each.places.tolist(), each.scores.tolist(), strict=True)) for each in pending.wait()]
+
+
+def hits_of(engine, profiles, chunk, thresholds, mode="local"):
+    group = engine.prepare(profiles, Recurrence(Scoring(), mode))
+    return of(engine.find(group, engine.load(chunk), thresholds))
+
+
+def check_hits(gpu, cpu, profiles, chunk, thresholds, mode="local"):
+    expected, got = (hits_of(engine, profiles, chunk, thresholds, mode) for engine in (cpu, gpu))
+    assert got == expected, ([len(hits) for hits in got], [len(hits) for hits in expected])
+    return got
 
 
 TABLE = 8 + np.arange(41) // 4
@@ -330,92 +336,61 @@ TABLE = 8 + np.arange(41) // 4
     ],
     ids=["mixed", "least", "by length", "nearly all", "all of one", "extremes"],
 )
-def test_hits_are_those_of_all_scores(gpu, cpu, capacity, part, by_length, least, monkeypatch):
+def test_hits_are_those_of_all_scores(gpu, cpu, batched, capacity, part, by_length, least, monkeypatch):
     given_ = SlotMemory.capacity
     monkeypatch.setattr(SlotMemory, "capacity", lambda self, what: min(capacity, given_(self, what)))
     monkeypatch.setattr(queries, "PART_QUERIES", part)
-    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
     lengths = [40, *np.random.default_rng(24).integers(0, 41, 1_000)]
-    chunk, scoring = make_chunk(draw(25, lengths)), Scoring()
-    profiles = [scoring.rows(query) for query in draw(26, [50, 0, 20, 33])]
+    chunk, profiles = make_chunk(draw(25, lengths)), rows_of_each(26, [50, 0, 20, 33])
     tables = [None if table is None else table.astype(np.int64) for table in by_length]
-    thresholds = Thresholds(tables, least)
-    expected, got = (
-        hits_of(engine, engine.prepare(profiles, Recurrence(scoring, "local")), engine.load(chunk), thresholds)
-        for engine in (cpu, gpu)
-    )
-    assert got == expected, ([len(hits) for hits in got], [len(hits) for hits in expected])
+    check_hits(gpu, cpu, profiles, chunk, Thresholds(tables, least))
 
 
 def test_more_hits_than_come_back_at_once(gpu, cpu):
-    chunk, scoring = make_chunk(draw(27, [12] * 900, 3)), Scoring()
-    profiles = [scoring.rows(query) for query in draw(28, [9, 14, 20], 3)]
+    chunk, profiles = make_chunk(draw(27, [12] * 900, 3)), rows_of_each(28, [9, 14, 20], 3)
     for least, more in ((1, True), (25, False)):
-        thresholds = Thresholds([None] * 3, [least] * 3)
-        expected, got = (
-            hits_of(engine, engine.prepare(profiles, Recurrence(scoring, "local")), engine.load(chunk), thresholds)
-            for engine in (cpu, gpu)
-        )
-        assert got == expected, least
-        assert (sum(map(len, got)) > HITS_AT_ONCE) == more, least
+        found = check_hits(gpu, cpu, profiles, chunk, Thresholds([None] * 3, [least] * 3))
+        assert (sum(map(len, found)) > HITS_AT_ONCE) == more, least
 
 
-@pytest.mark.parametrize(
-    ("mode", "least"),
-    [(mode, least) for mode in MODES for least in (-(10**6), -40, 0, 1)],
-)
+@EVERY_MODE
+@pytest.mark.parametrize("least", [-(10**6), -40, 0, 1])
 def test_hits_with_an_empty_side(gpu, cpu, mode, least):
     # nothing pairs: 0, but in global mode a gap, which a threshold below 0 may take
-    scoring, chunk = Scoring(), make_chunk(draw(29, [9, 5, 1, 0, 0]))
-    profiles = [scoring.rows(query) for query in draw(30, [20, 0, 3])]
-    thresholds = Thresholds([None] * 3, [least] * 3)
-    expected, got = (
-        hits_of(engine, engine.prepare(profiles, Recurrence(scoring, mode)), engine.load(chunk), thresholds)
-        for engine in (cpu, gpu)
-    )
-    assert got == expected, (mode, least)
+    chunk = make_chunk(draw(29, [9, 5, 1, 0, 0]))
+    check_hits(gpu, cpu, rows_of_each(30, [20, 0, 3]), chunk, Thresholds([None] * 3, [least] * 3), mode)
 
 
 def test_two_finds_in_flight_and_results_that_are_taken_late(gpu, cpu):
-    scoring = Scoring()
     chunks = [make_chunk(draw(31 + k, [20] * (70 + k))) for k in range(2)]
-    profiles = [scoring.rows(query) for query in draw(40, [15, 25])]
-    group, other = (engine.prepare(profiles, Recurrence(scoring, "local")) for engine in (gpu, cpu))
-    thresholds = Thresholds([None, None], [12, 14])
+    profiles, thresholds = rows_of_each(40, [15, 25]), Thresholds([None, None], [12, 14])
+    group = gpu.prepare(profiles, LOCAL)
     lengths = np.concatenate([chunk.lengths for chunk in chunks])
     gpu.plan(Workload(sum(chunk.residues.nbytes for chunk in chunks), lengths, [[15, 25]]))
     loaded = [gpu.load(chunk) for chunk in chunks]
-    waits = [gpu.find(group, each, thresholds) for each in loaded for _ in range(3)]
-    got = [
-        [sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in each.wait()] for each in waits[::-1]
-    ]
-    expected = [hits_of(cpu, other, cpu.load(chunk), thresholds) for chunk in chunks]
-    assert got == [expected[1]] * 3 + [expected[0]] * 3
+    pending = [gpu.find(group, each, thresholds) for each in loaded for _ in range(3)]
+    expected = [hits_of(cpu, profiles, chunk, thresholds) for chunk in chunks]
+    assert [of(each) for each in pending[::-1]] == [expected[1]] * 3 + [expected[0]] * 3
 
 
 def test_thresholds_that_a_find_in_flight_uses_are_not_overwritten(gpu, cpu):
     # a job's thresholds by length never change, but an engine may be asked with others while one answer is awaited
-    scoring, chunk = Scoring(), make_chunk(draw(61, [20] * 90))
-    profiles = [scoring.rows(query) for query in draw(62, [15, 25])]
-    tables = [[np.full(21, least, dtype=np.int64)] * 2 for least in (12, 18)]
-    group, loaded = gpu.prepare(profiles, Recurrence(scoring, "local")), gpu.load(chunk)
-    first = gpu.find(group, loaded, Thresholds(tables[0], [None, None]))
-    same = gpu.find(group, loaded, Thresholds(tables[0], [None, None]))
+    chunk, profiles = make_chunk(draw(61, [20] * 90)), rows_of_each(62, [15, 25])
+    one, other = (Thresholds([np.full(21, least, dtype=np.int64)] * 2, [None, None]) for least in (12, 18))
+    group, loaded = gpu.prepare(profiles, LOCAL), gpu.load(chunk)
+    pending = [gpu.find(group, loaded, one), gpu.find(group, loaded, one)]
     assert sum(each.is_awaited for each in gpu._slots) == 2, "the same thresholds let both run"
-    other = gpu.find(group, loaded, Thresholds(tables[1], [None, None]))
+    pending.append(gpu.find(group, loaded, other))
     assert sum(each.is_awaited for each in gpu._slots) == 1, "all others are done before theirs are overwritten"
-    prepared, own = cpu.prepare(profiles, Recurrence(scoring, "local")), cpu.load(chunk)
-    for found, table in ((first, tables[0]), (same, tables[0]), (other, tables[1])):
-        got = [sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in found.wait()]
-        assert got == hits_of(cpu, prepared, own, Thresholds(table, [None, None]))
+    for found, thresholds in zip(pending, (one, one, other), strict=True):
+        assert of(found) == hits_of(cpu, profiles, chunk, thresholds)
 
 
 @EVERY_MODE
 @pytest.mark.parametrize(("capability", "half"), [((7, 5), 0), ((8, 9), 1), ((12, 0), 1)])
-def test_what_other_devices_take(cpu, mode, capability, half, monkeypatch):
+def test_what_other_devices_take(cpu, batched, mode, capability, half, monkeypatch):
     """Half precision from 8.0 on, and 32 bits instead of 16-bit integers where these are emulated."""
     monkeypatch.setattr(launch, "LONG_COLUMNS", 40)
-    monkeypatch.setattr(launch, "FAIR_SHARE", BATCHED)
     query = draw(13, [330])[0]
     subjects = [query[: 330 - k] for k in range(30)] + draw(14, [38] * 40)
     with fake_engine(monkeypatch) as gpu:

@@ -1,6 +1,6 @@
-"""Whole jobs on the GPU engine without a GPU, its memory and its life; see test_gpu_fake.py."""
+"""Whole jobs on the GPU engine without a GPU, its memory and its life; see test_fake.py."""
 
-from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -24,7 +24,6 @@ from swsearch.options.kinds import MODES
 from swsearch.pipeline import batch
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
-from swsearch.scoring import load_matrix
 
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 
@@ -42,12 +41,17 @@ def database():
         yield made
 
 
-@pytest.mark.parametrize(
-    ("mode", "max_hits"),
-    sample([(mode, most) for mode in MODES for most in (3, 500)], lambda case: case[1] == 3 or case[0] == "local"),
+HOW = pytest.mark.parametrize(
+    ("resident", "group_residues"),
+    sample(product([True, False], [60, 10**6]), lambda how: how[0] == (how[1] == 60)),
+    ids=["resident-groups", "resident-one group", "streamed-groups", "streamed-one group"],
 )
-@pytest.mark.parametrize("resident", [True, False], ids=["resident", "streamed"])
-@pytest.mark.parametrize("group_residues", [60, 10**6], ids=["groups", "one group"])
+
+
+@pytest.mark.parametrize(
+    ("mode", "max_hits"), sample(product(MODES, (3, 500)), lambda case: case[1] == 3 or case[0] == "local")
+)
+@HOW
 def test_a_search_equals_the_cpu_engines(database, cpu, monkeypatch, mode, max_hits, resident, group_residues):
     options = {"mode": mode, "max_hits": max_hits}
     if mode == "local":
@@ -83,8 +87,7 @@ def test_kept_chunks_are_scored_in_one_launch_from_the_second_group_on(database,
     assert got == results_of(group, database, cpu, evalue=1e6)
 
 
-@pytest.mark.parametrize("resident", [True, False], ids=["resident", "streamed"])
-@pytest.mark.parametrize("group_residues", [60, 10**6], ids=["groups", "one group"])
+@HOW
 def test_iterations_equal_the_cpu_engines(cpu, monkeypatch, resident, group_residues):
     """Profiles of one group are brought while sequences of the next are scored."""
     generator = np.random.default_rng(51)
@@ -104,33 +107,6 @@ def test_iterations_equal_the_cpu_engines(cpu, monkeypatch, resident, group_resi
     assert len(expected[0]) > 3
 
 
-def test_a_group_is_begun_before_the_one_before_is_waited_for(database, cpu, monkeypatch):
-    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
-    Small(monkeypatch, 1 << 20, True)
-    group, steps, find = [query for query in QUERIES if query], [], GpuEngine.find
-
-    def watched(self, asked, *arguments):
-        found, query = find(self, asked, *arguments), PROTEIN.decode(asked.profiles[0].codes)
-        steps.append(("begun", group.index(query)))
-        return replace(found, wait=lambda: (steps.append(("done", group.index(query))), found.wait())[1])
-
-    monkeypatch.setattr(GpuEngine, "find", watched)
-    with fake_engine(monkeypatch) as gpu:
-        got = results_of(group, database, gpu, evalue=1e6)
-    assert got == results_of(group, database, cpu, evalue=1e6)
-    order = [
-        ("begun", 0),
-        ("done", 0),
-        ("begun", 1),
-        ("begun", 2),
-        ("done", 1),
-        ("begun", 3),
-        ("done", 2),
-        ("done", 3),
-    ]
-    assert steps == order, "the first group brings the database"
-
-
 @EVERY_MODE
 @pytest.mark.parametrize("resident", [True, False])
 def test_score_gives_every_score(database, cpu, monkeypatch, mode, resident):
@@ -141,13 +117,7 @@ def test_score_gives_every_score(database, cpu, monkeypatch, mode, resident):
     assert np.array_equal(got, swsearch.score(QUERIES, database, mode=mode, engine=cpu)), mode
 
 
-@pytest.mark.parametrize(
-    "tight",
-    [
-        False,
-        True,
-    ],
-)
+@pytest.mark.parametrize("tight", [False, True])
 def test_scores_of_merged_chunks_fit_the_memory_for_scores(monkeypatch, cpu, tight):
     # one query per group: a chunk's scores are few, but those of all chunks together are more
     monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
@@ -212,7 +182,7 @@ def test_chunks_may_end_in_any_order(database, cpu, monkeypatch, max_hits):
 
 
 @pytest.mark.parametrize("resident", [True, False])
-def test_no_more_is_in_flight_than_was_said(database, monkeypatch, resident):
+def test_as_much_is_in_flight_as_was_said_and_no_more(database, monkeypatch, resident):
     Small(monkeypatch, CHUNK, resident)
     waiting, most, loaded = [], [], []
     with fake_engine(monkeypatch) as gpu:
@@ -223,12 +193,7 @@ def test_no_more_is_in_flight_than_was_said(database, monkeypatch, resident):
             waiting.append(pending)
             most.append(len(waiting))
             loaded.append(len(gpu._loaded))
-
-            def wait():
-                waiting.remove(pending)
-                return pending.wait()
-
-            return Pending(wait, pending.is_ready)
+            return Pending(lambda: (waiting.remove(pending), pending.wait())[1], pending.is_ready)
 
         gpu.find = watched
         list(swsearch.search(QUERIES, database, engine=gpu))
@@ -284,27 +249,23 @@ def test_no_more_is_allocated_than_is_allowed(database, cpu, monkeypatch):
 # life of an engine
 
 
-def test_closing(monkeypatch):
+def test_an_engine_is_used_many_times_and_closed(monkeypatch, cpu):
     with fake_engine(monkeypatch) as gpu:
-        gpu.load(make_chunk(draw(60, [9])))
-        assert gpu._device.allocated > 0
+        for turn in range(20):
+            check(gpu, cpu, draw(turn, [20]), draw(turn, range(1 + turn, 90, 7)))
+            assert not gpu._loaded
+            assert all(region.used == 0 and region.end == region.n_bytes for region in gpu._regions)
+            assert 0 < gpu._device.allocated < 64 * MIB
     assert (gpu._device.allocated, gpu._device.closed) == (0, 1)
     gpu.close()
     assert gpu._device.closed == 1
     fake_engine(monkeypatch).close()  # nothing was loaded
 
 
-def test_loading_and_releasing_many_times(gpu, cpu):
-    allocated = set()
-    for turn in range(20):
-        check(gpu, cpu, draw(turn, [20]), draw(turn, range(1 + turn, 90, 7)))
-        assert not gpu._loaded
-        assert all(region.used == 0 and region.end == region.n_bytes for region in gpu._regions)
-        allocated.add(gpu._device.allocated)
-    assert max(allocated) < 64 * MIB
-
-
-def test_chunks_after_a_plan_come_and_go(gpu, cpu):
+@pytest.mark.parametrize(
+    "lengths", sample([[900] * 130 + [4_000], [90] * 70 + [400]], lambda lengths: len(lengths) < 100), ids=max
+)
+def test_chunks_after_a_plan_come_and_go_and_a_longer_one_has_another(gpu, cpu, lengths):
     subjects = draw(61, [30] * 200)
     chunk = make_chunk(subjects)
     gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[20]]))
@@ -313,6 +274,8 @@ def test_chunks_after_a_plan_come_and_go(gpu, cpu):
         check(gpu, cpu, draw(65, [20]), subjects)
     assert gpu.memory_plan is plan
     assert gpu._device.allocated == allocated
+    check(gpu, cpu, draw(63, [20, 700]), draw(64, lengths))
+    assert gpu.memory_plan is not plan
 
 
 def test_a_database_is_loaded_again_without_a_new_plan(database, gpu, monkeypatch):
@@ -327,19 +290,6 @@ def test_a_database_is_loaded_again_without_a_new_plan(database, gpu, monkeypatc
             session.close()  # releases the database
         assert found[0] == found[1]
         monkeypatch.undo()
-
-
-@pytest.mark.parametrize(
-    "lengths", sample([[900] * 130 + [4_000], [90] * 70 + [400]], lambda lengths: len(lengths) < 100), ids=max
-)
-def test_a_chunk_that_no_plan_foresaw(gpu, cpu, lengths):
-    # engines can be used without a job: after one, a longer chunk needs other memory than the plan has
-    small = make_chunk(draw(62, [30] * 70))
-    gpu.plan(Workload(small.residues.nbytes, small.lengths, [[20]]))
-    check(gpu, cpu, draw(63, [20]), draw(62, [30] * 70))
-    plan = gpu.memory_plan
-    check(gpu, cpu, draw(63, [20, 700]), draw(64, lengths))
-    assert gpu.memory_plan is not plan
 
 
 def test_a_search_that_is_given_up(database, cpu, monkeypatch):
@@ -362,7 +312,6 @@ def test_usage_and_descriptions(gpu, database):
     assert plan.in_flight == gpu.memory_plan.n_slots
     assert plan.note == f"device 0, Fake GPU: {gpu.memory_plan}"
     assert fake_gpu.INFO.architecture == "sm_90"
-    assert load_matrix("BLOSUM62").max == 11
 
 
 class At:
@@ -386,31 +335,23 @@ def test_kernels_that_run_at_the_same_time_count_once(gpu):
 
 
 def test_a_turn_waits_for_the_one_before_unless_it_is_much_smaller():
-    log = []
-
     class Logged:
-        def __init__(self, name):
-            self.name = name
+        def __init__(self):
+            self.log = []
 
-        def record(self, stream):
-            log.append(f"{stream.name} records {self.name}")
+        def record(self, other):
+            self.log.append(other)
 
-        def wait_for_event(self, event):
-            log.append(f"{self.name} waits for {event.name}")
+        wait_for_event = record
 
-    order, one, two = TurnOrder(Logged("event")), Logged("one"), Logged("two")
-    assert order.wait(one, 50_000)
-    order.end(one)
-    assert order.wait(two, 12_500)
-    order.end(two)
-    assert order.wait(one, 50_000)
-    assert not order.wait(two, 12_499)  # it runs beside, and what comes next does not wait for it
-    assert order.wait(two, 49_000)
-    waits, records = "{} waits for event", "{} records event"
-    assert log == [
-        waits.format("one"), records.format("one"), waits.format("two"), records.format("two"), waits.format("one"),
-        waits.format("two"),
-    ]  # fmt: skip
+    event, one, two = Logged(), Logged(), Logged()
+    order = TurnOrder(event)
+    waited = []
+    for stream, n_rows in ((one, 50_000), (two, 12_500), (one, 50_000), (two, 12_499), (two, 49_000)):
+        waited.append(order.wait(stream, n_rows))
+        order.end(stream)
+    assert waited == [True, True, True, False, True]  # what is smaller runs beside, and the next one does not wait
+    assert (one.log, two.log, event.log) == ([event] * 2, [event] * 2, [one, two, one, two, two])
 
 
 def test_residues_on_the_device_are_not_kept_in_the_hosts_memory_as_well(gpu):

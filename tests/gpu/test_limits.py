@@ -12,7 +12,7 @@ from swsearch.engines.gpu.limits import LANE_MAX, UNCERTAIN, highest_score, lane
 from swsearch.engines.gpu.queries import Part
 from swsearch.engines.gpu.tracks import padded_rows
 from swsearch.engines.gpu.variants import device_kind
-from swsearch.scoring import Scoring, dna_matrix
+from swsearch.scoring import Scoring
 
 STEEP = flat_matrix(127, -127)
 steep_scorings = st.builds(
@@ -113,27 +113,13 @@ def test_the_bias_is_no_greater_than_it_must_be(mode, gaps):
 
 
 @pytest.mark.parametrize("gaps", [(0, 0), (11, 1), (3, 2), (500, 500)], ids=str)
-@pytest.mark.parametrize("same", [127, 11, 1])
+@pytest.mark.parametrize("same", [127, 11, 1, 0])
 def test_the_local_limit_is_tight(same, gaps):
     scoring = Scoring(flat_matrix(same, -1), *gaps)
     lane = lane16(scoring, "local", scoring.rows(np.zeros(9, dtype=np.uint8)), 1, 1)
     # from the last certain score one more match just fits, from the first uncertain one it does not
     assert lane.limit - 1 + same + lane.bias == LANE_MAX
     assert lane.bias == scoring.gap_first
-
-
-@pytest.mark.parametrize("gaps", [(0, 0), (3, 1), (400, 100)], ids=str)
-def test_local_scores_around_the_limit(gaps):
-    # 16-bit values wrap; a score is certain, or it is seen to reach the limit
-    scoring = Scoring(STEEP, *gaps)
-    profile = scoring.rows(np.zeros(270, dtype=np.uint8))
-    lane = lane16(scoring, "local", profile, 270, 270)
-    for n in range(lane.limit // 127 - 3, 266):
-        exact, seen = 127 * n, 0
-        for step in range(1, n + 1):  # the diagonal of equal letters, as a lane holds it
-            held = (127 * step + lane.bias + 32_768) % 65_536 - 32_768
-            seen = max(seen, held - lane.bias)
-        assert seen == exact if exact < lane.limit else seen >= lane.limit, (scoring.describe(), n, exact, seen)
 
 
 def test_what_does_not_fit():
@@ -154,15 +140,8 @@ def test_what_does_not_fit():
     assert lane("semiglobal", 0, 330) is None
 
 
-@given(any_codes(30), scorings)
+@given(any_codes(30), st.one_of(scorings, st.just(Scoring(flat_matrix(0, -4), 1, 1))))
 def test_the_highest_score_is_that_of_the_best_subject(query, scoring):
     profile = scoring.rows(query)
     best = [int(row[: len(PROTEIN.letters)].max()) for row in scoring.matrix.scores[query]]
     assert highest_score(profile) == sum(max(score, 0) for score in best), scoring.describe()
-
-
-def test_a_matrix_without_a_match():
-    scoring = Scoring(dna_matrix(0, -4), 1, 1)
-    profile = scoring.rows(np.zeros(5, dtype=np.uint8))
-    assert highest_score(profile) == 0
-    assert lane16(scoring, "local", profile, 5, 5).limit == LANE_MAX + 1 - scoring.gap_first

@@ -8,7 +8,6 @@ import swsearch
 from swsearch import report
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.gpu.engine import GpuEngine
-from swsearch.errors import GpuUnavailableError
 
 pytestmark = pytest.mark.gpu
 
@@ -32,13 +31,9 @@ OPTIONS = {
 
 
 @pytest.fixture(scope="module")
-def engines():
+def engines(has_gpu):
     """A GPU engine and a CPU engine, or a skip that says why."""
-    try:
-        gpu = GpuEngine()
-    except GpuUnavailableError as error:
-        pytest.skip(str(error))
-    with gpu, CpuEngine() as cpu:
+    with GpuEngine() as gpu, CpuEngine() as cpu:
         yield gpu, cpu
 
 

@@ -24,7 +24,7 @@ from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
 from swsearch.engines.gpu.pairs import aligner as aligner_module
 from swsearch.engines.gpu.pairs import long_pair, plan, short_pairs
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
-from swsearch.engines.gpu.pairs.found import FoundAlignment, decode_answers
+from swsearch.engines.gpu.pairs.found import FoundAlignment
 from swsearch.engines.gpu.pairs.handles import Scratch
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.variants import PairVariant, pair_variants, pairs_variants
@@ -52,6 +52,13 @@ FEW = [MODES[0], MODES[1], MODES[4]]
 
 def summary(pair):
     return pair.score, pair.query_start, pair.subject_start, pair.cigar
+
+
+def check_tables(found, expected):
+    """Compare a table with the beginning of another."""
+    for name in ALIGNMENT_COLUMNS:
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist()[: len(found)], name
+    assert found.cigar_strings() == expected.cigar_strings()[: len(found)]
 
 
 def related(generator, length, letters, changes=0.15):
@@ -136,10 +143,8 @@ def test_any_pair_and_scoring(make_aligner, query, subject, scoring, mode_and_en
 
 @pytest.mark.parametrize(("mode", "ends"), MODES)
 @pytest.mark.parametrize("seed", sample([0, 5], bool))
-def test_rows_and_columns_that_are_kept_change_nothing(make_aligner, monkeypatch, mode, ends, seed):
-    # directions of at most two strips by 600 columns, so that the pair is divided, and some of its parts again
-    monkeypatch.setattr(long_pair, "DIRECT_BYTES", 80_000)
-    monkeypatch.setattr(plan, "LEAST_SPACING", 256)
+@pytest.mark.usefixtures("divided")
+def test_rows_and_columns_that_are_kept_change_nothing(make_aligner, mode, ends, seed):
     generator = np.random.default_rng(seed)
     query, subject = related(generator, 2_000, 4)
     expected = traceback.trace(query, subject, DNA, mode, ends=ends)
@@ -153,11 +158,16 @@ def test_rows_and_columns_that_are_kept_change_nothing(make_aligner, monkeypatch
             assert aligner.usage.launches > 10
 
 
-def test_a_long_gap_crosses_kept_rows_and_columns(make_aligner, monkeypatch):
+@pytest.fixture
+def divided(monkeypatch):
+    """Let directions have room for at most two strips by 600 columns: pairs are divided, some parts again."""
     monkeypatch.setattr(long_pair, "DIRECT_BYTES", 80_000)
     monkeypatch.setattr(plan, "LEAST_SPACING", 256)
-    generator = np.random.default_rng(2)
-    query = random_codes(generator, 1_500, 4)
+
+
+@pytest.mark.usefixtures("divided")
+def test_a_long_gap_crosses_kept_rows_and_columns(make_aligner):
+    query = random_codes(np.random.default_rng(2), 1_500, 4)
     scoring = Scoring(dna_matrix(), 20, 0)  # long gaps cost no more than short ones
     for pair in ((query, np.delete(query, slice(300, 1_200))), (np.delete(query, slice(300, 1_200)), query)):
         with make_aligner(2_000_000) as aligner:
@@ -226,10 +236,8 @@ def test_pools_are_the_references_in_columns(make_aligner, monkeypatch, mode):
         assert len(aligner.align_pools(PoolPairs(queries, subjects, pairs[:0]), recurrence)) == 0
         with pytest.raises(ValueError, match="expected places of sequences"):
             aligner.align_pools(PoolPairs(queries, subjects, pairs + 1), recurrence)
-    for table in (found, alone):
-        for name in ALIGNMENT_COLUMNS:
-            assert getattr(table, name).tolist() == getattr(expected, name).tolist()[: len(table)], name
-        assert table.cigar_strings() == expected.cigar_strings()[: len(table)]
+    check_tables(found, expected)
+    check_tables(alone, expected)
 
 
 @pytest.mark.parametrize(("mode", "ends"), sample(MODES, FEW.__contains__))
@@ -256,10 +264,9 @@ def test_profiles_equal_the_reference(make_aligner, mode, ends, lowest, highest)
 @pytest.mark.parametrize(
     "mode", ["local", *(pytest.param(mode, marks=EXHAUSTIVE) for mode in ("global", "semiglobal"))]
 )
-def test_rows_of_a_profile_follow_the_rectangles(make_aligner, monkeypatch, mode):
+@pytest.mark.usefixtures("divided")
+def test_rows_of_a_profile_follow_the_rectangles(make_aligner, mode):
     # kept rows and columns: rectangles begin at other rows than the first
-    monkeypatch.setattr(long_pair, "DIRECT_BYTES", 80_000)
-    monkeypatch.setattr(plan, "LEAST_SPACING", 256)
     generator = np.random.default_rng(12)
     query, subject = random_profile(generator, 560, -6, 5), random_codes(generator, 600)
     with make_aligner(1_500_000, 2) as aligner:
@@ -284,9 +291,7 @@ def test_pools_of_profiles_are_the_references_in_columns(make_aligner, monkeypat
         found = aligner.align_pools(PoolPairs(queries, subjects, pairs, rows=rows), recurrence)
         with pytest.raises(ValueError, match="rows, one for each residue"):
             aligner.align_pools(PoolPairs(pool_of([every[0].codes]), subjects, pairs[:1], rows=rows), recurrence)
-    for name in ALIGNMENT_COLUMNS:
-        assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
-    assert found.cigar_strings() == expected.cigar_strings()
+    check_tables(found, expected)
 
 
 def test_gap_costs_by_position_are_refused(monkeypatch):
@@ -302,15 +307,6 @@ def test_gap_costs_by_position_are_refused(monkeypatch):
         ):
             with pytest.raises(InputError, match=r"gap costs by position, .*; use --engine cpu"):
                 ask()
-
-
-def test_scores_of_profiles_beyond_32_bits_are_refused(monkeypatch):
-    # with the matrix's 5 it would fit
-    rows = QueryRows(np.full((300, 32), 127, dtype=np.int8), np.zeros(300, dtype=np.uint8), is_specific=True)
-    monkeypatch.setattr(scoring_module, "LANE_BITS", (8, 16))
-    subject, recurrence = np.zeros(300, dtype=np.uint8), Recurrence(Scoring())
-    with host_aligner(monkeypatch) as aligner, pytest.raises(InputError, match="may reach 38100"):
-        aligner.score(rows, subject, recurrence)
 
 
 def test_nothing_to_align_is_no_alignment(make_aligner):
@@ -350,9 +346,15 @@ def test_handles_are_of_one_device(monkeypatch):
 
 
 def test_scores_beyond_32_bits_are_refused(monkeypatch):
-    query = np.zeros(300_000, dtype=np.uint8)
-    with host_aligner(monkeypatch) as aligner, pytest.raises(InputError, match="more than 32 bits"):
-        aligner.score(query, query, Recurrence(Scoring(dna_matrix(), 0, 10_000), "global"))
+    query, recurrence = np.zeros(300_000, dtype=np.uint8), Recurrence(Scoring(dna_matrix(), 0, 10_000), "global")
+    with host_aligner(monkeypatch) as aligner:
+        with pytest.raises(InputError, match="more than 32 bits"):
+            aligner.score(query, query, recurrence)
+        # with the matrix's 5 it would fit
+        rows = QueryRows(np.full((300, 32), 127, dtype=np.int8), query[:300], is_specific=True)
+        monkeypatch.setattr(scoring_module, "LANE_BITS", (8, 16))
+        with pytest.raises(InputError, match="may reach 38100"):
+            aligner.score(rows, query[:300], Recurrence(Scoring()))
 
 
 def test_an_alignment_that_does_not_add_up_is_an_error(monkeypatch):
@@ -388,41 +390,13 @@ def test_kept_rows_and_columns_fit_what_is_allowed(length):
 
 
 def test_letters_that_score_alike_are_one():
-    dna = dna_matrix()
-    codes = dna.alphabet.encode("ACGTU")
-    assert letters_of(DNA, codes[:4], codes).count == 4  # U is T
-    more = dna.alphabet.encode("ACGTNRY")
-    found = letters_of(DNA, more, more)
-    assert found.count == 8
-    everything = np.arange(20, dtype=np.uint8)
-    table = letters_of(Scoring(), everything, everything)
-    assert table.count == 32
-    for query in range(20):
-        for subject in range(20):
-            assert table.table[query, table.columns_of[subject] // 128] == Scoring().matrix.scores[query, subject]
+    codes, everything = dna_matrix().alphabet.encode("ACGTUNRY"), np.arange(20, dtype=np.uint8)
+    assert letters_of(DNA, codes[:4], codes[:5]).count == 4  # U is T
+    assert letters_of(DNA, codes, codes).count == 8
+    assert letters_of(Scoring(), everything, everything).count == 32
     # a query of one letter sees few different ones
     assert letters_of(Scoring(), everything[:1], everything).count <= 8
     assert letters_in(np.array([3, 3, 0], dtype=np.uint8)).tolist() == [0, 3]
-
-
-def test_what_a_launch_found_is_decoded():
-    answers = np.array([[9, 1, 2, 3], [0, 7, 7, 1], [5, 0, 0, -2], [4, 3, 3, 1]], dtype=np.int32)
-    runs = np.array([4 << 2 | 1, 5 << 2 | 2, 6 << 2 | 3, 8 << 2 | 1, 2 << 2 | 1], dtype=np.uint32)
-    starts = np.array([1, 0, 99, 4], dtype=np.uint32)
-    fitted, found = decode_answers(answers, starts, runs, local=True)
-    assert fitted.tolist() == [True, True, False, True]
-    assert (found.score.tolist(), found.query_start.tolist(), found.subject_start.tolist()) == (
-        [9, 0, 4],
-        [1, 0, 3],
-        [2, 0, 3],
-    )
-    assert found.run_offsets.tolist() == [0, 3, 3, 4]
-    assert found.run_lengths.tolist() == [8, 6, 5, 2]
-    assert found.run_operations.tobytes() == b"MDIM"
-    _, found = decode_answers(answers, starts, runs, local=False)
-    assert found.query_start.tolist() == [1, 7, 3] and found.run_operations.tobytes() == b"MDIMM"
-    fitted, found = decode_answers(answers[:0], starts[:0], runs[:0], local=True)
-    assert len(fitted) == len(found.score) == 0 and found.run_offsets.tolist() == [0]
 
 
 def test_pairs_of_a_launch_are_alike_in_size():

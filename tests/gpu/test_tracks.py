@@ -1,4 +1,4 @@
-"""How queries are laid out for the kernels: what stands in the profiles, and how strips are chosen."""
+"""How queries are cut into strips for the kernels, and which variants do them; that they fit: test_fake.py."""
 
 from dataclasses import replace
 
@@ -11,18 +11,13 @@ from support.cases import modes, random_codes
 from support.samples import random_cases
 from swsearch.engines.gpu import variants
 from swsearch.engines.gpu.tracks import (
-    QUERY,
-    STRIP,
     choose_pair,
     plan_batches,
-    plan_wavefront,
-    single_track,
     split_tracks,
-    two_tracks,
 )
-from swsearch.engines.gpu.variants import BatchVariant, Form, WavefrontVariant
+from swsearch.engines.gpu.variants import Form, WavefrontVariant
 from swsearch.options.kinds import MODES
-from swsearch.scoring import PAD_SCORE, Scoring
+from swsearch.scoring import Scoring
 
 lengths_of_queries = st.lists(st.integers(1, 130), min_size=1, max_size=9)
 strip_rows = st.sampled_from([8, 9, 16, 18, 23, 24])
@@ -36,129 +31,6 @@ forms = st.builds(Form, modes, st.booleans(), st.just((11, 1)), st.sampled_from(
 def profiles_of(lengths, seed=1):
     generator = np.random.default_rng(seed)
     return [Scoring().rows(random_codes(generator, n)) for n in lengths]
-
-
-def score_in_single(batch, strip, row, letter):
-    """Read a score as the kernel does: lines of 32 letters, a byte for each of four rows."""
-    rows, raw = batch.variant.rows, batch.profile.tobytes()
-    lines = (rows + 3) // 4
-    byte = raw[((strip * lines + row // 4) * 32 + letter) * 4 + row % 4]
-    return byte - 256 if byte > 127 else byte
-
-
-def score_in_pair(batch, strip, row, letter, half):
-    """Read a score as the kernel does: lines of 32 letters, a byte for each half of two rows."""
-    at = ((strip * batch.variant.rows // 2 + row // 2) * 32 + letter) * 4 + row % 2 * 2 + half
-    return int.from_bytes(batch.profile.tobytes()[at : at + 1], signed=True)
-
-
-def check_track(batch, half, queries, profiles, mode, read):
-    """Walk down the strips of a half: queries one after the other, all their rows, then padding or before."""
-    rows, at = batch.variant.rows, 0
-    for query in queries:
-        n = len(profiles[query])
-        n_strips = -(-n // rows)
-        padding = n_strips * rows - n
-        seen = []
-        for strip in range(at, at + n_strips):
-            fields = batch.strips[strip]
-            row = int(fields["row"][half])
-            case = (mode, rows, queries, query, strip, fields)
-            assert fields["query"][half] == query, case
-            begins, ends = strip == at, strip == at + n_strips - 1
-            assert (row <= 0) == begins, case
-            in_front = padding if mode == "semiglobal" else 0
-            assert row == (strip - at) * rows - in_front, case
-            own_last = rows - 1 if mode == "semiglobal" else rows - 1 - padding
-            assert fields["last"][half] == (own_last if ends else -1), case
-            for r in range(rows):
-                got = [read(strip, r, letter) for letter in (0, 1, 13, 26, 31)]
-                if 0 <= row + r < n:
-                    seen.append(row + r)
-                    assert got == [int(profiles[query].scores[row + r, letter]) for letter in (0, 1, 13, 26, 31)], (
-                        case
-                    )
-                else:
-                    assert got == [0 if mode == "semiglobal" else PAD_SCORE] * 5, case
-        assert seen == list(range(n)), (mode, rows, query)
-        at += n_strips
-    return at
-
-
-@random_cases(30)
-@given(lengths_of_queries, strip_rows, modes)
-def test_one_query_a_lane(lengths, rows, mode):
-    profiles = profiles_of(lengths)
-    queries = list(range(len(lengths)))[::-1]
-    batch = single_track(profiles, queries, BatchVariant(rows, 1, mode))
-    assert batch.strips.dtype == STRIP
-    assert batch.profile.dtype == np.int8
-    assert batch.profile.flags.c_contiguous
-    assert batch.profile.nbytes == len(batch.strips) * batch.variant.lines * 128
-    for half in (0, 1):
-        end = check_track(batch, half, queries, profiles, mode, lambda *at: score_in_single(batch, *at))
-        assert end == len(batch.strips), (lengths, rows, mode)
-
-
-@random_cases(30)
-@given(lengths_of_queries, st.sampled_from([8, 16, 18, 24]), modes, st.integers(0, 9))
-def test_two_queries_a_lane(lengths, rows, mode, cut):
-    profiles = profiles_of(lengths)
-    queries = list(range(len(lengths)))
-    halves = (queries[:cut], queries[cut:])
-    batch = two_tracks(profiles, halves, BatchVariant(rows, 2, mode))
-    assert batch.profile.dtype == np.int8
-    assert batch.profile.flags.c_contiguous
-    assert batch.profile.nbytes == len(batch.strips) * batch.variant.lines * 128
-    assert batch.queries == queries
-    ends = []
-    for half in (0, 1):
-        end = check_track(
-            batch, half, halves[half], profiles, mode, lambda *at, half=half: score_in_pair(batch, *at, half)
-        )
-        ends.append(end)
-        for strip in range(end, len(batch.strips)):  # the other half is longer
-            assert batch.strips["query"][strip, half] == batch.strips["last"][strip, half] == -1, (lengths, strip)
-            assert score_in_pair(batch, strip, 3, 7, half) == PAD_SCORE
-    assert max(ends) == len(batch.strips)
-
-
-@random_cases(30)
-@given(st.lists(st.integers(0, 700), min_size=1, max_size=6), modes)
-def test_the_wavefront_kernels_layout(lengths, mode):
-    profiles = profiles_of(lengths)
-    queries = [query for query, length in enumerate(lengths) if length]
-    if not queries:
-        return
-    wave = plan_wavefront(profiles, queries, mode)
-    raw, case = wave.profile.tobytes(), (lengths, mode, wave.rows)
-    assert wave.table.dtype == QUERY
-    assert wave.queries == queries
-    taken = []
-    for query, length in enumerate(lengths):
-        entry = wave.table[query]
-        if not length:
-            assert tuple(entry) == (0, 0, 0, 0), case
-            continue
-        passes = -(-length // (32 * wave.rows))
-        assert entry["passes"] == passes, case
-        assert entry["length"] == length, case
-        n_rows = passes * 32 * wave.rows
-        in_front = n_rows - length if mode == "semiglobal" else 0
-        assert entry["padding"] == in_front, case
-        taken.append((int(entry["profile"]), n_rows * 32 // 4))
-        for row in {0, 1, in_front, in_front + length // 2, in_front + length - 1, n_rows - 1}:
-            for letter in (0, 5, 26, 31):
-                byte = raw[4 * (int(entry["profile"]) + row // 4 * 32 + letter) + row % 4]
-                if 0 <= row - in_front < length:
-                    expected = int(profiles[query].scores[row - in_front, letter])
-                else:
-                    expected = 0 if mode == "semiglobal" else PAD_SCORE
-                assert (byte - 256 if byte > 127 else byte) == expected, (case, query, row, letter)
-    ends = [0, *np.cumsum([n for _, n in taken]).tolist()]
-    assert [start for start, _ in taken] == ends[:-1], case
-    assert 4 * ends[-1] == len(raw), case
-    assert wave.passes == max(wave.table["passes"]), case
 
 
 @given(st.dictionaries(st.integers(0, 300), st.integers(1, 5_000), min_size=1, max_size=60), strip_rows)

@@ -12,7 +12,7 @@ from swsearch.blocks import LANES, Chunk, block_columns, interleave
 from swsearch.engines.gpu.tracks import single_track, split_tracks, two_tracks
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import PAD_SCORE, Ends, Matrix, QueryRows, Scoring, matrix_from_text, rows_of
+from swsearch.scoring import PAD_SCORE, Ends, Matrix, PositionGaps, QueryRows, Scoring, matrix_from_text, rows_of
 
 N_LETTERS = len(PROTEIN.letters)
 
@@ -55,11 +55,14 @@ def random_codes(generator: np.random.Generator, length: int, letters: int = N_L
     return generator.integers(0, letters, length).astype(np.uint8)
 
 
-def random_profile(generator: np.random.Generator, length: int, lowest: int = -9, highest: int = 12) -> QueryRows:
-    """Make a query whose scores are its positions' own: any from the lowest to the highest, both included."""
+def random_profile(
+    generator: np.random.Generator, length: int, lowest: int = -9, highest: int = 12, *, most_cost: int | None = None
+) -> QueryRows:
+    """Make a query whose scores, and gap costs from 0 to ``most_cost`` if there is one, are its positions' own."""
     scores = np.full((length, N_CODES), PAD_SCORE, dtype=np.int8)
     scores[:, :N_LETTERS] = generator.integers(lowest, highest + 1, (length, N_LETTERS))
-    return QueryRows(scores, random_codes(generator, length, 20), is_specific=True)
+    gaps = None if most_cost is None else PositionGaps(*generator.integers(0, most_cost + 1, (4, length)))
+    return QueryRows(scores, random_codes(generator, length, 20), is_specific=True, gaps=gaps)
 
 
 def make_chunk(sequences: list[np.ndarray]) -> Chunk:
@@ -85,6 +88,17 @@ def scores_of(engine, group, chunk, scoring, mode):
         return engine.score(engine.prepare([rows_of(q, scoring) for q in group], Recurrence(scoring, mode)), loaded)
     finally:
         engine.release(loaded)
+
+
+def scores_in_order(engine, queries, subjects, recurrence):
+    """Score encoded queries, or profiles, against subjects; return scores in their order."""
+    chunk = make_chunk(subjects)
+    loaded = engine.load(chunk)
+    ordered = np.empty((len(queries), len(subjects)), dtype=np.int32)
+    group = engine.prepare([rows_of(query, recurrence.scoring) for query in queries], recurrence)
+    ordered[:, chunk.subjects] = engine.score(group, loaded)
+    engine.release(loaded)
+    return ordered
 
 
 def check(gpu, cpu, group, subjects, scoring=None, mode="local"):

@@ -61,8 +61,10 @@ class HostDevice:
     @contextmanager
     def active(self, doing: str) -> Iterator[None]:
         self.depth += 1
-        yield
-        self.depth -= 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
 
     def free_memory(self) -> int:
         return self.info.memory

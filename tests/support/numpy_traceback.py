@@ -1,15 +1,15 @@
-"""The oracle for pairs too large for `swsearch.reference`: rows vectorised with numpy, checkpoints, bounded memory.
+"""The oracle for pairs too large for `swsearch.reference`: rows vectorised with numpy, checkpoints.
 
-A forward pass keeps H and F of a few rows (checkpoints); the path is then followed backwards through one strip
-of rows at a time, each filled again from the checkpoint above it. A strip that does not fit is checkpointed
-again in the same way, so that memory stays within the budget for any number of rows. Within a row the
-horizontal gap E is a running maximum: it may be opened from max(pair, F) alone, since opening a gap right
-after a gap never gains (gap_open >= 0). Which of several equal alignments is reported is stated, and proved
-against, in `swsearch.reference`.
+A forward pass keeps H and F of some rows (checkpoints), as many as rows between two of them; the path is then
+followed backwards through one strip of rows at a time, filled again from the checkpoint above it. Within a row the
+horizontal gap E is a running maximum: it may be opened from max(pair, F) alone, since opening a gap right after a gap
+never gains (gap_open >= 0). Which of several equal alignments is reported is stated, and proved against, in
+`swsearch.reference`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,21 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.errors import MemoryLimitError
 from swsearch.options.kinds import Mode
 from swsearch.reference import Cigar
 from swsearch.scoring import Ends, Scoring, check_ends
 
 Array = npt.NDArray[Any]
-
-DEFAULT_MEMORY = 256 << 20
-"""Bytes that an alignment may use by default."""
-
-_STRIP_TABLES = 3
-"""H, E and F of every cell of a strip are kept while the path passes through it."""
-
-_CHECKPOINT_TABLES = 2
-"""H and F of a row are what the rows below it need."""
 
 
 @dataclass
@@ -105,62 +95,16 @@ class _Rows:
             yield row, H, F
 
 
-class _Tracer:
-    """Follows the best path backwards; each level of checkpoints halves the memory left to those below."""
-
-    def __init__(self, rows: _Rows) -> None:
-        self._rows = rows
-        self._size = np.dtype(rows.dtype).itemsize
-
-    def fits(self, n_rows: int, columns: int, memory: int) -> bool:
-        """Say whether a strip of rows fits whole."""
-        return n_rows * (columns + 1) * self._size * _STRIP_TABLES <= memory
-
-    def checkpoint_rows(self, first: int, last: int, columns: int, memory: int) -> list[int]:
-        """Choose evenly spaced rows to keep, ``first`` among them, in half of the memory."""
-        if self.fits(last - first + 1, columns, memory // 2):
-            return [first]
-        row_bytes = (columns + 1) * self._size
-        affordable = memory // 2 // (row_bytes * _CHECKPOINT_TABLES)
-        if affordable < 2:
-            raise MemoryLimitError(
-                f"aligning with a subject of {columns} residues takes more memory than the {memory >> 20} MiB left "
-                f"for it; allow at least {16 * row_bytes * _CHECKPOINT_TABLES >> 20} MiB"
-            )
-        strip_rows = max(2, memory // 2 // (row_bytes * _STRIP_TABLES) - 1)
-        parts = min(-(-(last - first) // strip_rows), affordable)
-        return list(range(first, last, -(-(last - first) // max(parts, 2))))
-
-    def back(self, path: _Path, first: int, above: tuple[Array, Array], memory: int) -> None:
-        """Move ``path`` up to row ``first`` (or to its end), given H and F of row ``first``."""
-        last, columns = path.row, path.column
-        above = (above[0][: columns + 1], above[1][: columns + 1])
-        if self.fits(last - first + 1, columns, memory) or last - first <= 2:
-            self._through_strip(path, first, above)
-            return
-        kept = {first: above}
-        wanted = set(self.checkpoint_rows(first, last, columns, memory))
-        for row, H, F in self._rows.walk(first + 1, max(wanted), above):
-            if row in wanted:
-                kept[row] = (H.copy(), F.copy())
-        self.back_through(path, kept, memory // 2)
-
-    def back_through(self, path: _Path, kept: dict[int, tuple[Array, Array]], memory: int) -> None:
-        """Move ``path`` up through checkpoints, the lowest first, letting go of each when passed."""
-        for row in sorted(kept, reverse=True):
-            above = kept.pop(row)
-            if row < path.row and not path.done:
-                self.back(path, row, above, memory)
-
-    def _through_strip(self, path: _Path, first: int, above: tuple[Array, Array]) -> None:
-        columns, n_rows = path.column, path.row - first + 1
-        H, E, F = np.empty((3, n_rows, columns + 1), dtype=self._rows.dtype)
-        H[0], F[0], E[0] = above[0], above[1], self._rows.neg
-        if not self._rows.ends.subject_start and first == 0:
-            E[0, 1:] = H[0, 1:]
-        for k in range(1, n_rows):
-            self._rows.step(first + k, (H[k - 1], F[k - 1]), (H[k], E[k], F[k]))
-        follow(path, first, H, E, F, self._rows)
+def _through_strip(path: _Path, first: int, above: tuple[Array, Array], rows: _Rows) -> None:
+    """Move ``path`` up to row ``first`` (or to its end), given H and F of row ``first``."""
+    columns, n_rows = path.column, path.row - first + 1
+    H, E, F = np.empty((3, n_rows, columns + 1), dtype=rows.dtype)
+    H[0], F[0], E[0] = above[0][: columns + 1], above[1][: columns + 1], rows.neg
+    if not rows.ends.subject_start and first == 0:
+        E[0, 1:] = H[0, 1:]
+    for k in range(1, n_rows):
+        rows.step(first + k, (H[k - 1], F[k - 1]), (H[k], E[k], F[k]))
+    follow(path, first, H, E, F, rows)
 
 
 def follow(path: _Path, first: int, H: Array, E: Array, F: Array, rows: _Rows) -> None:
@@ -193,54 +137,30 @@ def follow(path: _Path, first: int, H: Array, E: Array, F: Array, rows: _Rows) -
 
 
 def trace(
-    query: ByteArray,
-    subject: ByteArray,
-    scoring: Scoring,
-    mode: Mode,
-    memory: int = DEFAULT_MEMORY,
-    ends: Ends | None = None,
+    query: ByteArray, subject: ByteArray, scoring: Scoring, mode: Mode, ends: Ends | None = None
 ) -> tuple[int, int, int, Cigar]:
-    """Align two encoded sequences in bounded memory.
-
-    Parameters
-    ----------
-    query, subject : ndarray, shape (n,), uint8
-        Codes of the scoring's alphabet; may be empty.
-    scoring : Scoring
-        Matrix and gap costs.
-    mode : {"local", "global", "semiglobal"}
-        Which ends are free.
-    memory : int, optional
-        Bytes to be used for tables.
-    ends : Ends, optional
-        Which ends are free in semi-global mode; all four by default.
+    """Align two encoded sequences, shape (n,), uint8; they may be empty.
 
     Returns
     -------
     score, query_start, subject_start, cigar
         As `swsearch.reference.align` returns them, and equal to it.
-
-    Raises
-    ------
-    MemoryLimitError
-        If even a few rows of the matrix do not fit.
     """
     ends = check_ends(mode, ends)
     rows = _Rows(query, subject, scoring, mode, ends)
-    tracer = _Tracer(rows)
     m, n = len(query), len(subject)
-    top = rows.top(n)
+    top, every = rows.top(n), math.isqrt(m) + 1
     kept = {0: top}
-    wanted = set(tracer.checkpoint_rows(0, m, n, memory)) if m else set()
     end = _End(m, n, mode, ends)
     end.look(0, top[0])
     for row, H, F in rows.walk(1, m, top):
-        if row in wanted:
+        if row % every == 0:
             kept[row] = (H.copy(), F.copy())
         end.look(row, H)
     path = _Path(end.row, end.column, "M", [])
-    if path.row:
-        tracer.back_through(path, kept, memory // 2)
+    for row in sorted(kept, reverse=True):
+        if row < path.row and not path.done:
+            _through_strip(path, row, kept[row], rows)
     if path.row == 0 and not path.done and not ends.subject_start:
         path.steps += ["D"] * path.column
         path.column = 0

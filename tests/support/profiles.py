@@ -7,30 +7,20 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from support.cases import N_LETTERS, random_codes
-from swsearch.alphabet import N_CODES, ByteArray
-from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring
+from support.cases import random_profile
+from swsearch.alphabet import ByteArray
+from swsearch.scoring import PositionGaps, QueryRows, Scoring
+
+random_rows = random_profile
 
 RANGES = [(-1, 1), (-9, 12), (-127, 127), (-127, 0), (0, 3), (127, 127), (-127, -127)]
 """Least and largest scores: few, which make many ties, usual ones, and all that a profile may hold."""
 
 
-def random_rows(
-    generator: np.random.Generator, length: int, lowest: int = -9, highest: int = 12, *, most_cost: int | None = None
-) -> QueryRows:
-    """Make a query whose scores, and gap costs from 0 to ``most_cost`` if there is one, are its positions' own."""
-    scores = np.full((length, N_CODES), PAD_SCORE, dtype=np.int8)
-    scores[:, :N_LETTERS] = generator.integers(lowest, highest + 1, (length, N_LETTERS))
-    gaps = None
-    if most_cost is not None:
-        gaps = PositionGaps(*generator.integers(0, most_cost + 1, (4, length)))
-    return QueryRows(scores, random_codes(generator, length, 20), is_specific=True, gaps=gaps)
-
-
 def profiles(max_size: int = 40, *, gaps: bool = True) -> st.SearchStrategy[QueryRows]:
     """Queries with scores by position, and gap costs by position in some of them where these are wanted."""
     return st.builds(
-        lambda seed, length, limits, cost: random_rows(
+        lambda seed, length, limits, cost: random_profile(
             np.random.default_rng(seed), length, *limits, most_cost=cost if gaps else None
         ),
         st.integers(0, 2**32 - 1),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ import pytest
 from support.fake_gpu import INFO
 from support.host_cuda import HostKernel
 from support.host_machine import headers
+from support.host_pairs import HostCompiler, HostDevice, HostMemory
 from swsearch.bench.study import machine as machine_module
 from swsearch.bench.study.checks import check_variant
 from swsearch.bench.study.machine import POISON, STUDY_SOURCES, GpuMachine, open_machine
@@ -26,91 +26,51 @@ from swsearch.engines.gpu.compiler import Kernel
 from swsearch.engines.gpu.device import GpuMemoryError
 
 
-class Memory:
-    """Device memory, in host memory."""
+class AtOnce:
+    """Stands for a stream, and for an event: everything is done at once, and an event knows that it was recorded."""
 
-    def __init__(self, n_bytes: int) -> None:
-        self.array = np.zeros(n_bytes, np.uint8)
+    recorded = False
 
-    def __int__(self) -> int:
-        return int(self.array.ctypes.data)
+    def record(self, stream: AtOnce) -> None:
+        self.recorded = True
 
-
-class Stream:
-    """Everything is done at once."""
-
-    def wait_for_event(self, event: Event) -> None:
+    def wait_for_event(self, event: AtOnce) -> None:
         assert event.recorded
 
     def synchronize(self) -> None:
         pass
 
-
-class Event:
-    """Knows whether it was recorded, and where."""
-
-    def __init__(self, timing: bool) -> None:
-        self.timing, self.recorded = timing, False
-
-    def record(self, stream: Stream) -> None:
-        assert isinstance(stream, Stream)
-        self.recorded = True
-
-    def synchronize(self) -> None:
-        assert self.recorded
-
-    def time_till(self, other: Event) -> float:
-        assert self.timing and other.timing and self.recorded and other.recorded
+    def time_till(self, other: AtOnce) -> float:
+        assert self.recorded and other.recorded
         return 2.5
 
 
-class HostDevice:
-    """Stands for `swsearch.engines.gpu.device.Device`."""
+class StudyDevice(HostDevice):
+    """Host memory of which one piece is no larger than ``largest``."""
 
     largest = 1 << 30
 
-    def __init__(self, info: Any) -> None:
-        self.info, self.depth, self.closed = info, 0, False
+    def stream(self) -> AtOnce:
+        return AtOnce()
 
-    @contextmanager
-    def active(self, doing: str) -> Iterator[None]:
-        self.depth += 1
-        try:
-            yield
-        finally:
-            self.depth -= 1
+    def event(self, timing: bool = False) -> AtOnce:
+        return AtOnce()
 
-    def close(self) -> None:
-        assert self.depth == 0
-        self.closed = True
-
-    def stream(self) -> Stream:
-        return Stream()
-
-    def event(self, timing: bool = False) -> Event:
-        return Event(timing)
-
-    def allocate(self, n_bytes: int) -> Memory:
-        assert self.depth and n_bytes % 4 == 0
+    def allocate(self, n_bytes: int) -> HostMemory:
+        assert n_bytes % 4 == 0
         if n_bytes > self.largest:
             raise GpuMemoryError(f"no {n_bytes} bytes")
-        return Memory(n_bytes)
+        return super().allocate(n_bytes)
 
     def pinned(self, n_bytes: int) -> Any:
         return np.zeros(n_bytes, np.uint8)
 
-    def upload(self, address: int, data: Any, stream: Stream) -> None:
-        ctypes.memmove(address, np.ascontiguousarray(data).ctypes.data, data.nbytes)
-
-    def download(self, data: Any, address: int) -> None:
-        ctypes.memmove(data.ctypes.data, address, data.nbytes)
-
-    def download_async(self, pinned: Any, address: int, stream: Stream) -> None:
-        assert isinstance(stream, Stream) and pinned.flags.c_contiguous
+    def download_async(self, pinned: Any, address: int, stream: AtOnce) -> None:
+        assert pinned.flags.c_contiguous
         self.download(pinned, address)
 
-    def load(self, cubin: Kernel) -> Kernel:
-        return cubin
+    def close(self) -> None:
+        assert self.depth == 0
 
 
 class HostFunction:
@@ -122,33 +82,23 @@ class HostFunction:
         self._kernel = HostKernel(source, name, signature, dict(module.defines), Path(headers().name))
         self._signature, self._shared = signature, shared_bytes
 
-    def launch(self, blocks: int, threads: int, stream: Stream, arguments: Sequence[int]) -> None:
-        assert isinstance(stream, Stream)
+    def launch(self, blocks: int, threads: int, stream: AtOnce, arguments: Sequence[int]) -> None:
+        assert isinstance(stream, AtOnce)
         letters = zip(self._signature, arguments, strict=True)
         values = [value or None if letter == "P" else value for letter, value in letters]
         self._kernel.launch(blocks, threads, values, self._shared)
 
 
-class Compiler:
-    """A cubin is its kernel."""
-
-    def compile(self, code: Kernel) -> Kernel:
-        return code
-
-    def compile_all(self, codes: Sequence[Kernel]) -> list[Kernel]:
-        return list(codes)
-
-
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuMachine]:
-    def fill(address: int, word: int, count: int, stream: Stream) -> None:
-        assert isinstance(stream, Stream)
+    def fill(address: int, word: int, count: int, stream: AtOnce) -> None:
+        assert isinstance(stream, AtOnce)
         np.ctypeslib.as_array((ctypes.c_uint32 * count).from_address(address))[:] = word
 
     monkeypatch.setattr(machine_module, "choose_device", lambda index: INFO)
-    monkeypatch.setattr(machine_module, "Device", HostDevice)
+    monkeypatch.setattr(machine_module, "Device", StudyDevice)
     monkeypatch.setattr(machine_module, "Function", HostFunction)
-    monkeypatch.setattr(machine_module, "study_compiler", lambda *_: Compiler())
+    monkeypatch.setattr(machine_module, "study_compiler", lambda *_: HostCompiler())
     monkeypatch.setattr(machine_module, "driver", lambda: SimpleNamespace(memset_d32_async=fill))
     with open_machine() as opened:
         yield opened
@@ -179,7 +129,7 @@ def test_streams_are_kept(machine: GpuMachine) -> None:
 
 
 def test_what_does_not_fit_the_memory_is_skipped(machine: GpuMachine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HostDevice, "largest", 1_000)
+    monkeypatch.setattr(StudyDevice, "largest", 1_000)
     found = run_on(machine, Settings(["element-diagonals"], (64,), ("linear",), check_only=True), lambda _: None)
     assert not found.checks and len(found.skipped) == 2
     assert "no 2" in found.skipped[0]

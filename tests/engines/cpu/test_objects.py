@@ -60,7 +60,11 @@ def test_nothing_else_is_left_to_the_linkers_choice(source, compiler, tmp_path):
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize(
-    "bad", ["std::vector<short> kept(n); kept.resize(2 * n); return kept.back();", "return std::max(n, 1);"]
+    "bad",
+    sample(
+        ["std::vector<short> kept(n); kept.resize(2 * n); return kept.back();", "return std::max(n, 1);"],
+        lambda bad: "max" in bad,
+    ),
 )
 def test_a_copy_would_be_seen(bad, compiler, tmp_path):
     text = next(path for path in TARGETED if path.stem == "avx2").read_text()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.cases import any_codes, make_chunk, random_codes, scorings
+from support.cases import any_codes, random_codes, scores_in_order, scorings
 from support.samples import random_cases
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.engine import CpuEngine
@@ -19,17 +19,6 @@ from swsearch.pipeline.null_models import Joined, score_shuffled, scores_with_co
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 from swsearch.translation.frameshift_reference import shifted_align, shifted_score
-
-
-def scores_of(engine, strands, subjects, recurrence):
-    """Score in input order."""
-    chunk = make_chunk(subjects)
-    values = engine.score(
-        engine.prepare([recurrence.scoring.rows(each) for each in strands], recurrence), engine.load(chunk)
-    )
-    ordered = np.empty_like(values)
-    ordered[:, chunk.subjects] = values
-    return ordered
 
 
 @random_cases(60)
@@ -44,9 +33,9 @@ def test_every_instruction_set_equals_the_reference(strands, subjects, scoring, 
     for name in extension.instruction_sets():
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv(extension.SWITCH, name)
-            found = scores_of(CpuEngine(2), strands, subjects, Recurrence(scoring, frame_shift=shift))
+            found = scores_in_order(CpuEngine(2), strands, subjects, Recurrence(scoring, frame_shift=shift))
         assert found.tolist() == expected, name
-    reference = scores_of(ReferenceEngine(), strands, subjects, Recurrence(scoring, frame_shift=shift))
+    reference = scores_in_order(ReferenceEngine(), strands, subjects, Recurrence(scoring, frame_shift=shift))
     assert reference.tolist() == expected
 
 

@@ -1,9 +1,14 @@
-"""The compiled extension against the reference: every mode, tile bounds, checkpoints, first passes, threads."""
+"""The compiled extension against the reference: every mode, tile bounds, checkpoints, first passes, threads.
+
+Queries are sequences, and profiles with scores, and some with gap costs, by position.
+"""
 
 import os
 import signal
 import threading
 import time
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,15 +16,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support import numpy_traceback as traceback
-from support.cases import any_codes, flat_matrix, modes_with_ends, random_codes, scorings
+from support.cases import any_codes, flat_matrix, modes_with_ends, random_codes, random_profile, scorings
+from support.further import further_after
+from support.profiles import like_matrix, profiles
 from support.samples import random_cases
 from swsearch import reference
-from swsearch.alphabet import DNA, PROTEIN
+from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu import extension, tracing
+from swsearch.engines.cpu.pairs import align_codes
+from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
 from swsearch.errors import InputError, MemoryLimitError
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Ends, Scoring, dna_matrix
+from swsearch.scoring import Ends, PositionGaps, QueryRows, Scoring, dna_matrix
 
 dna_scorings = st.builds(
     Scoring,
@@ -34,7 +43,6 @@ ways = st.fixed_dictionaries(
         "threads": st.sampled_from([1, 2, 3]),
     }
 )
-instruction_sets = pytest.mark.parametrize("instructions", extension.known())
 
 
 def least_memory(query, subject, tile):
@@ -56,21 +64,23 @@ def relatives(draw):
 
 
 pairs = st.one_of(st.tuples(any_codes(45), any_codes(45)), relatives())
+profile_pairs = st.tuples(profiles(), any_codes(40))
+any_scorings = st.one_of(scorings, dna_scorings)
 
 
 @random_cases(400)
-@given(pairs, st.one_of(scorings, dna_scorings), modes_with_ends, ways)
-def test_the_references_alignment_is_found(pair, scoring, mode_and_ends, way):
-    mode, ends = mode_and_ends
-    expected = reference.align(*pair, scoring, mode, ends)
-    assert tracing.trace(*pair, Recurrence(scoring, mode, ends), **way) == expected
-    assert tracing.score(*pair, Recurrence(scoring, mode, ends), **way) == expected[0]
+@given(st.one_of(st.tuples(pairs, any_scorings), st.tuples(profile_pairs, scorings)), modes_with_ends, ways)
+def test_the_references_alignment_is_found(case, mode_and_ends, way):
+    pair, scoring = case
+    recurrence = Recurrence(scoring, *mode_and_ends)
+    expected = reference.align(*pair, scoring, *mode_and_ends)
+    assert tracing.trace(*pair, recurrence, **way) == expected
+    assert tracing.score(*pair, recurrence, **way) == expected[0]
+    assert align_codes(*pair, recurrence, threads=1).rescored() == expected[0]
 
 
-@random_cases(400)
-@given(
-    pairs, st.one_of(scorings, dna_scorings), modes_with_ends, ways, st.sampled_from([1_000, 3_000, 10_000, 40_000])
-)
+@random_cases(250)
+@given(pairs, any_scorings, modes_with_ends, ways, st.sampled_from([1_000, 3_000, 10_000, 40_000]))
 def test_memory_changes_nothing(pair, scoring, mode_and_ends, way, memory):
     mode, ends = mode_and_ends
     memory += least_memory(*pair, way["tile"])
@@ -81,7 +91,7 @@ def test_memory_changes_nothing(pair, scoring, mode_and_ends, way, memory):
     assert found == reference.align(*pair, scoring, mode, ends)
 
 
-@instruction_sets
+@pytest.mark.parametrize("instructions", extension.known())
 def test_every_instruction_set_gives_the_same(instructions, monkeypatch):
     monkeypatch.setenv(extension.SWITCH, instructions)
     if instructions not in extension.instruction_sets():
@@ -90,14 +100,12 @@ def test_every_instruction_set_gives_the_same(instructions, monkeypatch):
     for size in (1, 31, 32, 33, 300, 700):
         query = random_codes(generator, size, 4)
         subject = np.concatenate((query[size // 3 :], random_codes(generator, 20, 4), query[: size // 2]))
-        for mode in MODES:
-            for scoring in (Scoring(), Scoring(flat_matrix(127, -127), 10_000, 100), Scoring(gap_open=0)):
-                expected = traceback.trace(query, subject, scoring, mode)
-                assert tracing.trace(query, subject, Recurrence(scoring, mode)) == expected, (
-                    size,
-                    mode,
-                    scoring.describe(),
-                )
+        systems = Scoring(), Scoring(flat_matrix(127, -127), 10_000, 100), Scoring(gap_open=0)
+        for mode, scoring in product(MODES, systems):
+            expected = traceback.trace(query, subject, scoring, mode)
+            for each, tile in ((query, 0), *((like_matrix(query, scoring), tile) for tile in (0, 64, 512))):
+                found = tracing.trace(each, subject, Recurrence(scoring, mode), tile=tile)
+                assert found == expected, (size, mode, scoring.describe(), tile)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -124,6 +132,30 @@ def test_checkpoints_at_several_levels(mode, scoring):
     assert found >= 6
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("highest", [12, 127], ids=["16 bits", "32 bits"])
+def test_checkpoints_and_tiles_of_profiles(mode, highest):
+    generator, scoring = np.random.default_rng(6), Scoring()
+    profile = random_profile(generator, 900, -highest, highest)
+    subject = random_codes(generator, 1_100, 20)
+    recurrence = Recurrence(scoring, mode)
+    expected = tracing.trace(profile, subject, recurrence, tile=64, beam=0)
+    if mode != "global":  # before the query the scoring's costs hold
+        other = Recurrence(Scoring(gap_open=3), mode)
+        gaps = PositionGaps.uniform(900, 11, 1)
+        assert tracing.trace(replace(profile, gaps=gaps), subject, other) == expected  # row by row
+    n_found = 0
+    for memory in (150_000, 1 << 20, 64 << 20):
+        for tile in (16, 0, 256):
+            try:
+                found = tracing.trace(profile, subject, recurrence, memory, tile=tile, threads=2)
+            except MemoryLimitError:
+                continue
+            assert found == expected, (memory, tile)
+            n_found += 1
+    assert n_found >= 6
+
+
 @pytest.mark.parametrize("tile", [16, 64])
 @pytest.mark.parametrize("shape", [(3_000, 3_000), (300, 4_000), (2_000, 100)])
 def test_the_memory_that_the_message_asks_for_is_enough(shape, tile):
@@ -138,9 +170,13 @@ def test_the_memory_that_the_message_asks_for_is_enough(shape, tile):
 
 
 def test_too_little_memory_says_so():
-    query = np.zeros(1_000, dtype=np.uint8)
-    with pytest.raises(MemoryLimitError, match="subject of 1000 residues takes more memory than the 0 MiB"):
-        tracing.trace(query, query, Recurrence(Scoring(), "global"), 10_000)
+    long, short = np.zeros(20_000, dtype=np.uint8), np.zeros(10, dtype=np.uint8)
+    several, recurrence = [(short, short), (long, long), (short, short)], Recurrence(Scoring(), "global")
+    found = tracing.find_many(several, recurrence, 100_000)
+    assert found[0] == found[2] == (40, 0, 0, ((10, "M"),))
+    for ask in (lambda: found[1], lambda: tracing.trace(long, long, recurrence, 100_000)):
+        with pytest.raises(MemoryLimitError, match="subject of 20000 residues takes more memory than the 0 MiB"):
+            ask()
 
 
 def test_a_similar_pair_leaves_most_of_the_matrix_out():
@@ -175,16 +211,32 @@ def test_scores_beyond_32_bits_are_refused():
             call(query, np.tile(query, 9_000), Recurrence(scoring, "global"))
 
 
-@random_cases(200)
-@given(st.lists(pairs, max_size=8), st.one_of(scorings, dna_scorings), modes_with_ends, ways, st.integers(-30, 30))
-def test_many_are_the_references_in_order_whatever_is_known(several, scoring, mode_and_ends, way, off):
-    mode, ends = mode_and_ends
-    expected = [reference.align(*pair, scoring, mode, ends) for pair in several]
+@random_cases(150)
+@given(
+    st.one_of(
+        st.tuples(st.lists(pairs, max_size=8), any_scorings),
+        st.tuples(st.lists(st.one_of(pairs, profile_pairs), max_size=8), scorings),
+    ),
+    modes_with_ends, ways, st.integers(-30, 30),
+)  # fmt: skip
+def test_many_are_the_references_in_order_whatever_is_known(case, mode_and_ends, way, off):
+    several, scoring = case
+    recurrence = Recurrence(scoring, *mode_and_ends)
+    expected = [reference.align(*pair, scoring, *mode_and_ends) for pair in several]
     for known in (None, [one[0] for one in expected], [one[0] + off for one in expected]):
-        found = tracing.find_many(several, Recurrence(scoring, mode, ends), 1 << 20, known=known, **way)
-        assert list(found) == expected, known
-    scores = tracing.find_many(several, Recurrence(scoring, mode, ends), 1 << 20, path=False, **way)
+        assert list(tracing.find_many(several, recurrence, 1 << 20, known=known, **way)) == expected, known
+    scores = tracing.find_many(several, recurrence, 1 << 20, path=False, **way)
     assert [one[0] for one in scores] == [one[0] for one in expected]
+    queries, subjects = [query for query, _ in several], pool_of([subject for _, subject in several])
+    rows = rows_pool(queries, scoring)
+    offsets = np.cumsum([0, *map(len, queries)])
+    places = np.stack((np.arange(len(several)),) * 2, axis=1)
+    table, needed = tracing.align_pools(
+        PoolPairs((rows.codes, offsets), subjects, places, rows=rows), recurrence, tracing.Limits(threads=1)
+    )
+    assert not needed.any()
+    found = zip(table.score.tolist(), table.query_start.tolist(), table.subject_start.tolist(), strict=True)
+    assert [(*each, table.cigar(k)) for k, each in enumerate(found)] == expected
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
@@ -203,79 +255,90 @@ def test_many_are_found_by_any_number_of_threads(mode, threads):
     assert list(tracing.find_many([], Recurrence(Scoring(), mode), threads=threads)) == []
 
 
-def test_a_score_that_is_reached_spares_looking_for_one():
-    generator = np.random.default_rng(9)
-    query = random_codes(generator, 3_000, 20)
-    subject = np.delete(query, generator.integers(0, len(query), 30))
-    score = tracing.score(query, subject, Recurrence(Scoring(), "local"))
-    assert tracing.find_many([(query, subject)], Recurrence(Scoring(), "local"), known=[score])[0][0] == score
-    # one that nothing reaches leaves everything out at first, and is then forgotten
-    assert tracing.find_many([(query, subject)], Recurrence(Scoring(), "local"), known=[10**8])[0][0] == score
-
-
-def test_a_pair_that_does_not_fit_is_told_when_it_is_asked_for():
-    long, short = np.zeros(20_000, dtype=np.uint8), np.zeros(10, dtype=np.uint8)
-    found = tracing.find_many(
-        [(short, short), (long, long), (short, short)], Recurrence(Scoring(), "global"), 100_000
-    )
-    assert found[0] == found[2] == (40, 0, 0, ((10, "M"),))
-    with pytest.raises(MemoryLimitError, match="subject of 20000 residues takes more memory than the 0 MiB"):
-        found[1]
-
-
-def test_what_many_cannot_be_given():
-    codes, nothing = np.zeros(3, dtype=np.uint8), np.zeros(0, dtype=np.int64)
-    table = np.zeros((32, 32), dtype=np.int8)
-    rest = (5, 11, 1, True, 15, True, 1 << 20, 1, 0, 0, "scalar")
-    call = extension.load().align_many
-    for places in ([0, 4, 0, 1], [-1, 1, 0, 1], [0, 1, 3, 1], [0, 1, 0, -1], [0, 1, 0], [1 << 62, 1 << 62, 0, 0]):
-        with pytest.raises(ValueError, match="expected places within the codes"):
-            call(codes, codes, np.array(places), nothing, table, *rest)
-    with pytest.raises(ValueError, match="expected a known score for each pair"):
-        call(codes, codes, np.array([0, 3, 0, 3]), np.zeros(2, dtype=np.int64), table, *rest)
-    with pytest.raises(ValueError, match="expected codes below 32"):
-        call(codes, codes + np.uint8(32), np.array([0, 3, 0, 3]), nothing, table, *rest)
-    with pytest.raises(ValueError, match="expected a 32 x 32 table"):
-        call(codes, codes, np.array([0, 3, 0, 3]), nothing, table[:5], *rest)
-
-
 @pytest.mark.usefixtures("ctrl_c")
-@pytest.mark.parametrize("threads", [1, 3])
-def test_control_c_ends_many(threads):
-    generator = np.random.default_rng(4)
-    short = [(random_codes(generator, 2_000, 4), random_codes(generator, 2_000, 4))] * 20_000
-    long = [(random_codes(generator, 150_000, 4), random_codes(generator, 150_000, 4))] * 2
-    for several in (short, long):
-        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
+def test_control_c_is_answered():
+    generator, recurrence = np.random.default_rng(4), Recurrence(Scoring(dna_matrix(), 10, 1), "local")
+    short, long = ([random_codes(generator, size, 4) for _ in range(2)] for size in (2_000, 150_000))
+    by_rows = random_profile(generator, 60_000, most_cost=12), random_codes(generator, 60_000, 20)
+    for call in (
+        lambda: tracing.find_many([short] * 20_000, recurrence, threads=1),
+        lambda: tracing.find_many([long] * 2, recurrence, threads=3),
+        lambda: tracing.trace(*long, recurrence),
+        lambda: tracing.score(*by_rows, recurrence),
+    ):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         begun = time.perf_counter()
         with pytest.raises(KeyboardInterrupt):
-            tracing.find_many(several, Recurrence(Scoring(dna_matrix(), 10, 1), "local"), threads=threads)
+            call()
         assert time.perf_counter() - begun < 3
 
 
-def test_codes_that_are_none_are_refused():
-    with pytest.raises(ValueError, match="codes below 32"):
-        tracing.trace(np.full(3, 32, dtype=np.uint8), np.zeros(3, dtype=np.uint8), Recurrence(Scoring(), "local"))
+@random_cases(150)
+@given(profile_pairs, scorings)
+def test_further_alignments_are_the_references(pair, scoring):
+    expected = reference.align_with_further(*pair, scoring, 4)
+    if expected:
+        best = align_codes(*pair, Recurrence(scoring), threads=1)
+        found = [best, *further_after(best, 3)]
+        assert [(each.score, each.query_start, each.subject_start, each.cigar) for each in found] == expected
+        assert [each.rescored() for each in found] == [each[0] for each in expected]
 
 
-@pytest.mark.usefixtures("ctrl_c")
-def test_control_c_is_answered_within_a_second():
-    query = random_codes(np.random.default_rng(4), 150_000, 4)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    begun = time.perf_counter()
-    with pytest.raises(KeyboardInterrupt):
-        tracing.trace(query, query[::-1], Recurrence(Scoring(dna_matrix(), 10, 1), "local"))
-    assert time.perf_counter() - begun < 2
+def test_gap_costs_by_position_that_are_all_the_same():
+    generator = np.random.default_rng(7)
+    query = random_codes(generator, 400, 20)
+    subject = np.concatenate((query[:100], random_codes(generator, 9), query[130:390]))
+    profile = like_matrix(query, Scoring(), PositionGaps.uniform(400, 9, 2))
+    expected = tracing.trace(query, subject, Recurrence(Scoring(gap_open=9, gap_extend=2)))
+    assert tracing.trace(profile, subject, Recurrence(Scoring(gap_open=9, gap_extend=2))) == expected
+    assert tracing.trace(profile, subject, Recurrence(Scoring(gap_open=3, gap_extend=1))) == expected
 
 
-def test_dna_with_free_ends_finds_a_read():
-    genome = random_codes(np.random.default_rng(6), 5_000, 4)
-    scoring, ends = Scoring(dna_matrix(), 10, 1), Ends(False, False, True, True)
-    found = tracing.trace(genome[2_000:3_000], genome, Recurrence(scoring, "semiglobal", ends))
-    assert found == (5_000, 0, 2_000, ((1_000, "M"),))
-    assert DNA.decode(genome[:1]) in "ACGT"
+def test_gaps_stand_where_they_cost_least():
+    query = np.repeat(np.arange(6, dtype=np.uint8), 4)
+    subject = np.delete(query, 9)  # one of four equal residues, so that the costs decide which
+    gaps = PositionGaps.uniform(24, 11, 1)
+    gaps.deletion_open[10] = 2
+    found = tracing.trace(like_matrix(query, Scoring(), gaps), subject, Recurrence(Scoring(), "global"))
+    assert found[3] == ((10, "M"), (1, "I"), (13, "M"))
+
+
+def test_memory_for_gap_costs_by_position():
+    generator = np.random.default_rng(8)
+    profile, subject = random_profile(generator, 700, most_cost=12), random_codes(generator, 900, 20)
+    recurrence = Recurrence(Scoring(), "semiglobal")
+    expected = tracing.trace(profile, subject, recurrence)
+    with pytest.raises(MemoryLimitError, match="subject of 900 residues takes more memory than the 0 MiB"):
+        tracing.trace(profile, subject, recurrence, 100_000)
+    needed = tracing.find_many([(profile, subject)], recurrence, 100_000)._numbers[0, 4]
+    assert tracing.trace(profile, subject, recurrence, int(needed)) == expected
+    assert needed <= tracing.enough_memory(700, 900, gaps_vary=True) < 2 << 20
+    for m, n in ((1, 1), (2, 50_000), (50_000, 2), (7_000, 7_000)):
+        codes = np.zeros(m, dtype=np.uint8)
+        profile = like_matrix(codes, Scoring(), PositionGaps.uniform(m, 2, 1))
+        enough = tracing.enough_memory(m, n, gaps_vary=True)
+        assert tracing.score(profile, codes[:1].repeat(n), recurrence, enough) == 4 * min(m, n)
+
+
+def test_bounds_are_those_of_the_profile():
+    codes = np.zeros(3, dtype=np.uint8)
+    gaps = PositionGaps.uniform(3, 0, 10_000)
+    with pytest.raises(InputError, match=r"scores may reach .*, expected less than 268,435,456"):
+        tracing.trace(like_matrix(codes, Scoring(), gaps), np.zeros(27_000, dtype=np.uint8), Recurrence(Scoring()))
+    # scores that only a profile has: tiles would overflow if they counted with the matrix's largest
+    profile, subject = random_profile(np.random.default_rng(1), 3_000, 127, 127), np.zeros(3_000, dtype=np.uint8)
+    for mode in MODES:
+        assert tracing.trace(profile, subject, Recurrence(Scoring(), mode)) == (381_000, 0, 0, ((3_000, "M"),))
+
+
+@pytest.mark.parametrize("ends", [Ends(), Ends(False, True, True, False), Ends(False, False, False, False)])
+def test_one_side_is_empty(ends):
+    recurrence = Recurrence(Scoring(), "semiglobal", ends)
+    nothing, subject = np.zeros(0, dtype=np.uint8), np.zeros(3, dtype=np.uint8)
+    empty = QueryRows(np.zeros((0, 32), dtype=np.int8), nothing, is_specific=True, gaps=PositionGaps.uniform(0, 1, 1))
+    profile = random_profile(np.random.default_rng(2), 3, most_cost=20)
+    for pair in ((empty, subject), (profile, nothing), (empty, nothing)):
+        assert tracing.trace(*pair, recurrence) == reference.align(*pair, Scoring(), "semiglobal", ends)
 
 
 @pytest.mark.exhaustive
