@@ -14,6 +14,10 @@ def test_every_letter_has_a_code_below_the_padding():
         assert np.array_equal(alphabet.encode(alphabet.letters.lower()), codes)
 
 
+def test_layout_is_skipped():
+    assert PROTEIN.decode(PROTEIN.encode(" MK\tV\r\nLA \n")) == "MKVLA"
+
+
 @pytest.mark.parametrize(
     ("sequence", "fault", "remedy"),
     [

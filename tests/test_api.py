@@ -2,6 +2,7 @@
 
 import inspect
 import io
+import pickle
 
 import numpy as np
 import pytest
@@ -181,6 +182,11 @@ def test_a_database_that_was_closed_says_so(name):
     assert repr(database) == "<Database 'mine': 1 subjects, 10 residues>"
 
 
+def test_a_database_in_memory_is_not_pickled(made):
+    with pytest.raises(TypeError, match="in memory cannot be pickled or copied; build a file"):
+        pickle.dumps(made["self"])
+
+
 @pytest.mark.parametrize(
     ("results", "words"),
     [
@@ -193,3 +199,23 @@ def test_a_database_that_was_closed_says_so(name):
 def test_what_is_no_results(results, words):
     with pytest.raises(SwsearchError, match=words):
         swsearch.write(results, io.StringIO())
+
+
+def test_a_single_result_is_written():
+    (result,) = swsearch.search(A, [("s", A)], evalue=1e6, engine="cpu")
+    streams = io.StringIO(), io.StringIO()
+    swsearch.write(result, streams[0])
+    swsearch.write([result], streams[1])
+    assert streams[0].getvalue() == streams[1].getvalue() != ""
+    with pytest.raises(SwsearchError, match="results: got a Hit, expected what"):
+        swsearch.write([result, result[0]], io.StringIO())
+
+
+def test_what_is_given_in_the_place_of_a_scoring_or_an_engine():
+    for call_ in (swsearch.search, swsearch.score, swsearch.align):
+        with pytest.raises(
+            SwsearchError, match=r"scoring: got 'BLOSUM62', expected a swsearch.Scoring, such as Scoring\("
+        ):
+            call_(A, A, scoring="BLOSUM62")
+        with pytest.raises(SwsearchError, match="engine: got None, expected"):
+            call_(A, A, engine=None)

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import swsearch
-from swsearch import api
+from support.command_line import fails, run
+from swsearch import api, db
 from swsearch.errors import MemoryLimitError, SwsearchError
 from swsearch.pipeline import score_matrix as everything
 from swsearch.results import SearchResult
@@ -80,6 +81,14 @@ def test_a_name_without_an_ending_counts_where_the_file_is_there() -> None:
 )
 def test_sequences_of_a_list_stay_sequences(subjects: Any, names: list[str]) -> None:
     assert found(subjects) == names
+
+
+def test_a_search_of_results_is_still_taken_in_every_way() -> None:
+    for take in (list, tuple, lambda results: [next(results)], lambda results: sorted(results, key=len)):
+        with swsearch.search("q.fasta", "a.h5", engine="cpu") as results:
+            assert bool(results)
+            assert len(take(results)) == 1
+            assert bool(results)
 
 
 def results() -> Any:
@@ -196,11 +205,32 @@ def test_a_wrong_keyword_gets_its_remedy(keywords: dict[str, Any], sentence: str
         swsearch.search(A, [A], **keywords)
 
 
+def test_matrix_and_gap_costs_are_keywords() -> None:
+    (result,) = swsearch.search(A, [A], matrix="BLOSUM80", gap_open=10, engine="cpu")
+    (same,) = swsearch.search(A, [A], scoring=swsearch.Scoring("BLOSUM80", 10), engine="cpu")
+    assert result.scoring == same.scoring
+    assert [hit.score for hit in result] == [hit.score for hit in same]
+    with swsearch.Searcher([A], matrix="BLOSUM80", gap_open=10, engine="cpu") as searcher:
+        assert [hit.score for hit in searcher.search(A)[0]] == [hit.score for hit in same]
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_call_gets_its_remedy(name: str) -> None:
     call, sentence = WRONG[name]
     with pytest.raises((SwsearchError, TypeError), match=f"^{re.escape(sentence)}$"):
         call()
+
+
+def test_an_open_database_may_be_the_queries_of_another() -> None:
+    with opened("a.h5") as database, opened("b.h5") as other:
+        for subjects in (other, "b.h5", ["a.h5", other]):
+            assert [result.query_id for result in search(subjects, database)] == ["a"]
+        assert [result.query_id for result in search("b.fasta", list(database))] == ["a"]
+
+
+@pytest.mark.parametrize("subjects", [["q.fasta"], ["q.fasta", "b.fasta"]])
+def test_the_command_notices_swapped_files_too(subjects: list[str]) -> None:
+    fails(run("search", "a.h5", *subjects), 1, SWAPPED.format(" ".join(subjects)))
 
 
 def test_a_matrix_of_scores_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,6 +280,21 @@ def test_equal_results_hash_alike(mode: Any) -> None:
         if name not in ("scoring", "matrix"):
             assert value != parts(other)[name], name
     assert len({one, other}) == 2
+
+
+def test_alignments_of_translated_dna_and_records_hash_alike() -> None:
+    dna = "ATGAAAGTTCTGGCTGCTGGTATTGTTGGT"
+    pairs = []
+    for _ in range(2):
+        result = next(swsearch.search(dna, "a.h5", translate=True, frame_shift=15, evalue=1e6, engine="cpu"))
+        pairs.append(result[0].hsps[0])
+    assert pairs[0] == pairs[1]
+    assert len({*pairs, pairs[0].pair, pairs[1].pair}) == 2
+    records = [record for name in "aab" for record in db.read_fasta(f"{name}.fasta")]
+    assert len(set(records)) == 2
+    assert records[0] == records[1] != records[2]
+    with opened("a.h5") as database:
+        assert database[0] != records[0]
 
 
 @pytest.mark.parametrize("function", [swsearch.score, swsearch.align])

@@ -63,6 +63,15 @@ def test_whole_numbers_stay_what_they_are() -> None:
     assert Scoring("BLOSUM62", 0.2, 0.5).scale == 10
 
 
+@pytest.mark.parametrize("cost", [-0.5, float("nan"), float("inf"), 1e5, "1", True, None])
+def test_what_is_no_cost_is_refused(cost: Any) -> None:
+    if cost is None:
+        assert Scoring("BLOSUM62", None).gap_open == 11
+        return
+    with pytest.raises(OptionError, match=r"gap_open: got .*, expected a number"):
+        Scoring("BLOSUM62", cost)
+
+
 def test_fractions_that_scores_have_no_room_for_and_searches_are_refused() -> None:
     with pytest.raises(OptionError, match="expected fractions of 11 parts at most; scores of BLOSUM62"):
         Scoring("BLOSUM62", 0.333)

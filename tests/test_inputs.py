@@ -14,8 +14,9 @@ import pytest
 import swsearch
 from support.command_line import SWSEARCH, fails, run
 from support.samples import sample
-from swsearch.errors import InputError
-from swsearch.inputs import check_two_inputs, open_subjects, read_queries
+from swsearch.alphabet import DNA
+from swsearch.errors import InputError, SequenceError
+from swsearch.inputs import LONGEST_WORD, check_two_inputs, open_subjects, path_of, read_queries
 
 FASTA = ">one\nMKVLAAGIVG\n>two\nWWPPWWPPEE\n"
 
@@ -70,6 +71,35 @@ def test_a_string_of_the_api_may_be_a_mistyped_name_too(letters: str) -> None:
         swsearch.score("MKV", letters)
     with pytest.raises(InputError, match="query: the text is empty"):
         read_queries("")
+
+
+def test_letters_in_lower_case_have_a_way() -> None:
+    for sequences in (["mkvLAA"], ("id", "mkvLAA"), [("id", "mkvLAA")]):
+        (query,) = read_queries(sequences)
+        assert query.lower == ((0, 3),)
+    (query,) = read_queries("MKVLaaGIVG")  # most of it is in upper case
+    assert (query.identifier, query.lower) == ("query_1", ((4, 6),))
+    assert LONGEST_WORD == 30
+    for long in ("mkvlaagivg" * 3 + "w", "MKVlaagivg" * 500, "mkvlaagivg " * 3 + "*"):  # hardly a name
+        (query,) = read_queries(long)
+        assert (query.identifier, len(query.codes)) == ("query_1", len(long.replace(" ", "")))
+        assert query.lower
+    with pytest.raises(SequenceError, match=r"file .* not found"):
+        read_queries("mkvlaagivg_" * 3)
+    assert len(read_queries("ACGTN", DNA)[0].codes) == 5
+
+
+def test_a_bad_letter_may_mean_a_missing_file() -> None:
+    with pytest.raises(SequenceError, match=r"record 'query_1': '_' is no residue letter.*; no file has this name"):
+        read_queries("HUMAN_1")
+    assert path_of("A\0B") == path_of("M" * 5000) == path_of("\ud800") == ""
+
+
+def test_stdout_is_the_same_for_letters_and_files(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(">A_1\nMKVLAAGIVG\n")
+    (tmp_path / "b").write_text(">B_1\nMKVLGIVG\n")
+    letters = run("align", "MKVLAAGIVG", "MKVLGIVG", "--outfmt", "jsonl")
+    assert run("align", "a", "b", "--outfmt", "jsonl", cwd=tmp_path).stdout == letters.stdout != ""
 
 
 # streams

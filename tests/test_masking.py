@@ -1,12 +1,14 @@
 """Masks: what is scored as X, in queries and subjects, by every way to make a database; and how it is shown."""
 
 import gzip
+import json
 import re
 import shutil
 import subprocess
 import sys
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,12 +16,13 @@ from typer.testing import CliRunner
 
 import swsearch
 from support.cases import make_chunk
+from support.db_helpers import change_contents
 from support.samples import random_cases
 from swsearch import blocks, reference
 from swsearch.alphabet import PROTEIN
 from swsearch.cli.main import app
 from swsearch.db import append_database, segment, verify_database
-from swsearch.errors import InputError
+from swsearch.errors import DatabaseDamageError, InputError, OptionError
 from swsearch.inputs import read_queries
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.scoring import Scoring
@@ -103,6 +106,15 @@ def test_tantan_masks_low_complexity_of_queries_and_subjects():
     assert str(result.hits[0].alignment.query.seq) == row
 
 
+def test_further_alignments_are_masked_too():
+    query = "MKVLAAGIVGWWHHRKDE"
+    hit = search(query, [("s", query + "ppgg" + query.lower())], subject_mask="lower", max_alignments=3).hits[0]
+    assert hit.hsps[0].pair.subject_row() == query
+    assert all(re.search("[a-z]", hsp.pair.subject_row()) is None for hsp in hit.hsps)
+    hit = search(query, [("s", query + "ppgg" + query.lower())], max_alignments=2).hits[0]
+    assert [hsp.score for hsp in hit.hsps] == [hit.score] * 2
+
+
 @pytest.fixture(params=["file", "memory"])
 def database(request, tmp_path):
     path = tmp_path / "s.fasta"
@@ -122,8 +134,9 @@ def database(request, tmp_path):
         yield made
 
 
+@pytest.mark.parametrize("at_once", [1, 1 << 20])
 @pytest.mark.parametrize("mask", blocks.MASKS)
-@pytest.mark.parametrize(("size", "at_once"), [(1, 1 << 20), (1 << 30, 1)])
+@pytest.mark.parametrize("size", [1, 1 << 30])
 def test_chunks_are_masked_and_nothing_else(database, mask, size, at_once, monkeypatch):
     monkeypatch.setattr(segment, "MASKED_AT_ONCE", at_once)
     find = blocks.tantan()
@@ -160,6 +173,45 @@ def test_a_database_says_what_is_in_force_and_append_keeps_it(tmp_path):
             assert (scores[0, 0] == scores.max()) and scores[0, 0] == scores[0, 2]
 
 
+def test_a_mask_that_was_written_wrongly_is_found(tmp_path):
+    path, fasta = tmp_path / "d.h5", tmp_path / "s.fasta"
+    fasta.write_text(f">one\n{QUERY}\n")
+    swsearch.Database.build([fasta], path, mask="tantan").close()
+    change_contents(path, lambda piece: piece.update(mask="dust"))
+    with pytest.raises(DatabaseDamageError, match="mask is 'dust', expected one of none, lower, tantan"):
+        swsearch.Database.open(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"query_mask": "seg"}, OptionError, "query_mask: got 'seg', expected one of none, lower, tantan"),
+        (
+            {"subject_mask": "seg"},
+            OptionError,
+            "subject_mask: got 'seg', expected one of database, none, lower, tantan",
+        ),
+    ],
+)
+def test_unknown_masks(options, error, message):
+    with pytest.raises(error, match=message):
+        search(QUERY, [("s", QUERY)], **options)
+
+
+def test_tantan_of_every_letter():
+    """It knows no ``*``, which ends many a translated sequence."""
+    find = blocks.tantan()
+    assert find(PROTEIN.encode(PROTEIN.letters.encode())) == []
+    assert find(PROTEIN.encode(b"M*" + b"AC" * 20 + b"*")) == find(PROTEIN.encode(b"MX" + b"AC" * 20 + b"X")) != []
+
+
+def test_tantan_of_a_database_that_was_built_without_it():
+    with swsearch.Database.from_records([("s", QUERY)]) as made:
+        with pytest.raises(InputError, match="<memory> was built without tantan; build it with: swsearch db build"):
+            search(QUERY, made, subject_mask="tantan")
+        assert search(QUERY, made, subject_mask="lower").asked == {"subject_mask": "lower"}
+
+
 def test_without_pytantan(monkeypatch):
     monkeypatch.setitem(sys.modules, "pytantan", None)
     with pytest.raises(InputError, match=r"mask: tantan needs pytantan, .*pip install 'swsearch\[mask\]'"):
@@ -167,10 +219,48 @@ def test_without_pytantan(monkeypatch):
     assert search(QUERY.lower(), [("s", QUERY)], query_mask="lower").hits == []
 
 
+def test_queries_know_their_lower_case(tmp_path):
+    path = tmp_path / "q.fasta"
+    path.write_text(">q\nMKvl\naaG*w\n")
+    for given_ in (path, ("q", "MKvl\naa G*w"), [("q", "MKvlaaG*w")]):
+        query = read_queries(given_)[0]
+        assert query.lower == ((2, 6), (8, 9))
+        masked = query.masked("lower")
+        assert PROTEIN.decode(masked.codes) == "MKXXXXG*X"
+        assert masked.letters.tobytes() == b"MKvlaaG*w"
+        assert query.masked("none") is query
+    assert read_queries("MKVL")[0].lower == ()
+
+
 def run(*arguments, code=0):
     done = CliRunner().invoke(app, list(map(str, arguments)))
     assert done.exit_code == code, done.output
     return done.stdout
+
+
+def test_masks_on_the_command_line(tmp_path):
+    (tmp_path / "q").write_text(f">q\n{QUERY[:20] + QUERY[20:26].lower() + QUERY[26:]}\n")
+    (tmp_path / "s").write_text(f">s\n{QUERY}\n")
+    path = tmp_path / "s.h5"
+    run("db", "build", tmp_path / "s", "-o", path, "--mask", "tantan", "--quiet")
+    assert re.search(r"^mask +tantan$", run("db", "info", path), re.MULTILINE)
+    assert run("db", "fetch", path, "s").split("\n")[1] == QUERY
+    files = "search", tmp_path / "q", path, "--engine", "cpu", "--quiet", "--evalue", "1e6"
+    rows = {
+        masks: run(*files, *masks, "--outfmt", "6 qseq sseq").split()
+        for masks in [(), ("--subject-mask", "none"), ("--query-mask", "lower", "--subject-mask", "none")]
+    }
+    assert [[any(letter.islower() for letter in row) for row in pair] for pair in rows.values()] == [
+        [False, True],
+        [False, False],
+        [True, False],
+    ]
+    assert "# Options: query_mask lower, subject_mask tantan\n" in run(*files, "--query-mask", "lower", "--outfmt", 7)
+    parameters = json.loads(run(*files, "--outfmt", "jsonl"))["parameters"]
+    assert parameters["subject_mask"] == "tantan"
+    assert "subject_mask tantan" in run(*files, "--outfmt", 0)
+    # a FASTA file is masked when it is read
+    assert run("search", tmp_path / "q", tmp_path / "s", *files[3:], "--subject-mask", "tantan") == run(*files)
 
 
 @pytest.mark.peer
@@ -222,3 +312,28 @@ def test_blastp_scores_masked_queries_the_same(examples, tmp_path):
     both = [pair for pair in theirs if pair in own]
     assert len(both) > 100
     assert [(pair, theirs[pair], own[pair]) for pair in both if theirs[pair] != own[pair]] == []
+
+
+def test_every_format_says_what_was_masked_and_shows_the_letters(tmp_path):
+    (tmp_path / "q.fasta").write_text(f">q\n{QUERY[:15].lower()}{QUERY[15:]}\n")
+    (tmp_path / "s.fasta").write_text(f">s\n{QUERY}\n")
+    names = [f"hits.{ending}" for ending in ("xml", "json", "jsonl", "html", "sam", "parquet", "tsv")]
+    outputs = [part for name in names for part in ("-o", tmp_path / name)]
+    run("search", tmp_path / "q.fasta", tmp_path / "s.fasta", "--query-mask", "lower", *outputs, "--quiet")
+    text = {name[5:]: (tmp_path / name).read_bytes().decode("utf-8", "replace") for name in names}
+    row = QUERY[:15].lower() + QUERY[15:]
+    hit = json.loads(text["jsonl"])["hits"][0]
+    row = row[hit["query_start"] : hit["query_end"]]
+    assert hit["query_row"] == row
+    assert "<Parameters_filter>query_mask lower</Parameters_filter>" in text["xml"]
+    assert f"<Hsp_qseq>{row}</Hsp_qseq>" in text["xml"]
+    found = json.loads(text["json"])["BlastOutput2"][0]["report"]
+    assert found["params"]["filter"] == "query_mask lower"
+    assert found["results"]["search"]["hits"][0]["hsps"][0]["qseq"] == row
+    assert "<dd>query_mask lower</dd>" in text["html"]
+    assert f'"sequence":"{QUERY[:15].lower()}{QUERY[15:]}"' in text["html"]
+    assert f'"subject":"{QUERY[hit["subject_start"] : hit["subject_end"]]}"' in text["html"]
+    assert "; query_mask lower;" in text["sam"]
+    assert f"\t{QUERY}\t" in text["sam"]
+    about = json.loads(pyarrow.parquet.read_schema(tmp_path / "hits.parquet").metadata[b"swsearch"])
+    assert about["parameters"]["query_mask"] == "lower"

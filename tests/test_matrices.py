@@ -13,10 +13,10 @@ import pytest
 from conftest import ROOT
 
 import swsearch
-from support.command_line import run
+from support.command_line import fails, run
 from swsearch.alphabet import PROTEIN
-from swsearch.errors import InputError
-from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS
+from swsearch.errors import InputError, OptionError
+from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS, PRESET_MATRICES
 from swsearch.options.kinds import PRESETS
 from swsearch.scoring import Scoring, load_matrix, matrix_from_table
 from swsearch.statistics.karlin_altschul import supported_gap_costs
@@ -82,6 +82,10 @@ def ungapped_lambda(name):
     return low
 
 
+def test_the_solution_is_the_published_one_for_blosum62():
+    assert ungapped_lambda("BLOSUM62") == pytest.approx(0.3176, abs=1e-4)
+
+
 @pytest.mark.parametrize("name", PUBLICATIONS)
 def test_a_matrix_is_in_third_bits(name):
     # rounding, and other frequencies than the authors', move it a little: half bits would be 50 % off
@@ -123,6 +127,20 @@ def test_a_matrix_has_gap_costs_of_its_own(name):
     assert (GAP_COSTS[name] in supported_gap_costs(name)) == (name in BLASTP_MATRICES)
 
 
+def test_what_is_asked_for_goes_before_them():
+    scoring = Scoring("BLOSUM50", 12)
+    assert (scoring.gap_open, scoring.gap_extend) == (12, GAP_COSTS["BLOSUM50"][1])
+    scoring = Scoring("BLOSUM50", gap_extend=0)
+    assert (scoring.gap_open, scoring.gap_extend) == (GAP_COSTS["BLOSUM50"][0], 0)
+    assert Scoring() == Scoring("BLOSUM62", 11, 1)
+
+
+def test_gap_costs_of_other_matrices_are_blosum62s():
+    for source in ("RAO", {(a, b): 5 if a == b else -4 for a in CORE for b in CORE}):
+        scoring = Scoring(source)
+        assert (scoring.gap_open, scoring.gap_extend) == (11, 1)
+
+
 @pytest.mark.peer
 @pytest.mark.parametrize("name", BLASTP_MATRICES)
 def test_gap_costs_are_those_that_blastp_takes(name, tmp_path):
@@ -134,6 +152,15 @@ def test_gap_costs_are_those_that_blastp_takes(name, tmp_path):
     printed = subprocess.run(line, capture_output=True, text=True, check=True).stdout
     taken = [int(re.search(rf"<Parameters_gap-{cost}>(\d+)<", printed)[1]) for cost in ("open", "extend")]
     assert tuple(taken) == GAP_COSTS[name]
+
+
+def test_presets():
+    assert tuple(PRESET_MATRICES) == PRESETS
+    assert Scoring.of_preset("default") == Scoring()
+    assert Scoring.of_preset("sensitive").matrix.name == "PFASUM60"
+    assert Scoring.of_preset("short") == Scoring("PAM30", 9, 1)
+    with pytest.raises(OptionError, match="preset: got 'fast', expected one of default, sensitive, short"):
+        Scoring.of_preset("fast")
 
 
 def test_a_preset_in_python():
@@ -188,3 +215,26 @@ def test_what_options_mean_together(options, fasta):
     done = run("search", fasta, fasta, "--engine", "cpu", "--statistics", "none", "--outfmt", "jsonl", "-q", *words)
     shown = json.loads(done.stdout.splitlines()[0])["parameters"]
     assert (shown["matrix"], shown["gap_open"], shown["gap_extend"]) == CHOSEN[options]
+
+
+def test_they_mean_the_same_to_align():
+    for options in ("--preset sensitive", "--preset short --matrix vtml200 --gap-extend 4"):
+        shown = json.loads(run("align", LETTERS, LETTERS, "--outfmt", "jsonl", *options.split()).stdout)
+        assert (shown["matrix"], shown["gap_open"], shown["gap_extend"]) == CHOSEN[options]
+
+
+def test_presets_that_cannot_be(fasta):
+    fails(run("search", fasta, fasta, "--preset", "fast"), 1, "--preset", "'fast'", "sensitive")
+    fails(run("align", "ACGT", "ACGT", "--alphabet", "dna", "--preset", "short"), 1, "--preset short is for protein")
+    fails(
+        run("search", fasta, fasta, "--preset", "sensitive", "--statistics", "published"),
+        1,
+        "no statistics are published for matrix PFASUM60, only for BLOSUM45",
+    )
+
+
+def test_dna_has_gap_costs_of_its_own():
+    for options in ([], ["--matrix", "NUC.4.4"]):
+        done = run("align", "ACGT", "ACGA", "--alphabet", "dna", "--outfmt", "jsonl", "-q", *options)
+        shown = json.loads(done.stdout)
+        assert (shown["gap_open"], shown["gap_extend"]) == (10, 1)

@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,14 @@ import swsearch
 from swsearch import output_files
 from swsearch.errors import OutputError
 from swsearch.output_files import TemporaryFile, open_output, open_outputs, remove_abandoned
+
+
+def test_a_file_appears_only_when_it_is_complete(tmp_path):
+    target = tmp_path / "hits.tsv"
+    with open_output(str(target)) as stream:
+        stream.write("é\n")
+        assert not target.exists()
+    assert target.read_text(encoding="utf-8") == "é\n"
 
 
 def test_files_have_the_permissions_that_the_umask_leaves_and_it_is_never_changed(tmp_path, monkeypatch):
@@ -54,6 +63,12 @@ def test_outputs_that_cannot_be(tmp_path):
             pytest.fail("opened")
 
 
+def test_a_device_is_written_straight():
+    with open_output(os.devnull) as stream:
+        stream.write("gone")
+    assert Path(os.devnull).is_char_device(), "no file took its place"
+
+
 def test_several_appear_together(tmp_path):
     targets = [(str(tmp_path / "a.tsv"), False), (str(tmp_path / "b.bin"), True)]
     with open_outputs(targets) as (text, data):
@@ -79,6 +94,13 @@ def test_several_fail_together(tmp_path, error):
         assert str(caught.value) == f"{files}: cannot be written: No space left on device; nothing was left there"
 
 
+def test_the_second_that_cannot_be_opened_takes_the_first_along(tmp_path):
+    targets = [(str(tmp_path / "a.tsv"), False), (str(tmp_path / "no" / "b.tsv"), False)]
+    with pytest.raises(OutputError, match="does not exist"), open_outputs(targets):
+        pytest.fail("opened")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_stdout_that_is_closed_early_is_no_success_where_files_are_lost(tmp_path, capsys):
     targets = [(None, False), (str(tmp_path / "a.tsv"), False)]
     with pytest.raises(OutputError, match=r"stdout: its reader ended.*a\.tsv not written"), open_outputs(targets):
@@ -87,6 +109,16 @@ def test_stdout_that_is_closed_early_is_no_success_where_files_are_lost(tmp_path
     with pytest.raises(BrokenPipeError), open_outputs([(None, False)]):
         raise BrokenPipeError
     assert capsys.readouterr().out == ""
+
+
+def test_what_cannot_be_opened_leaves_nothing(tmp_path, monkeypatch):
+    def no_more(file, binary):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(output_files, "_open", no_more)
+    with pytest.raises(OutputError, match="Too many open files"), open_output(str(tmp_path / "hits.tsv")):
+        pytest.fail("opened")
+    assert list(tmp_path.iterdir()) == []
 
 
 KILLED = """
@@ -105,6 +137,15 @@ def killed(target):
     assert done.returncode == -signal.SIGKILL
     (left,) = set(target.parent.iterdir()) - before
     return left
+
+
+def test_what_a_killed_process_leaves_is_removed_by_the_next_beside_it(tmp_path):
+    left = killed(tmp_path / "old.tsv")
+    assert left.name.startswith(".old.tsv.swsearch-")
+    with open_output(str(tmp_path / "new.tsv")) as stream:
+        assert not left.exists()
+        stream.write("new")
+    assert [path.name for path in tmp_path.iterdir()] == ["new.tsv"]
 
 
 def test_what_a_living_process_writes_stays(tmp_path):
@@ -211,3 +252,10 @@ def test_a_signal_between_two_lines_leaves_no_file(tmp_path, monkeypatch, place)
     assert len(list(tmp_path.iterdir())) == 1
     output_files.remove_unfinished()
     assert not list(tmp_path.iterdir())
+
+
+def test_finished_files_stay(tmp_path):
+    with output_files.open_outputs([(str(tmp_path / "a.tsv"), False)]) as (stream,):
+        stream.write("a")
+    output_files.remove_unfinished()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tsv"]

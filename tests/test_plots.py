@@ -10,6 +10,7 @@ from support.samples import sample
 from support.translated_cases import align_records, result_of, shifted_result
 from swsearch import plots
 from swsearch.errors import InputError
+from swsearch.scoring import Scoring
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of matplotlib's own dependencies
 
@@ -35,7 +36,7 @@ def results(examples):
 
 
 def test_scores(pyplot, results):
-    for result in results[:1]:
+    for result in results:
         axes = result.plot_scores()
         _, counts = result.distribution.histogram()
         drawn = [bar.get_height() for bar in axes.containers[0]]
@@ -46,6 +47,30 @@ def test_scores(pyplot, results):
         (line,) = axes.lines
         assert np.nanmax(line.get_ydata()) == result.distribution.expected.max()
         axes.figure.canvas.draw()
+
+
+@pytest.mark.parametrize("mode", ["global", "semiglobal"])
+def test_scores_of_the_other_modes(pyplot, examples, mode):
+    data = examples / "data"
+    result = next(
+        swsearch.search(data / "queries.fasta", data / "swissprot_sample.fasta.gz", mode=mode, distribution=True)
+    )
+    axes = pyplot.figure().add_subplot()
+    assert result.plot_scores(axes) is axes
+    axes.figure.canvas.draw()
+    assert axes.get_xlim()[0] == result.distribution.edges[0]
+
+
+def test_scores_without_statistics_or_hits(pyplot):
+    result = next(
+        swsearch.search(
+            "WWWWW", [("a", "AAAA"), ("b", "")], scoring=Scoring(gap_open=3), statistics="none", distribution=True
+        )
+    )
+    axes = result.plot_scores()
+    axes.figure.canvas.draw()
+    assert not axes.lines
+    assert not next(swsearch.search("WWWWW", ["AAAA"], distribution=True)).plot_coverage().containers[0]
 
 
 def test_coverage(pyplot, results):
@@ -119,6 +144,15 @@ def test_dots_are_windows_that_reach_the_threshold(monkeypatch, results, rows, w
             if pair.scoring.matrix.scores[a, b].sum(dtype=int) >= threshold:
                 expected[j + window // 2, i + window // 2] = True
     assert np.array_equal(got, expected)
+
+
+def test_long_sequences_share_dots_and_short_ones_have_none(monkeypatch, results):
+    monkeypatch.setattr(plots, "DOT_PIXELS", 50)
+    pair = results[0].hits[0].pair
+    small = plots._dots(pair, 5, 15)
+    assert small.shape == (50, 50)
+    assert small.diagonal()[2:48].all()
+    assert not plots._dots(pair, 200, 0).any()
 
 
 def test_errors(pyplot, results, monkeypatch):

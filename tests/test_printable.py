@@ -19,6 +19,8 @@ from support.terminal import HOSTILE, NAME, UNPRINTABLE, clean
 from swsearch import errors, report
 from swsearch.errors import printable
 from swsearch.report import headers
+from swsearch.report.pairs import PAIR_FORMATS
+from swsearch.report.profile_output import ALIGNMENT_FORMATS
 
 TURNS = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
 """Classes of characters that turn the direction of the text around them."""
@@ -71,6 +73,23 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("outfmt", sample([*PAIR_FORMATS], lambda name: name[0] in "pj"))
+def test_formats_of_align(folder: Path, outfmt: str) -> None:
+    words = ["align", "in.fasta", "in.fasta", "--outfmt", outfmt, "--matrix", f"{HOSTILE}.txt"]
+    done = run(*words, cwd=folder)
+    clean(done.stderr, 1)
+    if outfmt == "sam":  # which has rules of its own for names
+        assert (done.returncode, done.stdout) == (1, "")
+        return
+    assert done.returncode == 0, done.stderr
+    clean(done.stdout, None if outfmt == "pairwise" else 1)
+    if outfmt == "jsonl":
+        assert json.loads(done.stdout)["matrix"].startswith("e\x1b")
+    elif outfmt != "pairwise":
+        assert len(done.stdout.split("\t")) >= 3
+        assert done.stdout.startswith("e [2Jsc 31m")
+
+
 TITLED = {"6": "6 qseqid stitle score"}
 SEARCHED = [TITLED.get(kind.key, kind.key) for kind in report.OUTPUT_FORMATS if not kind.writer.binary]
 
@@ -82,6 +101,28 @@ def test_formats_of_search(folder: Path, outfmt: str) -> None:
     assert done.returncode == 0, done.stderr
     clean(done.stdout)
     clean(done.stderr)
+
+
+@pytest.mark.parametrize("outfmt", sample([*ALIGNMENT_FORMATS], lambda outfmt: outfmt == "stockholm"))
+def test_alignments_of_msa(folder: Path, outfmt: str) -> None:
+    done = run("msa", "in.fasta", "in.fasta", "-o", NAME, "--outfmt", outfmt, "--progress", "lines", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    clean(done.stderr)
+    (path,) = (folder / NAME).iterdir()
+    clean(path.name, 0)
+    clean(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", sample(["msas", "msas.sto"], lambda name: name == "msas.sto"))
+def test_what_an_iterated_search_saves(folder: Path, name: str) -> None:
+    words = ["--iterations", "2", "--save-msa", name, "--save-profile", "-", "--save-config", "options.toml"]
+    done = run("search", "in.fasta", "in.fasta", *words, "-o", "hits.tsv", "--progress", "json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    clean(done.stderr)
+    clean(done.stdout, 1)
+    saved = folder / name
+    for path in [*(saved.iterdir() if saved.is_dir() else [saved]), folder / "options.toml", folder / "hits.tsv"]:
+        clean(path.read_text(encoding="utf-8"))
 
 
 def test_entries_are_cleaned_on_a_terminal_alone(folder: Path) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import swsearch
-from support.samples import sample
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import DatabaseError
 from swsearch.report import OUTPUT_FORMATS
@@ -21,7 +20,7 @@ def _records():
     pick = random.Random(11)
     letters = PROTEIN.letters[:20]
     query = "".join(pick.choices(letters, k=80))
-    others = ["".join(pick.choices(letters, k=60)) for _ in range(20)]
+    others = ["".join(pick.choices(letters, k=60)) for _ in range(70)]
     return query, [(f"s{n} number {n}", query[n : n + 30 + n % 40].lower() + other) for n, other in enumerate(others)]
 
 
@@ -123,9 +122,7 @@ def test_results_outlive_a_database_without_a_file_of_its_own(kind, path, expect
     assert everything(results) == expected
 
 
-@pytest.mark.parametrize(
-    "kind", sample(OUTPUT_FORMATS, lambda kind: kind.key in ("0", "6", "parquet")), ids=lambda kind: kind.key
-)
+@pytest.mark.parametrize("kind", OUTPUT_FORMATS, ids=lambda kind: kind.key)
 def test_results_of_a_closed_database_are_written(kind, path):
     def written(results):
         stream = io.BytesIO() if kind.writer.binary else io.StringIO()
@@ -140,6 +137,18 @@ def test_results_of_a_closed_database_are_written(kind, path):
         else:
             assert written(results) == written(open_)
     assert len(written(results)) > (100 if kind.key == "toml" else 1000)
+
+
+def test_results_of_a_closed_database_are_drawn(path):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    with swsearch.Database.open(path) as database:
+        (result,) = swsearch.search(QUERY, database, distribution=True, **OPTIONS)
+    for axes in (result.plot_scores(), result.plot_coverage(), result[0].plot_dots()):
+        assert axes.has_data()
+    pyplot.close("all")
 
 
 @pytest.mark.parametrize(

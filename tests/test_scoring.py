@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from Bio.Align import substitution_matrices
@@ -6,12 +9,14 @@ from hypothesis import strategies as st
 
 import swsearch
 from support.cases import scorings
-from swsearch.alphabet import DNA, PROTEIN
+from support.command_line import fails, run
+from swsearch.alphabet import DNA, PAD, PROTEIN
 from swsearch.errors import InputError, OptionError
 from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS
 from swsearch.options.kinds import MODES
 from swsearch.scoring import (
     MAX_GAP_COST,
+    PAD_SCORE,
     Scoring,
     dna_matrix,
     fits_lane,
@@ -54,6 +59,12 @@ def test_shipped_matrices_are_biopythons_on_the_twenty_amino_acids(name):
     assert ours.published
 
 
+def test_blosum80_is_blastps_in_half_bits_and_not_biopythons_in_third_bits():
+    # the published statistics belong to blastp's
+    assert load_matrix("BLOSUM80")["A", "A"] == 5
+    assert substitution_matrices.load("BLOSUM80")["A", "A"] == 7
+
+
 @pytest.mark.parametrize("name", [*GAP_COSTS, "RAO", "STR", "LEVIN"])
 def test_the_rule_for_ambiguous_letters(name):
     matrix = load_matrix(name)
@@ -61,6 +72,13 @@ def test_the_rule_for_ambiguous_letters(name):
         assert matrix["X", letter] == matrix["O", letter] == -1
         assert matrix["U", letter] == (matrix["C", letter] if letter != "U" else matrix["C", "C"])
     assert np.array_equal(matrix.scores, matrix.scores.T)
+
+
+def test_padding_scores_below_every_letter():
+    for name in GAP_COSTS:
+        matrix = load_matrix(name)
+        assert (matrix.scores[PAD] == PAD_SCORE).all()
+        assert matrix.min > PAD_SCORE
 
 
 @pytest.mark.parametrize("name", sorted(substitution_matrices.load()))
@@ -183,6 +201,18 @@ def test_matrices_from_python(make):
     assert swsearch.score("MKV", [("a", "MKV")], scoring=Scoring(make(), 3, 1), engine="cpu").tolist() == [[21]]
 
 
+def test_biopythons_arrays_of_proteins_and_of_dna():
+    theirs = substitution_matrices.load("BLOSUM62")
+    ours = Scoring(theirs).matrix
+    assert all(ours[a, b] == theirs[a, b] for a in theirs.alphabet for b in theirs.alphabet)
+    assert np.array_equal(Scoring(substitution_matrices.load("BLASTP")).matrix.scores, Scoring().matrix.scores)
+    theirs = substitution_matrices.load("NUC.4.4")
+    assert np.array_equal(Scoring(theirs).matrix.scores, load_matrix("nuc.4.4").scores)
+    assert swsearch.align("ACGT", "ACGT", scoring=Scoring(theirs)).score == 20
+    with pytest.raises(OptionError, match="expected whole-number scores"):
+        Scoring(substitution_matrices.load("GONNET1992"))
+
+
 def test_rows_of_a_matrix_are_the_querys_letters():
     table = pairs()
     table["A", "R"] = 5
@@ -272,6 +302,48 @@ def test_a_matrix_file_that_cannot_be_used(name, message, unreadable):
         load_matrix(f"{unreadable}/{name}")
 
 
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_matrix_file_that_cannot_be_used_ends_a_command_with_1(name, unreadable, examples):
+    queries = examples / "data" / "queries.fasta"
+    for command in (("search", queries, queries), ("align", "MKV", "MKV")):
+        done = run(*command, "--matrix", f"{unreadable}/{name}")
+        fails(done, 1, "matrix")
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_matrix_file_without_permission(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)  # root may read everything
+    with pytest.raises(InputError, match=r"m.txt: cannot be read \(Permission denied\), expected"):
+        load_matrix(tmp_path / "m.txt")
+
+
+def test_a_matrix_may_come_through_a_pipe(tmp_path):
+    text = f"  {' '.join(CORE)}\n" + "".join(f"{a} {'1 ' * 20}\n" for a in CORE)
+    reader, writer = os.pipe()
+    os.write(writer, text.encode())
+    os.close(writer)
+    try:
+        assert load_matrix(f"/dev/fd/{reader}")["A", "R"] == 1
+    finally:
+        os.close(reader)
+
+
+def test_gap_costs_of_numpy_become_pythons():
+    scoring = Scoring(gap_open=np.int8(100), gap_extend=np.int8(100))
+    assert scoring.gap_cost(10) == 1100
+    assert (type(scoring.gap_open), type(scoring.gap_extend)) == (int, int)
+
+
+def test_a_search_scores_proteins_only():
+    # databases hold codes of amino acids, which a matrix for DNA would take for bases
+    for call in (swsearch.search, swsearch.score):
+        with pytest.raises(InputError, match="scoring: got matrix DNA 5/-4 for dna, expected a matrix for protein"):
+            call("ACGT", [("a", "ACGT")], scoring=Scoring(dna_matrix()))
+
+
 @pytest.mark.parametrize(
     ("gaps", "message"),
     [
@@ -294,6 +366,25 @@ def test_bad_gap_costs(gaps, message):
     assert message in str(caught.value)
 
 
+def test_the_gap_formula():
+    scoring = Scoring(gap_open=11, gap_extend=1)
+    assert [scoring.gap_cost(k) for k in (0, 1, 2, 10)] == [0, 12, 13, 21]
+    assert scoring.gap_first == 12
+
+
+def test_a_profile_holds_the_scores_of_each_row():
+    scoring = Scoring()
+    query = PROTEIN.encode("MKVX*")
+    profile = scoring.rows(query)
+    assert profile.scores.shape == (5, 32)
+    assert profile.scores.dtype == np.int8
+    for row, letter in enumerate("MKVX*"):
+        for code, other in enumerate(PROTEIN.letters):
+            assert profile.scores[row, code] == scoring.matrix[letter, other]
+    assert (profile.scores[:, PAD] == PAD_SCORE).all()
+    assert np.array_equal(profile.codes, query)
+
+
 @given(scorings, st.sampled_from(MODES), st.integers(0, 40_000), st.integers(0, 40_000))
 def test_the_chosen_lane_holds_the_range_and_the_next_narrower_does_not(scoring, mode, m, n):
     low, high = scoring.score_range(mode, m, n)
@@ -312,6 +403,20 @@ def test_lane_bounds_at_their_edges():
     assert not may_start_at(8, "local", Scoring(gap_open=60))
     assert may_start_at(8, "local", scoring)
     assert not may_start_at(8, "global", scoring)
+
+
+def test_more_than_32_bits_is_an_error():
+    with pytest.raises(InputError, match="more than 32 bits"):
+        Scoring(gap_open=0, gap_extend=10_000).lane_bits("global", 200_000, 200_000)
+
+
+def test_dna_matrix():
+    matrix = dna_matrix(5, -4)
+    assert matrix["A", "A"] == 5
+    assert matrix["A", "C"] == -4
+    assert matrix["U", "T"] == 5
+    assert matrix["N", "A"] == -2  # the mean of 5 and three -4 is -1.75
+    assert matrix["R", "A"] == 0  # the mean of 5 and -4 is 0.5
 
 
 def test_dna_matrix_and_ednafull_differ_as_the_docstring_says():

@@ -9,13 +9,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 
 import pytest
 from Bio.Data import CodonTable
 from Bio.Seq import Seq
 
 import swsearch
-from support.samples import sample
 from swsearch.alphabet import PROTEIN
 from swsearch.backends import resident
 from swsearch.backends.resident import ResidentBackend, ResidentSession
@@ -59,7 +59,7 @@ def expected(database, queries, **options):
 
 
 @pytest.mark.parametrize("options", [{}, {"statistics": "published"}, {"mode": "global", "max_hits": 3}])
-@pytest.mark.parametrize("aligned", sample([True, False], lambda aligned: not aligned))
+@pytest.mark.parametrize("aligned", [True, False])
 def test_results_are_those_of_a_search(database, queries, options, aligned):
     with swsearch.Searcher(database, engine="cpu", **options) as searcher:
         for _ in range(2):
@@ -67,6 +67,13 @@ def test_results_are_those_of_a_search(database, queries, options, aligned):
             assert all(result.hits.is_aligned == (aligned or not result.hits) for result in results)
             assert text_of(results) == expected(database, queries, **options)
     assert text_of(results) == expected(database, queries, **options)  # results outlive the searcher
+
+
+def test_more_queries_than_are_scored_together(database, queries, monkeypatch):
+    monkeypatch.setattr(resident, "QUERIES_TOGETHER", 3)
+    with swsearch.Searcher(database, engine="cpu") as searcher:
+        assert text_of(searcher.search(queries)) == expected(database, queries)
+        assert [result.query_id for result in searcher.search(queries)] == [name for name, _ in queries]
 
 
 def test_a_query_longer_than_was_planned(database, monkeypatch):
@@ -366,6 +373,37 @@ def test_a_dna_database_is_cut_anew_for_longer_queries(genome, longer, max_margi
     assert margins[0] < margins[1] <= max_margin
 
 
+def test_a_search_keeps_its_windows_while_they_are_cut_anew(genome, longer):
+    read = search_queries(longer, options_of())
+    with gated(genome) as (place, engine, threads):
+        found = [threads.submit(lambda: text_of(searching(place, read[:1], options_of())))]
+        engine.wait()
+        found += [
+            threads.submit(lambda k=k: text_of(searching(place, read[k : k + 1], options_of()))) for k in (4, 1)
+        ]
+        wait_until(lambda: n_waiting(place) == 2)
+        engine.is_open = True
+        assert [each.result() for each in found] == [expected(genome, [longer[k]]) for k in (0, 4, 1)]
+
+
+def test_windows_are_cut_anew_for_searches_that_run_alone(genome, longer):
+    """A search that is only opened, as to read stored results, reloads nothing; one that runs shares its windows."""
+    options = options_of()
+    read = search_queries(longer, options)
+    with gated(genome) as (place, engine, _):
+        engine.is_open = True
+        assert text_of(searching(place, read[:1], options)) == expected(genome, longer[:1])
+        n_loads, criteria = engine.n_loads, place.criteria(options, place.subjects((), options))
+        opened = [searching(place, read[4:], options) for _ in range(2)]
+        assert all(each.search for each in opened)
+        assert text_of(searching(place, read[:1], options)) == expected(genome, longer[:1])
+        assert engine.n_loads == n_loads
+        assert place.criteria(options, place.subjects((), options)) is criteria
+        for each in [*opened, searching(place, read[4:], options)]:
+            assert text_of(each) == expected(genome, longer[4:])
+        assert engine.n_loads == 2 * n_loads
+
+
 def test_other_searches_do_not_wait_for_windows_to_be_cut(genome, longer, monkeypatch):
     cut, begun, may_go = resident.subjects_of, threading.Event(), threading.Event()
 
@@ -387,6 +425,19 @@ def test_other_searches_do_not_wait_for_windows_to_be_cut(genome, longer, monkey
         finally:
             may_go.set()
         assert long_one.result() == expected(genome, longer)
+
+
+def test_a_searcher_has_a_dna_database(genome, longer):
+    with swsearch.Searcher(genome, engine="cpu", translate=True) as searcher:
+        queries = [("d", genome.sequence(0)[:600])]
+        assert text_of(searcher.search(queries)) == expected(genome, queries, translate=True)
+    with swsearch.Searcher(genome, engine="cpu") as searcher:
+        assert text_of(searcher.search(longer)) == expected(genome, longer)
+        assert text_of(searcher.search(longer[:1], aligned=False)) == expected(genome, longer[:1])
+    with pytest.raises(InputError, match="cannot be combined with"):
+        swsearch.Searcher(genome, engine="cpu", iterations=2)
+    with pytest.raises(InputError, match="n_none"):
+        swsearch.Searcher(genome, engine="cpu", include_ids=["n_none"])
 
 
 @pytest.fixture
@@ -424,6 +475,45 @@ def test_iterations_of_several_groups_go_on_beside_each_other(database, queries,
         engine.is_open = True
         assert found.result() == expected(database, queries, **asked)
         assert first.result() == expected(database, queries[:1], mode="global")
+
+
+def test_pending_groups_of_a_search_that_is_stopped_are_not_scored(database, queries, several_pending):
+    with gated(database) as (place, engine, threads):
+        first = threads.submit(list, searching(place, read_queries(queries[:1], PROTEIN), options_of()))
+        engine.wait()
+        search = searching(place, read_queries(queries, PROTEIN), options_of(iterations=2))
+        found = threads.submit(list, search)
+        wait_until(lambda: n_waiting(place) == 2)
+        search.stop()
+        with pytest.raises(Stopped):
+            found.result(timeout=60)
+        assert not n_waiting(place)
+        engine.is_open = True
+        assert len(first.result()) == 1
+    assert engine.groups == [1]
+
+
+def test_profiles_of_a_search_go_on_in_the_next(database, queries):
+    read, asked = read_queries(queries[:5], PROTEIN), options_of(iterations=2, evalue=10.0)
+    keeping = replace(asked, keep_next=True)
+    with CpuEngine() as engine, closing(ResidentBackend(database, engine)) as place:
+        profiles = [result.next_profile for result in searching(place, read, keeping)]
+        text = text_of(searching(place, search_queries(profiles, asked), asked))
+    whole = swsearch.search(queries[:5], database, engine="cpu", iterations=2, evalue=10.0, keep_next=True)
+    assert text == expected(database, [result.next_profile for result in whole], iterations=2, evalue=10.0)
+
+
+def test_tables_are_kept_for_few_options(database):
+    with CpuEngine() as engine, closing(ResidentBackend(database, engine)) as place:
+
+        def kind(**options):
+            return searching(place, [], options_of(**options)).search.criteria
+
+        kinds = [kind(max_hits=k) for k in range(1, resident.KINDS_KEPT + 2)]
+        assert kind(max_hits=2) is kinds[1]
+        assert kind(max_hits=1) is not kinds[0]
+        with pytest.raises(InputError, match="s_none"):
+            kind(include_ids=["s_none"])
 
 
 def test_an_error_of_the_engine_comes_in_the_call_and_the_next_call_works(database, queries, monkeypatch):

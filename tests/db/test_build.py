@@ -81,7 +81,6 @@ def test_a_million_records_within_the_smallest_memory(tmp_path: Path, kind: str)
     verify_database(tmp_path / "out.h5")
 
 
-@pytest.mark.exhaustive
 def test_edits_within_the_smallest_memory(tmp_path: Path) -> None:
     """A large segment is read in parts."""
     draw = random.Random(2)

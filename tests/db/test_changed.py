@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import random
@@ -17,7 +18,7 @@ from support.databases import names, written
 from support.db_helpers import LETTERS
 from swsearch import output_files
 from swsearch.db import Database, append_database, build_database
-from swsearch.errors import DatabaseError, OutputError, SwsearchWarning
+from swsearch.errors import DatabaseError, OutputError, SwsearchError, SwsearchWarning
 
 N = 130
 
@@ -103,6 +104,15 @@ def test_what_is_read_is_as_it_was_or_said_to_be_changed(
         assert caught.value.exit_code == 2 and str(caught.value).startswith(opened.name)
 
 
+def test_a_closed_database(two: tuple[Path, Path]) -> None:
+    database = Database.open(two[0])
+    database.close()
+    for read in READS.values():
+        with pytest.raises(SwsearchError, match="was closed"):
+            read(database)
+    database.close()
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Build a database of a single record."""
@@ -141,6 +151,12 @@ def test_a_lock_that_is_a_link_or_a_pipe_is_not_followed(path: Path, tmp_path: P
     lock.unlink()
     os.mkfifo(lock)
     assert append_again(path) == 2
+
+
+def test_a_script_may_hold_a_lock_on_the_database(path: Path) -> None:
+    with path.open("rb") as held:  # as flock(1) does for the command that it runs
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert append_again(path) == 2
 
 
 def test_the_lock_of_a_command_that_was_killed_is_nobodys(path: Path, tmp_path: Path) -> None:

@@ -175,6 +175,13 @@ def stretches(raw: bytes) -> Iterator[tuple[str, range]]:
             yield f"/segments/{number}/{each.name}: checksums", sums
 
 
+def test_whole(folder: Path) -> None:
+    size = (folder / "appended.h5").stat().st_size
+    assert verify_database(folder / "appended.h5") == {
+        "bytes": size, "checksums": 20, "segments": 2, "blocks": 2, "subjects": 6, "residues": 198,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("step", sample([1, 97], lambda step: step > 1))
 @pytest.mark.parametrize("name", KINDS)
 def test_any_flipped_byte_that_is_read_is_found(folder: Path, name: str, step: int) -> None:
@@ -194,6 +201,17 @@ def test_any_flipped_byte_that_is_read_is_found(folder: Path, name: str, step: i
                 file.seek(at)
                 file.write(raw[at : at + 1])
     verify_database(path)
+
+
+def test_every_place_is_listed(folder: Path, tmp_path: Path) -> None:
+    raw = bytearray((folder / "lower.h5").read_bytes())
+    arrays = [where for words, where in stretches(bytes(raw)) if "bytes 0 to" in words and "/" in words]
+    for where in arrays:
+        raw[where[0]] ^= 1
+    (tmp_path / "flipped.h5").write_bytes(raw)
+    with pytest.raises(DatabaseDamageError, match=f"and {len(arrays) - 5} more") as caught:
+        verify_database(tmp_path / "flipped.h5")
+    assert len(caught.value.problems) == len(arrays) == 10
 
 
 @pytest.mark.parametrize("n", sample([20, 300], lambda n: n < 300))

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from support.databases import Entry, written
+from support.databases import Entry, names, written
 from support.db_helpers import LETTERS
 from support.samples import random_cases
 from swsearch.alphabet import PAD, PROTEIN
 from swsearch.blocks import LANES
-from swsearch.db import Database, build_database, is_database, verify_database
+from swsearch.db import Database, append_database, build_database, is_database, verify_database
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, SequenceError
 
 
@@ -83,6 +83,16 @@ def test_what_goes_in_comes_out(path: Path, entries: list[Entry], max_bytes: int
     assert [source["records"] for source in info["segments"][0]["sources"]] == [len(entries)]
 
 
+def test_a_database_larger_than_its_memory_goes_to_a_file(
+    tmp_path: Path, path: Path, entries: list[Entry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swsearch.db.building.total_bytes", lambda _: None)  # as of a pipe
+    before = names(tmp_path)
+    with Database.from_fasta(tmp_path / "in.fasta") as db:
+        check(db, entries)
+        assert names(tmp_path) == before and json.dumps(db.info())
+
+
 @random_cases(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     entries=st.lists(
@@ -96,6 +106,19 @@ def test_round_trip_of_anything(tmp_path: Path, entries: list[Entry]) -> None:
     with Database.build(written(tmp_path / "in.fasta", entries), tmp_path / "out.h5") as db:
         check(db, entries, 4096)
     verify_database(tmp_path / "out.h5")
+
+
+def test_masks_that_buffers_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swsearch.db.building.BUFFER_BYTES", 16)
+    entries = [("a", "m" * 100), ("b", "m" * 50 + "K" * 50), ("c", ""), ("d", "mK" * 40), ("e", "kkkk")]
+    written(tmp_path / "in.fasta", entries)
+    with Database.from_fasta(tmp_path / "in.fasta") as db:
+        check(db, entries)
+        assert db.info()["n_masked"] == 100 + 50 + 40 + 4
+    build_database(tmp_path / "in.fasta", tmp_path / "out.h5")
+    verify_database(tmp_path / "out.h5")
+    with h5py.File(tmp_path / "out.h5") as file:
+        assert file["segments/0/mask_offsets"][:].tolist() == [0, 1, 2, 2, 42, 43]
 
 
 def test_ordinals_outside_are_refused(path: Path) -> None:
@@ -113,6 +136,13 @@ def test_other_tools_can_read_it(path: Path) -> None:
     with h5py.File(path) as file:
         assert (file.userblock_size, file.attrs["format"]) == (512, b"swsearch database")
         assert all(each.chunks is None and each.dtype.kind in "ui" for each in file["segments/0"].values())
+
+
+def test_records_in_memory_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swsearch.db.python_records.RECORDS_AT_ONCE", 9)
+    with Database.from_records(some_entries(200), name="mine") as db:
+        check(db, some_entries(200))
+        assert db.name == "mine" and json.loads(json.dumps(db.info()))["n_bytes"] is None
 
 
 @pytest.mark.parametrize(
@@ -158,6 +188,19 @@ def test_foreign_hdf5_is_no_damaged_database(tmp_path: Path, userblock: int) -> 
         assert not isinstance(caught.value, DatabaseDamageError)
 
 
+def test_mixed_chunks_are_the_same_chunks_in_another_order():
+    sequences = ["A" * n for n in range(1, 1500)]
+    with Database.from_records(sequences) as database:
+        plain = list(database.chunks(64 * 64 * 8))
+        mixed = list(database.chunks(64 * 64 * 8, mixed=True))
+    assert len(plain) > 20
+    assert sorted(tuple(chunk.subjects) for chunk in mixed) == sorted(tuple(chunk.subjects) for chunk in plain)
+    longest = [int(chunk.lengths[0]) for chunk in mixed]
+    assert longest[0] == 1499
+    assert longest[1:7] == sorted(longest)[:6]  # the shortest come between the longest
+    assert longest[7] == int(plain[1].lengths[0])
+
+
 IDENTIFIED = [("one", "MKVLAAGIVGWW"), ("two some words", "hhkdEFRTYPC"), ("three", "")]
 
 
@@ -194,3 +237,14 @@ def test_every_change_of_the_content_changes_the_identity(
     records = [*IDENTIFIED[:number], *([record] if record else []), *IDENTIFIED[number + 1 :]]
     with Database.from_records(records) as database:
         assert database.identity() != identified()
+
+
+def test_the_mask_the_genetic_code_and_what_is_appended_change_it(
+    tmp_path: Path, identified: Callable[..., str]
+) -> None:
+    found = {identified(), identified(mask="lower")}
+    append_database(tmp_path / "some.h5", tmp_path / "some.fasta", on_duplicate="keep")
+    found.add(Database.open(tmp_path / "some.h5").identity())
+    for code in (1, 11):
+        found.add(Database.from_records([("a", "ACGT")], translate=True, genetic_code=code).identity())
+    assert len(found) == 5

@@ -98,6 +98,16 @@ def test_a_database_is_a_sequence_of_its_records(fasta: Path, database: Database
         assert [result[0].subject_id for result in results] == [each.identifier for each in queries]
 
 
+def test_what_is_no_place_is_refused(database: Database) -> None:
+    for place in (RECORDS, -RECORDS - 1, 10**20):
+        with pytest.raises(IndexError, match=f"expected -{RECORDS} to {RECORDS - 1}"):
+            database[place]
+    for given in (1.0, True, None, (1, 2), [1], "s3"):
+        remedy = ".*find" if given == "s3" else ""
+        with pytest.raises(TypeError, match=f"got .*, expected an integer or a slice{remedy}"):
+            database[given]  # type: ignore[call-overload]
+
+
 def test_a_database_goes_to_another_process_by_its_files(fasta: Path, database: Database, tmp_path: Path) -> None:
     with (
         Database.build(fasta, tmp_path / "v.json", volume_size=100_000) as volumes,
@@ -127,3 +137,9 @@ def test_a_file_that_is_another_one_now_is_refused(tmp_path: Path) -> None:
     for ask in (iter, pickle.dumps):
         with pytest.raises(DatabaseError, match="was closed"):
             ask(database)
+
+
+def test_a_notebook_shows_a_database_without_its_markup() -> None:
+    with Database.from_records(["MKV"], name="<b>x") as database:
+        assert "<th>subjects</th><td>1</td>" in database._repr_html_()
+        assert "<b>" not in database._repr_html_()

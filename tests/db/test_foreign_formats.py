@@ -9,9 +9,11 @@ import re
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from support.command_line import fails, run
 from support.db_helpers import HBA, HBB
@@ -61,6 +63,16 @@ def test_databases_of_others_by_any_of_their_names(tmp_path: Path, kind: str, gi
         Database.open(path)
 
 
+def test_names_are_quoted_as_a_shell_needs_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("-my proteins", "it's"):
+        Path(f"{name}.pin").write_bytes(b"\0")
+    with pytest.raises(SequenceError, match=re.escape("-db './-my proteins' -out './-my proteins.fasta'")):
+        list(read_fasta("-my proteins"))
+    with pytest.raises(SequenceError, match="""-db 'it'"'"'s' """):
+        list(read_fasta("it's"))
+
+
 def test_a_fasta_file_may_stand_beside_its_databases(tmp_path: Path) -> None:
     path = tmp_path / "proteins"
     path.write_text(TEXT)
@@ -93,6 +105,18 @@ def test_other_formats(tmp_path: Path, text: str, words: str, packed: bool) -> N
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
     with pytest.raises(SequenceError, match=rf"not FASTA: this {words}"):
         list(read_fasta(path))
+
+
+def test_where_queries_and_subjects_are_named(tmp_path: Path) -> None:
+    fasta = tmp_path / "q.fasta"
+    fasta.write_text(TEXT)
+    (tmp_path / "proteins.pin").write_bytes(b"\0")
+    words = said("blast", "proteins")
+    fails(run("search", "proteins", fasta, cwd=tmp_path), 1, words)
+    fails(run("search", fasta, "proteins", cwd=tmp_path), 2, words)
+    fails(run("align", "proteins", fasta, cwd=tmp_path), 1, words)
+    fails(run("db", "build", "proteins", "-o", "out.h5", cwd=tmp_path), 1, words)
+    assert not (tmp_path / "out.h5").exists()
 
 
 def tar(form: int, name: str = "in.fasta") -> bytes:
@@ -143,6 +167,13 @@ def test_archives_and_other_encodings(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(SequenceError, match=re.escape(f"{name}: {words}")):
         list(read_fasta(tmp_path / name))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress])
+def test_the_bytes_that_are_looked_at_first_are_not_lost(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    for n in (1, 505, 506, 507, 508, 509, 510, 1 << 17):
+        (tmp_path / "in").write_bytes(pack(b">a\n" + b"M" * n + b"\n>b\nK"))
+        assert [len(record.codes) for record in read_fasta(tmp_path / "in")] == [n, 1]
 
 
 MAKERS = {

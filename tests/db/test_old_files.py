@@ -121,6 +121,14 @@ def test_another_volume_is_refused(folder: Path) -> None:
     assert sorted(folder.iterdir()) == before
 
 
+def test_the_old_volumes_stay(folder: Path) -> None:
+    before = {path: path.read_bytes() for path in folder.glob("volumes.*")}
+    convert_database("volumes.json", "volumes.h5")
+    with Database.open("volumes.h5") as database:
+        assert [Path(each.path).name for each in database.volumes] == [f"volumes.00{k}.h5" for k in range(4, 8)]
+    assert before == {path: path.read_bytes() for path in before}
+
+
 def test_the_command(folder: Path) -> None:
     done = command_line.run("db", "convert", "format1_appended.h5", "new.h5")
     assert (done.returncode, done.stdout) == (0, "") and "new.h5: 5 subjects, 175 residues" in done.stderr

@@ -120,6 +120,17 @@ def test_kinds(make, expected, path):
     assert queries == subjects == expected
 
 
+def test_a_mapping_is_names_to_sequences_everywhere(path):
+    (result,) = swsearch.search({"q": A}, {"x": B, "y": A}, evalue=1e6, engine="cpu")
+    assert (result.query_id, [hit.subject_id for hit in result]) == ("q", ["y"])
+    assert swsearch.score({"q": A}, {"x": B, "y": A}, engine="cpu").shape == (1, 2)
+    assert "q" in str(swsearch.align({"q": A}, {"y": A}))
+    with Database.from_records({"x": B}) as database:
+        assert database.identifier(0) == "x"
+    with pytest.raises(InputError, match="b: got 2 sequences, expected one"):
+        swsearch.align(A, {"x": B, "y": A})
+
+
 def tables():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"name": ["a"], "seq": [A]})
@@ -207,3 +218,9 @@ def test_open_files_that_cannot_be_read(path, tmp_path):
                 read_queries(given)
     with pytest.raises(DatabaseError, match="<StringIO>: no FASTA records"):
         open_subjects(io.StringIO(""))
+
+
+def test_an_open_file_stays_open_and_names_the_database(path):
+    with path.open() as file, open_subjects(file) as found:
+        assert not file.closed
+        assert found.name == str(path)

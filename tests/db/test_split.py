@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import lzma
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import swsearch
-from support.databases import content, cut_small, drawn, written
+from support.databases import content, cut_small, drawn, names, written
 from support.samples import sample
 from support.taxa import write_taxonomy
 from swsearch.db import Database, append_database, build_database, convert_database, merge_databases, split_database
+from swsearch.errors import DatabaseDamageError, OptionError
 
 OLD_FILES = Path(__file__).parent / "old_files"
 QUERY = "MKVLAAGIVGHEAGAWGHEEMKVLAAGIVGHEAGAWGHEE"
@@ -82,7 +83,7 @@ def split_twice(inputs: list[Path], output: Path, options: dict[str, Any]) -> No
 
 WAYS = [built, appended, merged, in_volumes, volumes_appended, split, split_twice]
 
-QUICK = [(appended, "taxa"), (merged, "plain"), (volumes_appended, "DNA"), (split, "tantan")]
+QUICK = [*zip(WAYS, ["DNA", "taxa", "plain", "tantan", "DNA", "taxa", "plain"], strict=True)]
 
 
 @pytest.mark.parametrize(("make", "kind"), sample(product(WAYS, KINDS), QUICK.__contains__))
@@ -105,7 +106,7 @@ def test_it_is_what_one_segment_is(
     assert content(output) == content(tmp_path / "one.h5")
 
 
-@pytest.mark.parametrize("limit", sample([1, 3_000, 20_000, 1 << 30], lambda limit: limit == 3_000))
+@pytest.mark.parametrize("limit", [1, 3_000, 20_000, 1 << 30])
 def test_a_merge_and_a_conversion_cut_as_the_memory_asks(
     tmp_path: Path, inputs: dict[bool, list[Path]], limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,3 +143,49 @@ def test_sizes_of_volumes(tmp_path: Path, dna: bool) -> None:
         assert [(each.first, each.n_subjects) for each in large] == [(200, 1)] * (len(large) == 1)
         if not dna:
             assert len(large) == 1 and sum(sizes) / len(sizes) > size / 3
+
+
+@pytest.mark.parametrize("empty", [[0], [0, 2], range(1, 70)])
+def test_volumes_of_a_record_each_even_of_empty_ones(tmp_path: Path, empty: Sequence[int]) -> None:
+    records = [(f"e{place}", "") for place in empty]
+    records.insert(1, ("m", "MKV"))
+    source = written(tmp_path / "in.fasta", records)
+    build_database(source, tmp_path / "one.h5")
+    build_database(source, tmp_path / "built.json", volume_size=1)
+    split_database(tmp_path / "one.h5", tmp_path / "split.json", volume_size=1)
+    for name in ("built.json", "split.json"):
+        with Database.open(tmp_path / name) as database:
+            assert [volume.n_subjects for volume in database.volumes] == [1] * len(records)
+            assert [(entry.identifier, entry.sequence) for entry in database] == records
+    with Database.build(source, tmp_path / "enough", volume_size=1 << 40) as database:
+        assert [Path(volume.path).name for volume in database.volumes] == ["enough.000.h5"]
+
+
+def test_too_many_volumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = written(tmp_path / "in.fasta", drawn("many", 30))
+    monkeypatch.setattr("swsearch.db.new_files.MAX_VOLUMES", 20)
+    with pytest.raises(
+        OptionError, match=r"volume_size: got 1, .* at most 20 volumes; so many hold the first 20 rec"
+    ):
+        build_database(source, tmp_path / "many.json", volume_size=1)
+    assert names(tmp_path) == ["in.fasta"]
+
+
+@pytest.mark.parametrize("size", [True, 0, "8G"])
+def test_what_is_no_size_of_volumes_is_refused(tmp_path: Path, size: Any) -> None:
+    source = written(tmp_path / "in.fasta", [("a", "MKV")])
+    build_database(source, tmp_path / "one.h5")
+    for work, read in ((split_database, tmp_path / "one.h5"), (build_database, source)):
+        with pytest.raises(OptionError, match=f"volume_size: got {size!r}, expected a number of bytes"):
+            work(read, tmp_path / "out.json", volume_size=size)
+    assert names(tmp_path) == ["in.fasta", "one.h5"]
+
+
+def test_a_damaged_database_is_not_split(tmp_path: Path) -> None:
+    build_database(written(tmp_path / "in.fasta", drawn(1, 9)), tmp_path / "one.h5")
+    raw = bytearray((tmp_path / "one.h5").read_bytes())
+    raw[raw.index(b"s0_1")] ^= 1
+    (tmp_path / "one.h5").write_bytes(raw)
+    with pytest.raises(DatabaseDamageError, match="/segments/0/"):
+        split_database(tmp_path / "one.h5", tmp_path / "out.json", volume_size=1 << 20)
+    assert names(tmp_path) == ["in.fasta", "one.h5"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import tarfile
 import warnings
 from itertools import pairwise
 from pathlib import Path
@@ -15,12 +17,13 @@ from support.db_helpers import put, wrong
 from support.samples import sample
 from support.taxa import SEQUENCE, SUBJECTS, dump, write_subjects, write_taxonomy
 from swsearch.db import Database, append_database, build_database, verify_database
-from swsearch.errors import DatabaseDamageError, InputError
+from swsearch.errors import DatabaseDamageError, InputError, SwsearchWarning
 from swsearch.options.kinds import OnDuplicate
 
 pytestmark = pytest.mark.filterwarnings("ignore::swsearch.errors.SwsearchWarning")
 
 TAXIDS: list[list[int]] = [[taxid] if taxid else [] for _, taxid in SUBJECTS]
+NONE: list[list[int]] = [[]] * len(SUBJECTS)
 WITH_TAXA: dict[str, Any] = {"taxids": "header", "taxonomy": "taxonomy"}
 
 
@@ -77,6 +80,12 @@ def test_what_a_database_knows_of_its_taxa() -> None:
         assert database.taxids_of([]).data.tolist() == [] and database.taxa_of([3]) == [()]
 
 
+def test_a_database_without_taxa_stays_what_it_is() -> None:
+    assert verified("plain.h5") == NONE
+    with Database.open("plain.h5") as database:
+        assert not database.has_taxa and not len(database.taxonomy) and "n_taxids" not in database.info()
+
+
 def test_what_is_odd_is_said() -> None:
     done = run("db", "build", "in.fasta", "-o", "a.h5", "--taxids", "header", "--taxonomy", "taxonomy", "-q")
     assert done.returncode == 0
@@ -102,6 +111,17 @@ def test_taxids_of_a_file_of_accessions(text: str) -> None:
         assert not len(database.taxonomy) and database.taxonomy.below([9606]).tolist() == [9606]
 
 
+@pytest.mark.parametrize("source", ["-", "/dev/stdin"])
+def test_taxids_from_a_pipe_are_read_whole(source: str) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as cat:
+        assert cat.stdin
+        cat.stdin.write(TWO.encode())
+        cat.stdin.close()
+        done = run("db", "build", "in.fasta", "-o", "a.h5", "--taxids", source, "-q", stdin=cat.stdout)
+    assert done.returncode == 0, done.stderr
+    assert verified("a.h5") == [[9606], [10090], [], [], [562, 83333], [9598], [], []]
+
+
 def test_taxids_of_headers() -> None:
     headers = {
         b"sp|P1|X OS=Homo sapiens OX=9606 GN=A": [9606],
@@ -114,6 +134,23 @@ def test_taxids_of_headers() -> None:
     }
     build_database(fasta("headers", *headers), "a.h5", taxids="header")
     assert verified("a.h5") == [*headers.values()]
+
+
+def test_volumes_and_joined_databases_keep_their_taxa() -> None:
+    build_database("in.fasta", "v.json", volume_size=1, **WITH_TAXA)
+    assert verified("v.json") == TAXIDS
+    with Database.open("v.json") as database, Database.open("db.h5") as whole:
+        assert database.info()["n_with_taxid"] == 7
+        assert database.taxonomy.taxon_names.tobytes() == whole.taxonomy.taxon_names.tobytes()
+    with pytest.warns(SwsearchWarning, match=r"none were given for 8 new records; use db append --taxids header"):
+        append_database("db.h5", "in.fasta", on_duplicate="keep")
+    assert verified("db.h5") == TAXIDS + NONE
+    with Database.open("db.h5") as database:
+        assert database.taxonomy.below([9606]).tolist() == [9606, 63221]
+    with Database.open(["plain.h5", "v.json"]) as database:
+        assert taxids(database) == NONE + TAXIDS
+        found = database.taxids_of([15, 0, 8, 8])
+        assert found.offsets.tolist() == [0, 1, 1, 2, 3] and found.data.tolist() == [4242, 9606, 9606]
 
 
 @pytest.mark.parametrize("rule", ["keep", "skip"])
@@ -134,6 +171,17 @@ def test_records_that_are_appended_have_their_taxa(rule: OnDuplicate, with_tree:
         assert [taxon.scientific for (taxon,) in last] == ["Escherichia coli", "Bacillus subtilis" * with_tree]
         found = database.subjects_of(database.taxonomy.below([9443])).tolist()
         assert [database.identifier(subject) for subject in found[3:]] == ["new1", "new3"]
+
+
+@pytest.mark.exhaustive
+def test_a_tar_file_does_as_well_as_a_folder() -> None:
+    with tarfile.open("dump.tar.gz", "w:gz") as tar:
+        tar.add("taxonomy")
+    build_database("in.fasta", "a.h5", taxids="header", taxonomy="dump.tar.gz")
+    with Database.open("a.h5") as database, Database.open("db.h5") as other:
+        assert database.identity() == other.identity()
+    Path("cut.tar.gz").write_bytes(Path("dump.tar.gz").read_bytes()[:-40])
+    refuses_to_build("taxonomy: cut.tar.gz: ", taxids="header", taxonomy="cut.tar.gz")
 
 
 HOSTILE = {

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
 import json
 import os
 import re
 import shutil
 import subprocess
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from support.command_line import SWSEARCH
 from support.databases import Entry, written
 from support.db_helpers import HBA, HBB
 from swsearch.blocks import RunLengths
-from swsearch.db import Database, build_database, verify_database, write_manifest
+from swsearch.db import Database, build_database, is_database, verify_database, write_manifest
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, OutputError, SwsearchWarning
 from swsearch.inputs import open_subjects
 
@@ -56,6 +58,23 @@ def blocks_of(database: Database, **options: Any) -> list[tuple[list[int], bytes
         for number, block in enumerate(chunk):
             found.append((chunk.subjects[chunk.lanes(number)].tolist(), block.tobytes()))
     return found
+
+
+def test_volumes_say_where_they_begin(made: Path) -> None:
+    with Database.open(made / "all.json") as database:
+        volumes = database.volumes
+        assert [source["records"] for source in database.sources()] == [70, 1, 89, 40]
+        found = [(volume.path, volume.first, volume.n_subjects) for volume in volumes]
+        assert found == [*zip(map(str, parts_of(made)), CUTS[:-1], np.diff(CUTS), strict=True)]
+        for name in ("n_residues", "residue_bytes"):
+            assert sum(getattr(volume, name) for volume in volumes) == getattr(database, name)
+        for volume in volumes:
+            with Database.open(volume.path) as alone:
+                assert volume.identity() == alone.identity()
+    with Database.from_records(RECORDS[:3]) as database:
+        with pytest.raises(DatabaseError, match="<memory>: is given twice"):
+            Database.joined([database, database])
+        assert [(each.path, each.first, each.n_subjects) for each in database.volumes] == [("", 0, 3)]
 
 
 @pytest.mark.parametrize("of", [1, 2, 3, 7, 100])
@@ -143,6 +162,18 @@ def test_a_wrong_manifest_gets_one_sentence(made: Path, tmp_path: Path, case: st
         assert expected in str(caught.value) and len(str(caught.value)) < 800 + 5000 * (case == "long")
 
 
+def test_what_is_a_manifest(made: Path, tmp_path: Path) -> None:
+    path = copied(made, tmp_path)
+    path.write_bytes(codecs.BOM_UTF8 + path.read_bytes())  # an editor's
+    Database.open(path).close()
+    assert is_database(path) and not is_database(made / "in.fasta")
+    for text in ('{"format": "something"}', "{}"):
+        path.write_text(text)
+        assert not is_database(path)
+        with pytest.raises(DatabaseError, match="is not a swsearch database"):
+            Database.open(path)
+
+
 def test_a_volume_that_was_replaced(made: Path, tmp_path: Path) -> None:
     path = copied(made, tmp_path)
     with Database.open(path) as database:
@@ -201,6 +232,18 @@ def test_a_manifest_is_written_of_volumes_in_its_folder_or_below(made: Path, tmp
     assert found == ["below/first.h5", *(each.name for each in volumes[1:])]
 
 
+def test_a_link_to_a_manifest(made: Path, tmp_path: Path) -> None:
+    """Workflows put links into a folder of their own: to the manifest alone, or to the volumes too."""
+    (tmp_path / "link").symlink_to(made / "all.json")
+    with Database.open(tmp_path / "link") as database:
+        assert database.n_subjects == 200
+    for number in range(4):
+        (tmp_path / f"part.{number}.h5").symlink_to(made / f"part.{number}.h5")
+    shutil.copy(made / "all.json", tmp_path / "copy.json")
+    with Database.open(tmp_path / "copy.json") as database:
+        assert database.volumes[2].path == str(tmp_path / "part.2.h5")
+
+
 def test_verify(made: Path, tmp_path: Path) -> None:
     path = copied(made, tmp_path)
     checked = verify_database(path)
@@ -213,6 +256,23 @@ def test_verify(made: Path, tmp_path: Path) -> None:
         volume.write_bytes(raw)
         with pytest.raises(DatabaseDamageError, match=f"{words}{volume}: "):
             verify_database(path)
+
+
+def test_info_and_identity(made: Path, tmp_path: Path) -> None:
+    shutil.copy(made / "one.h5", tmp_path)
+    write_manifest(tmp_path / "all.json", [tmp_path / "one.h5"])
+    given = [made / "all.json", parts_of(made), parts_of(made)[::-1], made / "one.h5", tmp_path / "all.json"]
+    with ExitStack() as held:
+        several, listed, other, one, one_volume = (held.enter_context(Database.open(each)) for each in given)
+        mine, theirs = json.loads(json.dumps(several.info())), one.info()
+        for name in ("n_subjects", "n_residues", "n_empty", "n_masked", "mask", "longest", "shortest", "letters"):
+            assert mine[name] == theirs[name]
+        assert (mine["n_segments"], len(mine["volumes"]), "volumes" in theirs) == (4, 4, False)
+        assert mine["n_bytes"] == sum(volume["n_bytes"] for volume in mine["volumes"])
+        assert several.share(0, 3).info() == mine and one_volume.sources() == one.sources()
+        assert (several.name, listed.name) == (str(given[0]), ", ".join(map(str, parts_of(made))))
+        assert several.identity() == listed.identity() and one.identity() == one_volume.identity()
+        assert len({each.identity() for each in (several, other, one)}) == 3
 
 
 @pytest.mark.skipif(not OPEN_FILES.is_dir(), reason="no /proc here")

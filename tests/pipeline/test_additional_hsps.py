@@ -1,5 +1,7 @@
 """Further alignments of a hit: the reference's, in C++ and in bounded memory, in every format, and lalign36's."""
 
+import json
+import pickle
 import re
 import shutil
 import subprocess
@@ -15,12 +17,13 @@ from support.cases import any_codes, random_codes, scorings
 from support.further import further_after
 from support.samples import random_cases
 from swsearch import reference
+from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
 from swsearch.cli.main import app
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import OptionError
-from swsearch.pipeline.additional_hsps import used_pairs
+from swsearch.pipeline.additional_hsps import find_after, used_pairs
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 
@@ -63,6 +66,12 @@ def test_long_gaps_and_alignments_through_many_kept_rows(open_):
     assert numbers([second]) == [expected]
 
 
+def test_empty_sequences_have_none():
+    nothing = np.zeros(0, dtype=np.uint8)
+    pair = PairAlignment(nothing, nothing, Scoring(), 0, 0, 0, ())
+    assert find_after(pair, 3) == []
+
+
 def test_the_extension_checks_what_it_is_given():
     codes, scores = np.zeros(5, dtype=np.uint8), np.zeros((32, 32), dtype=np.int8)
     align_further = extension.load().align_further
@@ -84,6 +93,70 @@ def search(query=UNIT, subjects=(REPEATS, ("other", "PPGG" + UNIT)), **options):
     return result
 
 
+def test_a_hit_has_them_with_their_own_statistics():
+    result = search(statistics="published")
+    hit = next(hit for hit in result.hits if hit.subject_id == "repeats")
+    assert [hsp.pair.cigar_string for hsp in hit.hsps] == ["18M", "15M", "12M"]
+    assert hit.hsps[0].score == hit.score
+    assert hit.hsps[0].pair is hit.pair
+    for hsp in hit.hsps:
+        expected = result.statistics.evalues([hsp.score], 18, [hit.subject_length], result.effective_residues)[0]
+        assert hsp.evalue == pytest.approx(expected)
+        assert hsp.evalue <= 1e-3
+        assert hsp.bit_score == result.statistics.bit_score(hsp.score)
+    assert [len(each.hsps) for each in search(statistics="published", max_alignments=2).hits] == [2, 1]
+    assert [len(each.hsps) for each in search(statistics="published", max_alignments=1).hits] == [1, 1]
+    copy = pickle.loads(pickle.dumps(hit))
+    assert copy.may_have_several
+    assert numbers(hsp.pair for hsp in copy.hsps) == numbers(hsp.pair for hsp in hit.hsps)
+    assert [(hsp.evalue, hsp.bit_score) for hsp in copy.hsps] == [(hsp.evalue, hsp.bit_score) for hsp in hit.hsps]
+
+
+def test_the_threshold_of_each_is_exact():
+    scores = [hsp.score for hsp in search().hits[0].hsps]
+    evalues = [hsp.evalue for hsp in search().hits[0].hsps]
+    for count, evalue in enumerate(evalues, 1):
+        assert [hsp.score for hsp in search(evalue=evalue).hits[0].hsps] == scores[:count]
+    assert [hsp.score for hsp in search(min_score=scores[1]).hits[0].hsps] == scores[:2]
+
+
+def test_filters_apply_to_each():
+    assert [hsp.pair.cigar_string for hsp in search(min_query_coverage=80).hits[0].hsps] == ["18M", "15M"]
+    assert search(min_query_coverage=80).asked == {
+        "sort": "score",
+        "max_alignments": 9,
+        "min_query_coverage": 80,
+    }
+
+
+@pytest.mark.parametrize("evalue", [1e-4, 10.0])
+def test_all_alignments_of_a_hit_have_evalues_of_its_own_null(evalue):
+    result = search(statistics="fitted", evalue=evalue)
+    hit = next(hit for hit in result.hits if hit.subject_id == "repeats")
+    assert len(hit.hsps) > 2
+    scores, evalues = zip(*((hsp.score, hsp.evalue) for hsp in hit.hsps), strict=True)
+    assert (hit.score, hit.evalue, hit.bit_score) == (scores[0], evalues[0], hit.hsps[0].bit_score)
+    assert list(evalues) == sorted(evalues)
+    assert evalues[-1] <= evalue
+    assert all(hsp.evalue_published > 0 for hsp in hit.hsps)
+    # z-scores are counted in the same standard deviations from the same mean
+    slope, start = np.polyfit(scores, [hsp.z_score for hsp in hit.hsps], 1)
+    assert [hsp.z_score for hsp in hit.hsps] == pytest.approx([slope * score + start for score in scores])
+    # one alignment that scores as much with the same subject has the same E-value, asked for more or not
+    alone = search(statistics="fitted", evalue=evalue, max_alignments=1)
+    assert [(each.score, each.evalue) for each in alone.hits] == [(each.score, each.evalue) for each in result.hits]
+    more = search(statistics="fitted", evalue=100 * evalue, max_alignments=50)
+    wider = next(each for each in more.hits if each.subject_id == "repeats")
+    assert [each.evalue for each in wider.hsps if each.evalue <= evalue][:9] == list(evalues)
+
+
+def test_without_statistics_any_score_will_do():
+    hit = search(statistics="none", evalue=None, max_alignments=50).hits[0]
+    assert len(hit.hsps) > 3
+    assert hit.hsps[-1].score >= 1
+    assert {hsp.evalue for hsp in hit.hsps} == {None}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -99,6 +172,12 @@ def test_bad_arguments(options, message):
         search(**options)
 
 
+def test_tables_of_python_have_a_row_an_alignment():
+    columns = search().to_columns()
+    assert columns["subject_id"] == ["repeats"] * 3 + ["other"]
+    assert columns["cigar"] == ["18M", "15M", "12M", "18M"]
+
+
 @pytest.fixture
 def files(tmp_path):
     (tmp_path / "q.fasta").write_text(f">q\n{UNIT}\n")
@@ -111,6 +190,29 @@ def run(files, *options):
     done = CliRunner().invoke(app, list(map(str, line)))
     assert done.exit_code == 0, done.output
     return done.stdout
+
+
+def test_every_format_shows_them(files):
+    several = "--max-alignments", 5, "--sort", "score"
+    rows = run(files, *several, "--outfmt", "6 sseqid score qstart qend qcovs qcovhsp").splitlines()
+    assert [row.split("\t")[0] for row in rows] == ["repeats"] * 3 + ["o"]
+    assert [row.split("\t")[2:] for row in rows[:3]] == [
+        ["1", "18", "100", "100"],
+        ["4", "18", "100", "83"],
+        ["1", "12", "100", "67"],
+    ]
+    assert run(files, *several, "--outfmt", "6 sseqid score").splitlines() == [
+        "\t".join(row.split("\t")[:2]) for row in rows
+    ]
+    commented = run(files, *several, "--outfmt", 7)
+    assert "# Options: sort score, max_alignments 5\n" in commented
+    assert "# 4 hits found\n" in commented
+    hits = json.loads(run(files, *several, "--outfmt", "jsonl"))["hits"]
+    assert [[each["cigar"] for each in hit["further_alignments"]] for hit in hits] == [["15M", "12M"], []]
+    assert "further_alignments" not in run(files, "--outfmt", "jsonl")
+    text = run(files, *several, "--outfmt", 0)
+    assert (text.count(">repeats"), text.count(" Score = ")) == (1, 4)
+    assert text.count("\n\n\n Score = ") == 2  # as blastp sets them apart
 
 
 @pytest.mark.peer

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from Bio.Data.CodonTable import unambiguous_dna_by_id
 
 import swsearch
 from support.cases import random_codes
-from support.samples import sample
 from support.serving import until
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
@@ -185,6 +185,12 @@ def test_what_is_kept_gives_the_same_bytes(tmp_path, request, cpu, small_groups,
     assert len(selected) == n_scored  # nothing was scored again
 
 
+def test_iterations_find_more(relatives, cpu):
+    results = list(swsearch.search(FAMILY_QUERIES, relatives, engine=cpu, iterations=3))
+    assert {len(result.steps) for result in results} == {1, 2, 3}
+    assert max(result.steps[1].new for result in results if len(result.steps) == 3) > 0
+
+
 class Killed(BaseException):
     """The process is gone."""
 
@@ -239,6 +245,13 @@ def test_what_was_scored_and_not_yet_rated_is_not_scored_again(tmp_path, databas
     assert not {*kept} & {*files_of(tmp_path)}  # all is rated now
 
 
+def test_what_was_scored_does_not_need_the_copies_again(tmp_path, database, cpu, monkeypatch):
+    expected = lines(database, cpu, tmp_path, **FITTED)
+    monkeypatch.setattr(NullMaker, "of_queries", None)
+    monkeypatch.setattr(NullMaker, "of_pairs", None)
+    assert lines(database, cpu, tmp_path, **FITTED) == expected
+
+
 def test_a_search_that_its_caller_leaves_goes_on(tmp_path, database, cpu, small_groups, selected):
     expected = lines(database, cpu)
     del selected[:]
@@ -266,6 +279,20 @@ def test_progress_counts_every_cell_once_and_tells_what_was_kept(tmp_path, datab
         again.search.restored = restored.append
         list(again)
         assert sum(counted) == sum(restored) == total
+
+
+def test_groups_may_be_cut_otherwise(tmp_path, database, cpu, monkeypatch, selected):
+    expected = lines(database, cpu)
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 60)
+    assert lines(database, cpu, tmp_path) == expected
+    (tmp_path / files_of(tmp_path)[-1]).unlink()
+    del selected[:]
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 160)
+    assert lines(database, cpu, tmp_path) == expected
+    assert selected == [1]  # the others of its group are there
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
+    assert lines(database, cpu, tmp_path) == expected
+    assert len(selected) == 1
 
 
 def test_formats_that_show_no_distribution_take_what_has_one(tmp_path, database, cpu, selected):
@@ -357,6 +384,22 @@ def test_killed_at_any_step_it_goes_on_and_loses_one_group_at_most(tmp_path, mon
     assert step == 1 + (1 + len(groups_of_queries)) * 4  # of each file: its bytes, its folder, before and after
 
 
+@pytest.mark.parametrize(
+    "step", [6, pytest.param(9, marks=pytest.mark.exhaustive), pytest.param(12, marks=pytest.mark.exhaustive)]
+)
+def test_a_killed_search_goes_on(tmp_path, database, cpu, small_groups, selected, monkeypatch, step):
+    expected = lines(database, cpu)
+    n_groups, killer = len(selected), Killer(monkeypatch)
+    killer.left = step
+    with pytest.raises(Killed):
+        lines(database, cpu, tmp_path)
+    killer.left = None
+    kept = len(files_of(tmp_path))
+    del selected[:]
+    assert lines(database, cpu, tmp_path) == expected
+    assert len(selected) == n_groups - kept
+
+
 def damaged(raw):
     middle = len(raw) // 2
     return {
@@ -405,6 +448,53 @@ def test_damage_anywhere_is_noticed(tmp_path, request, cpu, small_groups, case):
             assert lines(subjects, cpu, folder, queries, **options) == expected
 
 
+def test_stored_results_that_are_damaged_are_refused(tmp_path):
+    with opened(tmp_path) as kept:
+        save(kept, 0, [some(5, 4), some()])
+    path = tmp_path / "queries-000000001"
+    path.write_bytes(damaged(path.read_bytes())["cut"])
+    with (
+        opened(tmp_path) as kept,
+        pytest.warns(SwsearchWarning, match="damaged"),
+        pytest.raises(OutputError, match="stored results of queries 1 to 2 are damaged; search them again"),
+    ):
+        list(kept.stored([0, 1]))
+
+
+def test_a_file_of_other_queries_or_of_another_checkpoint_is_not_used(tmp_path):
+    with opened(tmp_path / "one") as one, opened(tmp_path / "two", max_hits=7) as two:
+        save(one, 0, [some(1)])
+        save(two, 0, [some(1)])
+        save(two, 1, [some(2)])
+    shutil.copy(tmp_path / "two" / "queries-000000002", tmp_path / "one")
+    shutil.copy(tmp_path / "one" / "queries-000000001", tmp_path / "one" / "queries-000000003")
+    with pytest.warns(SwsearchWarning, match="its checksum differs") as told:
+        kept = opened(tmp_path / "one")
+    assert len(told) == 2
+    with kept:
+        assert load(kept, 0, 1) == [[1]]
+        assert load(kept, 1, 1) is None
+
+
+def test_a_manifest_that_was_edited_makes_nothing_of_another_search_usable(tmp_path):
+    with opened(tmp_path) as kept:
+        save(kept, 0, [some(1)])
+    path = tmp_path / "manifest.json"
+    path.write_text(path.read_text().replace('"max_hits": 500', '"max_hits": 7'))
+    with pytest.raises(InputError, match="max_hits was 7, is 500"):
+        opened(tmp_path)
+    with pytest.warns(SwsearchWarning, match="checksum differs"), opened(tmp_path, max_hits=7) as kept:
+        assert load(kept, 0, 1) is None
+
+
+def test_a_folder_of_the_first_format_is_refused(tmp_path):
+    opened(tmp_path).close()
+    path = tmp_path / "manifest.json"
+    path.write_text(path.read_text().replace('"format": 2', '"format": 1'))
+    with pytest.raises(InputError, match="belongs to another search: format was 1, is 2; use its inputs and options"):
+        opened(tmp_path)
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"what": "something"}', b"\xff\xfe"])
 def test_a_damaged_manifest_is_refused(tmp_path, content):
     opened(tmp_path).close()
@@ -447,6 +537,20 @@ def test_a_search_that_was_closed_lets_others_use_the_folder(tmp_path, database,
     assert len(list(swsearch.search(["MKV"], database, engine=cpu, checkpoint=tmp_path))) == 1
 
 
+def test_one_thread_loads_while_another_saves(tmp_path):
+    with opened(tmp_path) as kept:
+        saving = threading.Thread(target=lambda: [save(kept, n, [some(n)]) for n in range(5)])
+        saving.start()
+        for n in range(5):
+            found = None
+            while found is None:
+                alive = saving.is_alive()
+                found = load(kept, n, 1)
+                assert alive or found is not None
+            assert found == [[n]]
+        saving.join()
+
+
 def test_a_file_system_without_locks_will_do(tmp_path, monkeypatch):
     def refuse(number, operation):
         raise OSError(errno.ENOLCK, "No locks available")
@@ -455,6 +559,43 @@ def test_a_file_system_without_locks_will_do(tmp_path, monkeypatch):
     with opened(tmp_path) as kept:
         save(kept, 0, [some(1)])
         assert load(kept, 0, 1) == [[1]]
+
+
+def test_what_is_kept_within_a_second_is_in_one_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 1e9)
+    with opened(tmp_path) as kept:
+        kept._written_at = checkpoints.time.monotonic()
+        for n in range(5):
+            save(kept, n, [some(n)])
+            save(kept, n, [some(n, n)])
+        assert files_of(tmp_path) == []
+    assert files_of(tmp_path) == ["queries-000000001"]
+    assert load(opened(tmp_path), 0, 5) == [[n, n] for n in range(5)]
+
+
+def test_files_are_read_once_however_queries_lie_in_them(tmp_path, monkeypatch):
+    with opened(tmp_path) as kept:
+        for n in (3, 0, 2, 1):
+            save(kept, n, [some(n)])
+            save(kept, n + 4, [some(n + 4)])
+    hold, times = Checkpoint._hold, []
+    monkeypatch.setattr(Checkpoint, "_hold", lambda self, name: times.append(name) or hold(self, name))
+    with opened(tmp_path) as kept:
+        assert [load(kept, n, 1) for n in range(8)] == [[[n]] for n in range(8)]
+    assert sorted(times) == files_of(tmp_path)
+
+
+def test_files_are_read_once_for_queries_that_are_asked_for_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "HELD_BYTES", 1)  # nothing is held from one group to the next
+    with opened(tmp_path) as kept:
+        for n in (3, 0, 2, 1):
+            batch = [QueryState(place, kept._queries[place], some(place)) for place in (n, n + 4)]
+            kept.save(batch, kept._subjects)
+    hold, times = Checkpoint._hold, []
+    monkeypatch.setattr(Checkpoint, "_hold", lambda self, name: times.append(name) or hold(self, name))
+    with opened(tmp_path) as kept:
+        assert load(kept, 0, 8) == [[n] for n in range(8)]
+    assert sorted(times) == files_of(tmp_path)
 
 
 def test_what_is_saved_is_on_the_disk_soon_though_nothing_else_is_saved(tmp_path, monkeypatch):
@@ -537,7 +678,23 @@ def test_a_full_disk_ends_it_and_what_was_kept_stays(tmp_path, database, cpu, sm
     assert 0 < len(selected) < n_groups
 
 
-@pytest.mark.parametrize(("seconds", "moment"), sample([(0, "_write"), (1.0, "save")], lambda case: case[0]))
+def test_queries_that_two_files_have_count_once(tmp_path):
+    with opened(tmp_path) as kept:
+        save(kept, 0, [some(1), some(2), some(3)])
+        save(kept, 1, [some(7)])
+        save(kept, 5, [some(4)])
+        assert kept.n_kept == 4
+        assert load(kept, 0, 4) is None
+    (tmp_path / "queries-000000005-000000001").touch()
+    (tmp_path / "queries-7").touch()
+    with opened(tmp_path) as kept:
+        assert kept.n_kept == 4
+        assert load(kept, 1, 2) == [[7], [3]]
+        save(kept, 0, [some(1), some(2), some(3)])
+        assert files_of(tmp_path)[:2] == ["queries-000000003", "queries-000000004"]  # two have nothing that counts
+
+
+@pytest.mark.parametrize(("seconds", "moment"), [(0, "_write"), (1.0, "save")])
 def test_a_killed_process_leaves_what_it_wrote(tmp_path, seconds, moment):
     """It ends at once: as soon as a file is there, or as something was saved, and again."""
     (tmp_path / "q.fasta").write_text("".join(f">q{k}\n{each}\n" for k, each in enumerate(SUBJECTS[:12])))
@@ -578,6 +735,14 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     assert left.path.exists()
     opened(tmp_path).close()
     assert not left.path.exists()
+
+
+def test_a_folder_that_could_not_be_begun_can_be(tmp_path):
+    """A process was killed after the lock, and its temporary file is another computer's."""
+    (tmp_path / "lock").touch()
+    (tmp_path / ".manifest.json.swsearch-00000000-00000000-1-00000000.tmp").touch()
+    opened(tmp_path).close()
+    assert (tmp_path / "manifest.json").exists()
 
 
 def test_a_file_is_no_folder(tmp_path):

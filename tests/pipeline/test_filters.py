@@ -1,16 +1,22 @@
 """Filters of hits: exactly the best that pass, by every engine and mode, and from the command line."""
 
+import json
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import swsearch
 from support.cases import any_codes
 from support.samples import random_cases
 from swsearch.alphabet import PROTEIN
-from swsearch.errors import InputError
+from swsearch.cli.main import app
+from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import MODES
 from swsearch.pipeline import hits
+from swsearch.pipeline.filters import HitFilters
 from swsearch.pipeline.table.values import read_identifiers
 from swsearch.scoring import Scoring
 
@@ -98,6 +104,25 @@ def test_candidates_behind_the_first_ones_are_found(monkeypatch):
     )
 
 
+def test_filters_go_with_fitted_statistics():
+    generator = np.random.default_rng(5)
+    letters = PROTEIN.letters
+    subjects = ["".join(letters[k] for k in generator.integers(0, 20, n)) for n in generator.integers(20, 60, 600)]
+    for mode in ("global", "semiglobal"):
+        everything = only(swsearch.search(subjects[7], subjects, mode=mode, evalue=500, max_hits=600))
+        assert everything.statistics is not None
+        middle = everything.hits[len(everything.hits) // 2]
+        found = only(
+            swsearch.search(subjects[7], subjects, mode=mode, evalue=500, min_score=middle.score, max_hits=600)
+        )
+        assert numbers(found) == [pair for pair in numbers(everything) if pair[0] >= middle.score]
+        kept = [hit.evalue for hit in everything.hits if hit.score >= middle.score]
+        assert [hit.evalue for hit in found.hits] == kept
+        name = everything.hits[0].subject_id
+        found = only(swsearch.search(subjects[7], subjects, mode=mode, evalue=500, exclude_ids=[name], max_hits=600))
+        assert numbers(found) == numbers(everything)[1:]
+
+
 def test_ids_name_all_subjects_that_have_them(tmp_path):
     path = tmp_path / "ids.txt"
     path.write_bytes(b"\xef\xbb\xbfc\r\n\r\n  e \r\nc\r\n")
@@ -139,3 +164,43 @@ def test_ids_that_were_not_utf8(tmp_path):
 def test_bad_filters(options, message):
     with pytest.raises(InputError, match=message):
         search("MKVLAAGIVG", SUBJECTS, **options)
+
+
+def test_what_was_asked_for_is_described():
+    assert only(swsearch.search("MKVLAAGIVG", SUBJECTS)).asked == {}
+    found = only(swsearch.search("MKVLAAGIVG", SUBJECTS, min_score=5, min_identity=30.5, include_ids=("a", "b")))
+    assert found.asked == {"min_score": 5, "min_identity": 30.5, "include_ids": "2 identifiers"}
+    with pytest.raises(OptionError):
+        HitFilters(min_identity=-0.5)
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [*map(str, arguments), "--engine", "cpu", "--quiet"])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_the_command_line_filters_and_says_so(examples):
+    data = examples / "data"
+    files = "search", data / "queries.fasta", data / "swissprot_sample.fasta.gz", "--max-hits", 4
+    filters = "--min-identity", 80, "--min-query-coverage", 99, "--min-subject-coverage", 50, "--min-score", 600
+    rows = [line.split("\t") for line in run(*files, *filters, "--outfmt", "6 pident qcovs score").splitlines()]
+    assert len(rows) > 4
+    assert all(float(row[0]) >= 80 and int(row[1]) >= 99 and int(row[2]) >= 600 for row in rows)
+    said = "min_score 600, min_identity 80.0, min_query_coverage 99.0, min_subject_coverage 50.0"
+    assert f"\n# Options: {said}\n" in run(*files, *filters, "--outfmt", 7)
+    assert f"Options: {said}"[:40] in run(*files, *filters, "--outfmt", 0)
+    parameters = json.loads(run(*files, *filters, "--outfmt", "jsonl").splitlines()[0])["parameters"]
+    assert parameters["min_query_coverage"] == 99.0
+    assert "Options" not in run(*files, "--outfmt", 7)
+
+
+def test_ids_on_the_command_line(examples, tmp_path):
+    data = examples / "data"
+    files = "search", data / "queries.fasta", data / "swissprot_sample.fasta.gz"
+    ids = [line.split("\t")[0] for line in run(*files, "--outfmt", "6 sseqid").splitlines()]
+    (tmp_path / "ids").write_text(f"{ids[0]}\n")
+    included = run(*files, "--include-ids", tmp_path / "ids", "--outfmt", "6 sseqid").split()
+    assert set(included) == {ids[0]}
+    excluded = run(*files, "--exclude-ids", tmp_path / "ids", "--outfmt", "6 sseqid").split()
+    assert excluded == [name for name in ids if name != ids[0]]

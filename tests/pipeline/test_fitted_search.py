@@ -2,20 +2,33 @@
 
 import gzip
 import io
+import json
+import math
+import pickle
 import shutil
 import subprocess
 
 import numpy as np
 import pytest
+from Bio import SearchIO
 
 import swsearch
 from swsearch import report
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.pipeline import batch, hits
+from swsearch.inputs import read_queries
+from swsearch.pipeline import batch, criteria, hits
 from swsearch.pipeline import prefetch as ahead
+from swsearch.pipeline import search as searching
+from swsearch.pipeline.null_models import Joined, NullMaker, PairsAsked
+from swsearch.pipeline.options import SearchOptions
+from swsearch.recurrence import Recurrence
+from swsearch.report.base import evalue_text
 from swsearch.run_info import RunInfo
+from swsearch.scoring import Scoring, load_matrix
+from swsearch.statistics.null_model import FittedStatistics
 
 MODES = ("local", "global", "semiglobal")
 N_SUBJECTS = 520
@@ -106,6 +119,177 @@ def test_output_does_not_depend_on_chunks_groups_or_threads(small, mode, monkeyp
     assert run(threads=2) == expected
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1, keep=True, in_flight=3))
     assert run(threads=2) == expected
+
+
+def test_memory_bounds_the_queries_of_a_group(small, monkeypatch):
+    monkeypatch.setattr(criteria, "SCORES_MEMORY", 2 * 8 * small.n_subjects)
+    queries = swsearch.inputs.read_queries([small.sequence(k) for k in range(5)], PROTEIN)
+    with CpuEngine(1) as engine:
+        for more, expected in (({"distribution": True}, [2, 2, 1]), ({}, [5])):
+            options = SearchOptions(mode="global", **more)
+            batches = list(searching.Search(queries, options, LocalBackend(small, engine)).results())
+            assert [len(batch) for batch in batches] == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_threshold_is_applied_to_each_hit_and_before_the_limit(examples, sample, found, mode):
+    queries = examples / "data" / "queries.fasta"
+    for evalue, max_hits in ((None, 500), (1e-3, 10_000), (200.0, 60)):
+        for result in swsearch.search(
+            queries, sample, statistics="fitted", mode=mode, evalue=evalue, max_hits=max_hits, engine="cpu"
+        ):
+            everything, threshold = found[mode][result.query_id].hits, evalue or 10
+            kept = [hit for hit in everything if hit.evalue <= threshold][:max_hits]
+            assert result.hits == kept
+    for result in found[mode].values():
+        keys = [(hit.evalue, -hit.score, hit.subject_index) for hit in result.hits]
+        assert keys == sorted(keys)
+    # E-values know both sequences, so that scores go up and down
+    assert mode != "global" or any(
+        (np.diff([hit.score for hit in each.hits]) > 0).any() for each in found[mode].values()
+    )
+
+
+def nulls_of(result, database, queries):
+    """Make the nulls of a result's hits anew."""
+    maker = NullMaker(result.statistics.fit, Recurrence(result.scoring, result.mode), 2)
+    (query,) = [query for query in read_queries(queries) if query.identifier == result.query_id]
+    subjects = np.array([hit.subject_index for hit in result.hits])
+    scores, lengths = np.array([hit.score for hit in result.hits]), database.lengths[subjects].astype(np.int64)
+
+    def read(places):
+        joined = Joined.of([database.codes(place) for place in places.tolist()])
+        return joined.codes, joined.offsets
+
+    (found,) = maker.of_pairs([PairsAsked(query, result.statistics, subjects, scores, lengths, 1.0)], read)
+    return found
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_hits_say_what_their_statistics_say(examples, found, sample, mode):
+    for result in found[mode].values():
+        assert isinstance(result.statistics, FittedStatistics)
+        nulls = nulls_of(result, sample, examples / "data" / "queries.fasta")
+        scores = [hit.score for hit in result.hits]
+        bits = [hit.bit_score for hit in result.hits]
+        if mode == "local":
+            assert bits == nulls.bit_scores(scores).tolist()
+        else:
+            assert set(bits) == {None}
+        assert [hit.evalue for hit in result.hits] == nulls.evalues(scores, sample.n_residues).tolist()
+        assert [hit.z_score for hit in result.hits] == nulls.z_scores(scores).tolist()
+        # the sample has about thirty relatives of most queries, and fourteen of p53
+        assert 10 <= sum(hit.evalue < 1e-3 for hit in result.hits) <= 80
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_dbsize_scales_evalues(examples, sample, found, mode):
+    queries = examples / "data" / "queries.fasta"
+    ten = swsearch.search(
+        queries, sample, statistics="fitted", mode=mode, dbsize=10 * sample.n_residues, engine="cpu"
+    )
+    for result in ten:
+        own = {hit.subject_index: hit.evalue for hit in found[mode][result.query_id].hits}
+        assert result.hits
+        assert all(hit.evalue == pytest.approx(10 * own[hit.subject_index]) for hit in result.hits)
+        assert max(hit.evalue for hit in result.hits) <= 10
+
+
+def test_only_a_query_without_residues_has_no_evalues_and_the_reason_is_given():
+    subjects = [("a", "MKVLAAGIVGWW"), ("b", "WWPPWWPP"), ("d", "")]
+    result, other = swsearch.search(
+        [("none", ""), "MKVLAAGIVGWW"], subjects, mode="global", evalue=1e-9, engine="cpu"
+    )
+    assert result.statistics is None
+    assert result.why_no_statistics == "no E-values: the query has no residues; hits are ranked by score"
+    assert [(hit.subject_id, hit.evalue, hit.z_score) for hit in result.hits[:2]] == [
+        ("d", None, None),
+        ("b", None, None),
+    ]
+    assert [hit.subject_id for hit in other.hits] == ["a"]
+    assert other.hits[0].evalue < 1e-9
+    assert json.loads(text_of([result]))["parameters"]["no_statistics"] == result.no_statistics
+    assert f"# Note: {result.no_statistics}" in text_of([result], "7")
+    assert "Statistics: none" in text_of([result], "0")
+
+
+def test_fitted_evalues_are_reported_beside_published_ones(examples, sample, found):
+    queries = examples / "data" / "queries.fasta"
+    published = swsearch.search(queries, sample, statistics="published", evalue=1e9, max_hits=10_000, engine="cpu")
+    for result in published:
+        hits = {hit.subject_index: hit for hit in result.hits}
+        beside = found["local"][result.query_id].hits
+        assert len(hits) > 1_000
+        assert {(hit.z_score, hit.evalue_published) for hit in result.hits} == {(None, None)}
+        assert [hit.evalue_published for hit in beside] == [hits[hit.subject_index].evalue for hit in beside]
+        if result.query_id == "P04637":  # its proline-rich parts find chance hits, to which published ones are blind
+            continue
+        chance = [(hit.evalue_published, hit.evalue) for hit in beside if 0.1 < hit.evalue < 100]
+        assert len(chance) > 20
+        assert np.abs(np.log([ours / theirs for ours, theirs in chance])).mean() < math.log(4), result.query_id
+
+
+@pytest.mark.parametrize("scoring", [Scoring(gap_open=13, gap_extend=3), Scoring(load_matrix("PAM30"), 13, 3)])
+def test_scoring_without_published_constants_is_fitted(examples, sample, scoring):
+    queries = examples / "data" / "queries.fasta"
+    for result in swsearch.search(queries, sample, scoring=scoring, engine="cpu"):
+        assert result.statistics.name.startswith("Gumbel")
+        assert result.hits[0].evalue < 1e-10
+        assert max(hit.evalue for hit in result.hits) <= 10
+        assert {hit.evalue_published for hit in result.hits} == {None}
+        # insulin and the like have about thirty relatives in the sample, p53 has fourteen
+        assert 10 <= sum(hit.evalue < 1e-3 for hit in result.hits) <= 80
+
+
+def test_local_formats_show_bits_and_both_evalues(examples, sample):
+    queries = examples / "data" / "queries.fasta"
+    results = list(swsearch.search(queries, sample, statistics="fitted", max_hits=3, engine="cpu"))
+    best = results[0].hits[0]
+    rows = text_of(results, "6 score bitscore zscore evalue evalue_published").splitlines()
+    numbers = [float(cell) for cell in rows[0].split("\t")]
+    # as printed: a bit score above 99.9 is cut, not rounded
+    assert numbers[:2] == [best.score, int(best.bit_score)]
+    assert numbers[2:] == pytest.approx([best.z_score, best.evalue, best.evalue_published], rel=0.01)
+    first = json.loads(text_of(results).splitlines()[0])
+    assert first["hits"][0]["bit_score"] == best.bit_score
+    assert first["hits"][0]["evalue_published"] == best.evalue_published
+    assert first["parameters"]["fit"]["by_length"][0].keys() == {"length", "mean", "standard_deviation"}
+    pairwise = text_of(results, "0")
+    assert f" Score = {int(best.bit_score)} bits ({best.score})," in pairwise
+    assert pairwise.count("(Bits)  Value") == 5
+    assert f",  Published Expect = {evalue_text(best.evalue_published)}\n" in pairwise
+    assert f'"published":{best.evalue_published!r}' in text_of(results, "html")
+    frame = results[0].to_pandas()
+    assert frame["z_score"].tolist() == [hit.z_score for hit in results[0].hits]
+    assert frame["evalue_published"].dtype == "float64"
+
+
+@pytest.mark.parametrize(
+    ("mode", "name"), [("global", "Pearson's type III distribution"), ("semiglobal", "Gumbel distribution")]
+)
+def test_every_format_names_the_statistics(examples, sample, mode, name):
+    queries = examples / "data" / "queries.fasta"
+    results = list(swsearch.search(queries, sample, statistics="fitted", mode=mode, max_hits=3, engine="cpu"))
+    commented = text_of(results, "7")
+    assert (
+        commented.count(f"# Note: E-values: {name}")
+        == commented.count("# Note: fit: random sequences of the query's length score ")
+        == 5
+    )
+    assert [len(query) for query in SearchIO.parse(io.StringIO(commented), "blast-tab", comments=True)] == [3] * 5
+    pairwise = text_of(results, "0")
+    assert pairwise.count(f"Note: E-values: {name}") == 5
+    assert f"Statistics: {name}" in pairwise
+    assert "Lambda" not in pairwise
+    best = results[0].hits[0]
+    assert f" Score = {best.score},  Z-score = {best.z_score:.1f},  Expect = " in pairwise
+    first = json.loads(text_of(results).splitlines()[0])
+    assert first["parameters"]["statistics"].startswith(name)
+    assert first["parameters"]["fit"] == results[0].statistics.parameters()
+    assert first["hits"][0]["z_score"] == best.z_score
+    assert first["hits"][0]["bit_score"] is None
+    assert pickle.loads(pickle.dumps(results[0])) == results[0]
+    assert results[0].to_pandas()["bit_score"].isna().all()
 
 
 def peer_hits(program, examples, folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from dataclasses import replace
 
@@ -9,12 +10,17 @@ import pytest
 
 import swsearch
 from support.samples import sample
+from swsearch.alignment_table import ALIGNMENT_COLUMNS, AlignmentTable
 from swsearch.alphabet import PROTEIN
-from swsearch.errors import OptionError
+from swsearch.engines import create_engine
+from swsearch.errors import InputError, OptionError
+from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search_queries import query_frames, search_queries
+from swsearch.report import OUTPUT_FORMATS
+from swsearch.results import HitList
 from swsearch.scoring import Scoring
-from swsearch.translation import QueryTranslation
+from swsearch.translation import CODON, QueryTranslation
 from swsearch.translation.frameshift_reference import shifted_align
 from swsearch.translation.genetic_codes import codon_table, reverse_complement
 
@@ -91,6 +97,23 @@ def test_scores_and_alignments_are_the_references(reads, proteins, shift, n_prot
             assert hit.query_frame.number == (-1 if is_reverse else 1)
 
 
+def test_counts_are_those_of_each_alignment(reads, proteins) -> None:
+    asked = {"translate": True, "frame_shift": 4, "engine": "cpu", "statistics": "none"}
+    results = list(swsearch.search(reads, proteins, **asked))
+    align_hits(results, 2)
+    n_shifted = 0
+    for result in results:
+        assert isinstance(result.hits, HitList)
+        table = result.hits.alignments
+        if table is None:
+            continue
+        alone = AlignmentTable.of([replace(hit.pair, counts=None) for hit in result])
+        for name in (*ALIGNMENT_COLUMNS, "run_offsets", "run_lengths", "run_operations"):
+            assert getattr(table, name).tolist() == getattr(alone, name).tolist(), name
+        n_shifted += sum("F" in hit.cigar or "R" in hit.cigar for hit in result)
+    assert n_shifted > 4
+
+
 def test_what_an_alignment_reads_stands_on_the_dna(reads, results) -> None:
     table = codon_table(1)
     for (name, letters), result in zip(reads[:4], results, strict=False):
@@ -113,6 +136,15 @@ def test_what_an_alignment_reads_stands_on_the_dna(reads, results) -> None:
         assert (top.count("\\"), top.count("/"), len(top)) == (1, 1, len(bottom))
 
 
+def test_shifts_that_cost_too_much_leave_the_best_frame(reads, proteins) -> None:
+    asked = {"translate": True, "statistics": "none", "engine": "cpu"}
+    dear = swsearch.search(reads, proteins, frame_shift=10_000, **asked)
+    for plain, shifted in zip(swsearch.search(reads, proteins, **asked), dear, strict=True):
+        assert {hit.subject_index: hit.score for hit in plain} == {hit.subject_index: hit.score for hit in shifted}
+        spans = [{hit.subject_index: hit.query_range for hit in each} for each in (plain, shifted)]
+        assert sum(spans[0][k] != spans[1][k] for k in spans[0]) <= 2  # of equals another one may be shown
+
+
 def test_evalues_count_both_strands(reads, proteins, results) -> None:
     ((_, letters), *_), whole = reads, results[0][0]
     (plus,) = swsearch.search([("q", letters)], proteins, translate=True, frame_shift=15, strand="plus", engine="cpu")
@@ -120,6 +152,55 @@ def test_evalues_count_both_strands(reads, proteins, results) -> None:
     assert plus[0].evalue == pytest.approx(whole.evalue / 2)
     assert whole.evalue_published is None
     assert plus.asked["frame_shift"] == 15
+
+
+@pytest.mark.parametrize("kind", [kind.key for kind in OUTPUT_FORMATS if "blastx" in kind.writer.programs])
+def test_every_format_takes_them(results, kind, tmp_path) -> None:
+    path = tmp_path / "found"
+    swsearch.write(results, path, kind)
+    assert path.stat().st_size > 0
+
+
+def test_a_table_has_their_places_on_the_dna(results) -> None:
+    written = io.StringIO()
+    swsearch.write(results, written, "6 qseqid sseqid qframe qstart qend length")
+    rows = [line.split("\t") for line in written.getvalue().splitlines()]
+    first = [next(row for row in rows if row[0] == result.query_id) for result in results[:4]]
+    for row, result in zip(first, results, strict=False):
+        begin, end = result[0].query_range
+        is_reverse, start = result[0].query_frame.is_reverse, result[0].pair.query_start
+        ends = (end, begin + 1) if is_reverse else (begin + 1, end)
+        number = (start % CODON + 1) * (-1 if is_reverse else 1)
+        assert row[2:] == [str(number), *map(str, ends), str(result[0].pair.length)]
+
+
+def test_a_database_that_stays_and_a_checkpoint_have_the_same(reads, proteins, results, tmp_path) -> None:
+    asked = {"translate": True, "frame_shift": 15, "engine": "cpu"}
+    with swsearch.Searcher(proteins, **asked) as searcher:
+        assert searcher.search(reads) == results
+    kept = {**asked, "checkpoint": tmp_path / "kept"}
+    assert list(swsearch.search(reads, proteins, **kept)) == results
+    assert list(swsearch.search(reads, proteins, **kept)) == results
+    with pytest.raises(InputError, match="frame_shift was 15, is 14"):
+        list(swsearch.search(reads, proteins, **{**kept, "frame_shift": 14}))
+
+
+def test_filters_go_by_what_was_read(reads, proteins, results) -> None:
+    (some,) = swsearch.search(
+        reads[:1], proteins, translate=True, frame_shift=15, engine="cpu", min_query_coverage=60, min_identity=80
+    )
+    assert [hit.subject_id for hit in some] == [results[0][0].subject_id]
+    assert (some[0].cigar, some[0].query_frame) == (results[0][0].cigar, results[0][0].query_frame)
+
+
+def test_lower_case_may_be_masked(proteins) -> None:
+    letters = coding(proteins[0][1], 3)
+    masked = letters[:60].lower() + letters[60:]
+    asked = {"translate": True, "frame_shift": 15, "engine": "cpu", "statistics": "none"}
+    (found,) = swsearch.search([("q", masked)], proteins[:1], query_mask="lower", **asked)
+    assert found[0].query_range[0] >= 60
+    (whole,) = swsearch.search([("q", masked)], proteins[:1], **asked)
+    assert whole[0].query_range == (0, len(letters))
 
 
 REFUSED = [
@@ -137,3 +218,9 @@ REFUSED = [
 def test_what_cannot_be_done_is_refused(reads, proteins, options, message) -> None:
     with pytest.raises(OptionError, match=message):
         swsearch.search(reads, proteins, **{"translate": True, "frame_shift": 15, **options})
+
+
+def test_auto_is_the_cpu() -> None:
+    with create_engine("auto", cpu_only="alignments with frame shifts") as engine:
+        assert engine.name == "cpu"
+        assert "alignments with frame shifts are computed there alone" in engine.fallback

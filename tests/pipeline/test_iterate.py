@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import io
+import json
 import random
+from dataclasses import replace
+from itertools import pairwise
 
+import numpy as np
 import pytest
 
 import swsearch
 from support.cases import flat_matrix
-from support.samples import sample
 from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalBackend
 from swsearch.engines import create_engine
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query, read_queries
 from swsearch.pipeline import batch, iterate
+from swsearch.pipeline import iterate as rounds
 from swsearch.pipeline import prefetch as ahead
+from swsearch.pipeline.inclusion import Inclusion
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search_results import SearchResults
+from swsearch.profiles.calibration import lambda_of
 from swsearch.profiles.construction import USUAL
+from swsearch.profiles.query_alignment import GAP
 from swsearch.scoring import Scoring
 
 AMINO_ACIDS = PROTEIN.letters[:20]
@@ -50,6 +58,12 @@ QUERIES = [RECORDS[0], RECORDS[N_MEMBERS], ("none", "WWWWWCCCCCWWWWW"), RECORDS[
 def database():
     with swsearch.Database.from_records(RECORDS) as made:
         yield made
+
+
+def text_of(results, fmt="jsonl"):
+    stream = io.StringIO()
+    swsearch.write(results, stream, fmt)
+    return stream.getvalue()
 
 
 def facts_of(results):
@@ -87,6 +101,36 @@ def search_with(database, queries, **asked):
         return list(results)
 
 
+def only(results):
+    (result,) = results
+    return result
+
+
+def test_a_family_is_found_from_the_end_to_the_end(database):
+    plain, third = search(database, [RECORDS[8]]), search(database, [RECORDS[8]], iterations=3)
+    found = only(third)
+    assert found.iteration >= 2
+    assert found.profile.iteration == found.iteration - 1
+    assert [step.iteration for step in found.steps] == list(range(1, found.iteration + 1))
+    assert found.steps[-1].included > found.steps[0].included or found.converged
+    assert found.steps[0].included == found.steps[0].new
+    members = {hit.subject_id for hit in found.hits if hit.evalue <= Inclusion.evalue}
+    assert members >= {hit.subject_id for hit in only(plain).hits if hit.evalue <= Inclusion.evalue}
+    alignment = found.profile.alignment
+    assert alignment.identifiers[0] == "f0-8"
+    assert set(alignment.identifiers[1:]) <= members
+    assert np.array_equal(np.unique(alignment.subjects[1:]).size, found.steps[-2].included)
+
+
+def test_one_iteration_is_a_plain_search(database):
+    texts = text_of(search(database, iterations=1, keep_next=True)), text_of(search(database))
+    kept, plain = (list(map(json.loads, text.splitlines())) for text in texts)
+    for one, other in zip(kept, plain, strict=True):
+        assert one.pop("options") != other.pop("options")
+        assert one == other
+    assert all(result.first_found is None and result.profile is None for result in search(database))
+
+
 @pytest.mark.parametrize("asked", [{}, {"statistics": "published"}, {"mode": "semiglobal"}, {"mode": "global"}])
 def test_iterations_are_searches_one_after_the_other(database, asked):
     queries = read_queries(QUERIES)
@@ -107,13 +151,52 @@ def test_iterations_are_searches_one_after_the_other(database, asked):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("rows", sample([1, 130, 50_000], lambda rows: rows == 130))
+@pytest.mark.parametrize("rows", [1, 130, 50_000])
 def test_results_are_the_same_in_all_groups_and_with_all_threads(database, monkeypatch, rows, threads):
     expected = facts_of(search(database, iterations=3))
     monkeypatch.setattr(batch, "GROUP_RESIDUES", rows)
     monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (rows, rows))
     monkeypatch.setattr(iterate, "HITS_PER_PART", rows)
     assert facts_of(search(database, iterations=3, threads=threads)) == expected
+
+
+def test_results_are_the_same_where_no_thread_can_be_had(database, monkeypatch):
+    expected = facts_of(search(database, iterations=3))
+    monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (1, 1))
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
+    monkeypatch.setattr(ahead, "has_room_for_threads", lambda *_: False)
+    assert facts_of(search(database, iterations=3)) == expected
+
+
+def test_a_searcher_finds_the_same(database):
+    expected = facts_of(search(database, iterations=3, max_alignments=2))
+    with swsearch.Searcher(database, engine="cpu", threads=2, iterations=3, max_alignments=2) as searcher:
+        for aligned in (True, False):
+            assert facts_of(searcher.search(QUERIES, aligned=aligned)) == expected
+
+
+def test_a_query_without_hits_converges_at_once_and_is_reported_as_by_a_plain_search(database):
+    nothing = only(search(database, [("none", "WWWWWCCCCCWWWWW")], iterations=4))
+    assert (nothing.iteration, nothing.converged, nothing.profile) == (1, True, None)
+    assert [(step.included, step.new) for step in nothing.steps] == [(0, 0)]
+    plain = only(search(database, [("none", "WWWWWCCCCCWWWWW")]))
+    assert [(hit.subject_id, hit.evalue) for hit in nothing.hits] == [(hit.subject_id, hit.evalue) for hit in plain]
+
+
+def test_queries_without_residues_and_no_database_to_speak_of():
+    results = search(
+        [("only", "MKVLAAGIVGLWWKDE")], [("empty", ""), ("q", "MKVLAAGIVGLWWKDE")], iterations=2, keep_next=True
+    )
+    assert [len(result.hits) for result in results] == [0, 1]
+    assert [result.converged for result in results] == [True, True]
+    assert results[0].next_profile is None
+
+
+def test_a_query_that_found_nothing_goes_on_with_its_gap_costs(database):
+    scoring = Scoring("BLOSUM62", 9, 2)
+    profile = only(search(database, [("none", "WWWWWCCCCCWWWWW")], scoring=scoring, keep_next=True)).next_profile
+    assert (profile.gap_open, profile.gap_extend) == (9, 2)
+    assert profile.lambda_ == lambda_of(scoring.matrix)
 
 
 def test_filters_and_limits_are_for_reports_alone(database):
@@ -133,6 +216,64 @@ def test_filters_and_limits_are_for_reports_alone(database):
         assert [alignment_facts(result.profile) for result in found] == expected, asked
     assert {hit.subject_id for result in search(database, QUERIES[:2], iterations=3, include_ids=["f0-1"])
             for hit in result.hits} == {"f0-1"}  # fmt: skip
+
+
+def test_the_limit_of_subjects_is_told_of(database):
+    found = only(search(database, QUERIES[:1], iterations=2, max_included=3))
+    assert found.steps[0].included == 3
+    assert "more than 3 subjects" in found.doubt
+    assert "--max-included" in found.doubt
+    assert not only(search(database, QUERIES[:1], iterations=2)).doubt
+
+
+def test_several_parts_of_a_subject_enter_and_no_part_twice(database):
+    for several, expected in ((True, 2), (False, 1)):
+        found = only(search(database, QUERIES[:1], iterations=2, inclusion=Inclusion(several=several)))
+        alignment = found.profile.alignment
+        rows = [k for k, name in enumerate(alignment.identifiers) if name == "twice"]
+        assert len(rows) == expected
+        spans = sorted((int(alignment.starts[k]), int(alignment.ends[k])) for k in rows)
+        assert all(one[1] <= other[0] for one, other in pairwise(spans))
+        for k in rows:
+            sequence = PROTEIN.encode(dict(RECORDS)["twice"])[alignment.starts[k] : alignment.ends[k]]
+            residues = alignment.columns[k][alignment.columns[k] != GAP]
+            assert len(residues) + (alignment.insertions[alignment.insertions[:, 0] == k][:, 3]
+                                    - alignment.insertions[alignment.insertions[:, 0] == k][:, 2]).sum() == len(
+                sequence
+            )  # fmt: skip
+        assert np.isfinite(alignment.evalues).all()
+
+
+def test_what_was_found_first_is_said(database):
+    found = only(search(database, [RECORDS[8]], iterations=3))
+    of_subject = dict(
+        zip(found.profile.alignment.subjects.tolist(), found.profile.alignment.iterations.tolist(), strict=True)
+    )
+    for hit, first in zip(found.hits, found.first_found.tolist(), strict=True):
+        assert first == of_subject.get(hit.subject_index, found.iteration)
+    assert found.to_columns()["iteration"] == found.first_found[found.hsps.hits].tolist()
+    assert "iteration" not in only(search(database, [RECORDS[8]])).to_columns()
+    assert list(found.to_pandas()["iteration"]) == found.to_arrow()["iteration"].to_pylist()
+
+
+def test_sequences_of_another_database_stay(database):
+    first = only(search_with(database, read_queries(QUERIES[:1]), keep_next=True)).next_profile
+    with swsearch.Database.from_records([("other", RECORDS[1][1]), *RECORDS[20:]]) as elsewhere:
+        found = only(search_with(elsewhere, [Query.of_profile(first)], iterations=2))
+    alignment = found.profile.alignment
+    before = list(first.alignment.identifiers[1:])
+    assert list(alignment.identifiers[1 : len(before) + 1]) == before
+    assert (alignment.subjects[1 : len(before) + 1] == -1).all()
+    assert "other" in alignment.identifiers
+    assert found.steps[0].iteration == 2
+
+
+def test_a_profile_without_an_alignment_begins_anew(database):
+    made = only(search_with(database, read_queries(QUERIES[:1]), keep_next=True)).next_profile
+    bare = replace(made, alignment=None, iteration=0)
+    found = only(search_with(database, [Query.of_profile(bare)], iterations=2))
+    assert found.steps[0].iteration == 1
+    assert found.profile.alignment.identifiers[0] == QUERIES[0][0]
 
 
 def test_progress_counts_all_iterations(database):
@@ -160,6 +301,25 @@ def test_progress_counts_all_iterations(database):
     assert results.iterated.describe().startswith("5 queries, ")
 
 
+def test_on_the_cpu_a_query_is_done_long_before_the_last_one(database):
+    queries = [QUERIES[0]] * 24  # fewer residues than a group has
+    done = []
+    with swsearch.search(queries, database, engine="cpu", iterations=3, progress=done.append) as results:
+        next(results)
+        at_first = sum(done)
+        assert len(list(results)) == 23
+    assert at_first < sum(done) / 2
+
+
+def test_errors_of_a_stage_reach_the_caller_and_the_threads_end(database, monkeypatch):
+    def fails(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(iterate, "build_profile", fails)
+    with pytest.raises(MemoryError, match="no room"):
+        search(database, iterations=2)
+
+
 def test_a_search_may_be_given_up_at_any_time(database, monkeypatch):
     monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (1, 1))
     monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
@@ -167,6 +327,21 @@ def test_a_search_may_be_given_up_at_any_time(database, monkeypatch):
     assert next(results).query_id == "f0-0"
     results.close()
     assert not ahead._running
+
+
+def test_no_more_groups_are_under_way_than_memory_is_for(database, monkeypatch):
+    monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (1, 1))
+    monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
+    most = []
+    real = rounds.Rounds.take
+
+    def take(self):
+        most.append(len(self._ends))
+        return real(self)
+
+    monkeypatch.setattr(rounds.Rounds, "take", take)
+    assert len(search(database, QUERIES * 4, iterations=2)) == 20
+    assert max(most) <= rounds.GROUPS_AT_ONCE
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,21 @@ import pytest
 
 import swsearch
 from support.cases import random_codes
+from support.command_line import run
 from support.samples import sample
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalBackend
-from swsearch.engines.base import ChunkPlan
+from swsearch.engines.base import ChunkPlan, Thresholds
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.reference import ReferenceEngine
+from swsearch.errors import OptionError
 from swsearch.inputs import Query
 from swsearch.options.kinds import MODES
 from swsearch.pipeline.null_models import PairsAsked
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
+from swsearch.statistics.karlin_altschul import statistics_for
 
 PUBLISHED, FITTED = {"statistics": "published"}, {"statistics": "fitted"}
 CASES = [
@@ -131,6 +134,48 @@ def _ascending(result):
     return all(one.evalue <= other.evalue for one, other in itertools.pairwise(result.hits))
 
 
+def test_the_orders_differ_here(database, queries):
+    """Without which the tests above would say nothing."""
+    for options in (PUBLISHED, FITTED, {"mode": "global"}):
+        lists = [
+            [
+                [hit.subject_index for hit in result.hits]
+                for result in swsearch.search(
+                    [PROTEIN.decode(codes) for codes in queries],
+                    database,
+                    engine="cpu",
+                    sort=sort,
+                    max_hits=20,
+                    **options,
+                )
+            ]
+            for sort in ("evalue", "score")
+        ]
+        assert any(one != other for one, other in zip(*lists, strict=True)), options
+
+
+def test_thresholds_rise_with_the_hits_and_know_lengths(database, queries, monkeypatch):
+    asked = []
+    find = CpuEngine.find
+
+    def watched(self, group, loaded, thresholds, progress=None):
+        assert isinstance(thresholds, Thresholds)
+        asked.append((thresholds.by_length[0], thresholds.least[0]))
+        return find(self, group, loaded, thresholds, progress)
+
+    monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1))
+    monkeypatch.setattr(CpuEngine, "find", watched)
+    query = PROTEIN.decode(queries[1])
+    list(swsearch.search(query, database, engine="cpu", max_hits=5, evalue=1e6, **PUBLISHED))
+    tables, least = [table for table, _ in asked], [bound for _, bound in asked]
+    assert len({id(table) for table in tables}) == 1, "a table is brought to a device once"
+    assert len(set(tables[0][1:].tolist())) > 1
+    assert least[0] is None
+    assert least[-1] is not None
+    statistics, n = statistics_for(swsearch.Scoring(), "local"), database.lengths.max()
+    assert statistics.evalues([min(b for b in least if b)], len(query), [n], database.n_residues) < 1e6
+
+
 @pytest.mark.parametrize("engine", [CpuEngine, ReferenceEngine])
 def test_a_global_score_below_zero_is_a_hit(engine):
     arguments = "MKVLAAGIVG", [("far", "WWPPWWPPWW"), ("near", "MKVLAAGIVG"), ("none", "")]
@@ -151,3 +196,20 @@ def test_nothing_aligned_is_no_hit_in_the_other_modes(mode):
             "WWWW", [("a", "PPPP"), ("b", ""), ("c", "W")], mode=mode, statistics="none", engine="cpu", **more
         )
         assert [hit.subject_id for hit in result.hits] == ["c"]
+
+
+def test_the_order_is_chosen_on_the_command_line_and_recorded(database, queries, tmp_path):
+    query, path = tmp_path / "q.fasta", tmp_path / "d.fasta"
+    query.write_text(f">q\n{PROTEIN.decode(queries[2])}\n")
+    path.write_text("".join(f">s{k}\n{database.sequence(k)}\n" for k in range(database.n_subjects)))
+    common = "search", query, path, "--mode", "global", "--engine", "cpu", "--quiet"
+    by_evalue, by_score = (
+        run(*common, "--outfmt", "6 evalue score", *more).stdout.split() for more in ((), ("--sort", "score"))
+    )
+    assert [float(each) for each in by_evalue[::2]] == sorted(float(each) for each in by_evalue[::2])
+    assert [int(each) for each in by_score[1::2]] == sorted((int(each) for each in by_score[1::2]), reverse=True)
+    assert by_evalue != by_score
+    assert "# Options: sort score\n" in run(*common, "--outfmt", 7, "--sort", "score").stdout
+    assert "sort" not in run(*common, "--outfmt", 7).stdout
+    with pytest.raises(OptionError, match="sort: got 'bits', expected one of evalue, score"):
+        swsearch.search("MKV", database, sort="bits")

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from Bio.Seq import Seq
 
 import swsearch
 from support.samples import sample
 from swsearch.errors import InputError, SequenceError
-from swsearch.translation import FRAME_NUMBERS
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search_queries import query_frames, search_queries
+from swsearch.results import HitList
+from swsearch.translation import FRAME_NUMBERS, QueryTranslation
 
 STATISTICS = sample(("published", "fitted", "none"), lambda name: name != "none")
 
@@ -113,6 +117,44 @@ def test_a_dna_query_finds_what_its_frames_find(subjects, statistics: str) -> No
     assert not found["short"]
 
 
+@pytest.mark.parametrize("strand", ["plus", "minus"])
+def test_a_strand_is_searched_with_alone(subjects, strand: str) -> None:
+    frames = QueryTranslation(strand=strand).frames  # type: ignore[arg-type]
+    (result,) = swsearch.search(
+        [("q", QUERIES["long"])], subjects, translate=True, strand=strand, max_hits=5, engine="cpu",
+        statistics="fitted",
+    )  # fmt: skip
+    assert result.asked["strand"] == strand
+    check_same(shown(result), merged(QUERIES["long"], subjects, frames, 5, statistics="fitted"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    sample([{"max_hits": 3}, {"sort": "score", "max_hits": 4}, {"evalue": 1e-5}], lambda each: "sort" in each),
+)
+def test_the_best_of_all_frames_are_kept(subjects, options) -> None:
+    (result,) = swsearch.search([("q", QUERIES["long"])], subjects, translate=True, engine="cpu", **options)
+    wanted = merged(QUERIES["long"], subjects, **{"statistics": "fitted", **options})
+    check_same(shown(result), wanted)
+    assert len(wanted) > 2
+
+
+def test_coverage_is_that_of_the_nucleotides(subjects) -> None:
+    asked = {"translate": True, "engine": "cpu", "statistics": "published"}
+    (everything,) = swsearch.search([("q", QUERIES["long"])], subjects, **asked)
+    (some,) = swsearch.search([("q", QUERIES["long"])], subjects, min_query_coverage=40, **asked)
+
+    def share(hit) -> float:
+        return 100 * (hit.query_range[1] - hit.query_range[0]) / hit.query_length
+
+    best = [hit.subject_id for hit in everything if share(hit) >= 40]
+    assert best
+    assert set(best) <= {hit.subject_id for hit in some}
+    assert all(share(hit) >= 40 for hit in some)
+    (aligned,) = swsearch.search([("q", QUERIES["long"])], subjects, min_query_coverage=40, max_alignments=4, **asked)
+    assert all(hsp.query_range[1] - hsp.query_range[0] >= 240 for hit in aligned for hsp in hit.hsps)
+
+
 @pytest.mark.parametrize("statistics", STATISTICS)
 def test_further_alignments_come_from_all_frames(subjects, statistics: str) -> None:
     """Those of a hit are the best of what each frame has of the subject alone, in one order."""
@@ -144,6 +186,43 @@ def test_further_alignments_come_from_all_frames(subjects, statistics: str) -> N
         assert [each[0] for each in found] == pytest.approx([each[0] for each in wanted[:4]], rel=1e-9)
         n_several += len({each[2] for each in found}) > 1
     assert n_several
+
+
+def test_residues_are_masked_where_a_nucleotide_is() -> None:
+    letters = "acgACGTACGTTGCAg"
+    (query,) = search_queries([("q", letters)], SearchOptions(translate=True))
+    runs = {frame.frame.number: frame.lower for frame in query_frames(query, QueryTranslation())}
+    assert runs == {
+        1: ((0, 1),), 2: ((0, 1), (4, 5)), 3: ((0, 1),), -1: ((0, 1), (4, 5)), -2: ((4, 5),), -3: ((3, 4),)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{"strand": "plus"}, {}], ids=str)
+def test_a_database_that_stays_finds_the_same(subjects, options) -> None:
+    with swsearch.Searcher(subjects, engine="cpu", translate=True, **options) as searcher:
+        kept = searcher.search(QUERIES)
+    plain = list(swsearch.search(QUERIES, subjects, translate=True, engine="cpu", **options))
+    assert [shown(each) for each in kept] == [shown(each) for each in plain]
+    assert kept == plain
+
+
+def test_what_is_done_is_kept_and_read_again(subjects, tmp_path) -> None:
+    asked = {"translate": True, "engine": "cpu", "checkpoint": tmp_path / "kept", "distribution": True}
+    first = list(swsearch.search(QUERIES, subjects, **asked))
+    again = swsearch.search(QUERIES, subjects, **asked)
+    assert list(again) == first
+    assert again.search.checkpoint is not None
+    with pytest.raises(InputError, match="genetic_code was 1, is 4"):
+        list(swsearch.search(QUERIES, subjects, genetic_code=4, **asked))
+    with pytest.raises(InputError, match="translate was on, is not given"):
+        list(swsearch.search(QUERIES, subjects, **{**asked, "translate": False, "allow_dna": True}))
+
+
+def test_the_distribution_is_that_of_all_frames(subjects) -> None:
+    (result,) = swsearch.search(
+        [("q", QUERIES["long"])], subjects, translate=True, distribution=True, engine="cpu", statistics="published"
+    )
+    assert result.distribution.n_subjects == 6 * len(subjects)
 
 
 REFUSED = [
@@ -184,3 +263,13 @@ def test_proteins_are_refused_where_dna_is_expected(subjects, letters: str, mess
 def test_dna_is_told_how_it_is_searched_with(subjects) -> None:
     with pytest.raises(SequenceError, match=r"add --translate \(in Python translate=True\)"):
         swsearch.search([("q", QUERIES["long"].replace("N", ""))], subjects)
+
+
+def test_hits_of_frames_are_a_list_of_one_query(subjects) -> None:
+    (result,) = swsearch.search([("q", QUERIES["long"])], subjects, translate=True, engine="cpu")
+    hits = result.hits
+    assert isinstance(hits, HitList)
+    assert [query.frame.number for query in hits.queries] == list(FRAME_NUMBERS)
+    columns = result.to_columns()
+    assert columns["query_frame"] == [hit.query_frame.number for hit in hits]
+    assert len(np.unique(columns["subject_index"])) == len(hits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,3 +76,18 @@ def test_results_are_the_same(
     monkeypatch.setattr(local, "_scored_part", lambda asked: seen.append(part(asked)) or asked.subjects)
     assert outputs(subjects, engine, **options) == found
     assert [isinstance(each, ProteinSubjects) for each in seen] == [bool(options.get("distribution"))]
+
+
+def test_what_is_scored(subjects: list[tuple[str, str]], tmp_path: Path) -> None:
+    cells: list[int] = []
+    with Database.from_records(subjects) as database:
+        named = [f"s{number}" for number in range(0, 400, 40)]
+        for options in ({"include_ids": named}, {"exclude_ids": named}):
+            with swsearch.search(
+                "MKVL", database, progress=cells.append, checkpoint=tmp_path / next(iter(options)), **options
+            ) as results:
+                assert len(list(results)) == 1
+                assert results.search.cells == sum(cells)
+            residues = sum(int(database.lengths[place]) for place in range(0, 400, 40))
+            assert sum(cells) == 4 * (residues if "include_ids" in options else database.n_residues)
+            cells.clear()

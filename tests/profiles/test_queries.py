@@ -9,6 +9,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import swsearch
@@ -44,6 +45,15 @@ def test_a_profile_is_a_query_everywhere(profile: Profile) -> None:
     assert result.profile is profile
     with swsearch.Searcher(SUBJECTS, engine="cpu", statistics="none") as searcher:
         assert [hit.score for hit in searcher.search([profile])[0].hits] == wanted
+
+
+def test_profiles_stand_among_sequences(profile: Profile) -> None:
+    alignment = read_stockholm(Text.of("f", (DATA / "sh3.sto").read_bytes()))[0]
+    found = swsearch.score([("a", "MKVLAAGIVG"), profile, alignment], SUBJECTS, engine="cpu")
+    assert found[1].tolist() == expected(profile)
+    assert found[0].tolist() == swsearch.score("MKVLAAGIVG", SUBJECTS, engine="cpu")[0].tolist()
+    assert found[2].tolist() == expected(Profile.from_alignment(alignment))
+    assert [query.identifier for query in read_queries({"a": "MKV", "b": profile}, scoring=SCORING)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("name", ["sh3.asn.gz", "sh3.sto", "sh3.hhm"])
@@ -93,6 +103,14 @@ def test_a_profile_of_another_matrix_is_refused(profile: Profile) -> None:
     ):
         swsearch.score(profile, SUBJECTS, preset="sensitive", engine="cpu")
     assert len(swsearch.score(replace(profile, lambda_=None), SUBJECTS, preset="sensitive", engine="cpu")) == 1
+
+
+def test_masked_positions_of_a_profile_score_as_x(profile: Profile) -> None:
+    (query,) = read_queries([profile], scoring=SCORING)
+    lower = replace(query, lower=((1, 3),)).masked("lower")
+    rows = lower.rows(SCORING).scores
+    assert (rows[1:3, :20] == -1).all()
+    assert np.array_equal(rows[3:, :27], profile.scores[3:])
 
 
 def test_the_command_line_takes_them(tmp_path: Path) -> None:

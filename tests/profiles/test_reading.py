@@ -11,7 +11,7 @@ import pytest
 
 import swsearch
 from swsearch.alphabet import PROTEIN
-from swsearch.errors import InputError, SwsearchError
+from swsearch.errors import InputError, OptionError, SwsearchError
 from swsearch.profiles import calibration, formats, hmm, msa_readers, pssm, readers
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.text_lines import Text
@@ -70,6 +70,36 @@ def test_the_two_forms_of_psiblasts_matrix_are_equal() -> None:
     assert (row["X"], row["O"], row["*"], row["U"], row["B"]) == (-1, -1, -4, row["C"], -1)
 
 
+def test_frequencies_make_scores_where_there_are_no_final_ones() -> None:
+    whole = text_of("sh3.asn.gz")
+    begin, end = whole.index("    finalData {"), whole.index("  params {")
+    cut = whole[:begin].rstrip().removesuffix(",") + "\n  },\n" + whole[end:]
+    made, final = read(cut)[0], Profile.read(DATA / "sh3.asn.gz")
+    assert np.abs(made.scores[:, :20].astype(int) - final.scores[:, :20]).max() <= 1
+    observed = cut.replace("freqRatios", "other")
+    assert np.corrcoef(read(observed)[0].scores[:, :20].ravel(), final.scores[:, :20].ravel())[0, 1] > 0.8
+
+
+def test_scaled_scores_are_divided() -> None:
+    whole = text_of("sh3.asn.gz")
+    begin = whole.index("scores {", whole.index("finalData"))
+    end = whole.index("}", begin)
+    numbers = [int(word) for word in whole[begin + 8 : end].replace(",", " ").split()]
+    scaled = ", ".join(str(n * 100 if n > -32768 else n) for n in numbers)
+    text = f"{whole[:begin]}scores {{ {scaled} }}, scalingFactor 100{whole[end + 1 :]}"
+    assert np.array_equal(read(text)[0].scores, Profile.read(DATA / "sh3.asn.gz").scores)
+
+
+def test_scores_come_in_the_units_of_the_searchs_matrix() -> None:
+    wide = Profile.read(DATA / "sh3.hmm.gz", scoring=Scoring("PFASUM60"))
+    usual = Profile.read(DATA / "sh3.hmm.gz")
+    ratio = calibration.lambda_of(SCORING.matrix) / calibration.lambda_of(Scoring("PFASUM60").matrix)
+    assert np.abs(wide.scores[:, :20] - ratio * usual.scores[:, :20]).max() < 1.3
+    scaled = Profile.read(DATA / "sh3.asn.gz", scoring=Scoring("PFASUM60"))
+    assert "scaled by 1.4" in scaled.source
+    assert scaled.gap_open is None
+
+
 def test_hmms_give_gap_costs_by_position_where_they_are_asked_for() -> None:
     text = Text.of("f", text_of("sh3.hmm.gz").encode())
     assert hmm.read_hmm(text, SCORING)[0].gaps is None
@@ -79,6 +109,12 @@ def test_hmms_give_gap_costs_by_position_where_they_are_asked_for() -> None:
     assert 5 < np.median(found.gaps.deletion_open) < 25
     assert "gap costs by position" in found.source
     assert hmm.HMMER_BACKGROUND.sum() == pytest.approx(1, abs=1e-6)
+
+
+def test_several_in_a_file_are_several_queries() -> None:
+    for name in ("sh3.pssm", "sh3.asn.gz", "sh3.hmm.gz", "sh3.hhm", "sh3.sto"):
+        assert len(read(2 * text_of(name))) == 2
+    assert [one.identifier for one in read(A3M + b"#\n>r\nMKV\n>s\nM-V\n")] == ["q", "r"]
 
 
 def test_a3m_has_its_columns_and_insertions() -> None:
@@ -94,6 +130,12 @@ def test_the_querys_gaps_become_insertions_and_its_insertions_columns() -> None:
     assert list(msa_readers.rows_of(found)) == ["MKV", "aMKwwVa", "-Ka-"]
     (found,) = msa_readers.read_a3m(Text.of("f", b">q\nMKwV\n>s\nM-yyV\n>t\n-KV\n"))
     assert list(msa_readers.rows_of(found)) == ["MKWV", "M-yy-V", "-K-V"]
+
+
+def test_windows_line_ends_and_blanks_are_read() -> None:
+    (found,) = msa_readers.read_a3m(Text.of("f", b"\xef\xbb\xbf>q\tx y\r\nMK V\r\n\r\nL\r\n>s\r\nM--L"))
+    assert list(msa_readers.rows_of(found)) == ["MKVL", "M--L"]
+    assert found.descriptions[0] == "x y"
 
 
 def test_fasta_stays_fasta_and_gaps_are_to_be_named(tmp_path: Path) -> None:
@@ -208,6 +250,14 @@ def test_garbage_is_refused_in_every_format(format_: str) -> None:
             read(data, format_)
 
 
+def test_other_forms_of_a_pssm_are_told() -> None:
+    for data in (b"0\x80\x80", b'<?xml version="1.0"?>\n<PssmWithParameters>'):
+        with pytest.raises(InputError, match="looks like a PSSM in"):
+            read(data)
+    with pytest.raises(OptionError, match="query_format: got 'fas', expected one of auto, fasta"):
+        read(b">q", "fas")
+
+
 def test_a_million_columns_are_read() -> None:
     rows = b">q\n" + b"MKVLAAGIVG" * 100_000 + b"\n>s\n" + b"MK-LAAGIVG" * 100_000
     (found,) = msa_readers.read_a3m(Text.of("f", rows))
@@ -229,6 +279,13 @@ def test_one_profile_is_read_from_a_file_of_one(tmp_path: Path) -> None:
     assert len(Profile.from_alignment(DATA / "sh3.aln")) == 58
 
 
+def test_ncbis_ascii_is_written_as_it_is_read() -> None:
+    profile = Profile.read(DATA / "sh3.asn.gz")
+    again = read("\n".join(pssm.ascii_lines(profile)))[0]
+    assert np.array_equal(again.scores[:, :20], profile.scores[:, :20])
+    assert np.array_equal(again.codes, profile.codes)
+
+
 def test_ncbis_ascii_has_psiblasts_columns() -> None:
     """But for percentages and what follows, which were not kept, each line is the one that psiblast wrote."""
     theirs = text_of("sh3.pssm").split("\n")[:61]
@@ -238,21 +295,12 @@ def test_ncbis_ascii_has_psiblasts_columns() -> None:
     assert [len(line) for line in ours] == [len(line) for line in theirs]
 
 
-def test_frequencies_make_scores_where_there_are_no_final_ones() -> None:
-    whole = text_of("sh3.asn.gz")
-    begin, end = whole.index("    finalData {"), whole.index("  params {")
-    cut = whole[:begin].rstrip().removesuffix(",") + "\n  },\n" + whole[end:]
-    made, final = read(cut)[0], Profile.read(DATA / "sh3.asn.gz")
-    assert np.abs(made.scores[:, :20].astype(int) - final.scores[:, :20]).max() <= 1
-    observed = cut.replace("freqRatios", "other")
-    assert np.corrcoef(read(observed)[0].scores[:, :20].ravel(), final.scores[:, :20].ravel())[0, 1] > 0.8
-
-
-def test_scaled_scores_are_divided() -> None:
-    whole = text_of("sh3.asn.gz")
-    begin = whole.index("scores {", whole.index("finalData"))
-    end = whole.index("}", begin)
-    numbers = [int(word) for word in whole[begin + 8 : end].replace(",", " ").split()]
-    scaled = ", ".join(str(n * 100 if n > -32768 else n) for n in numbers)
-    text = f"{whole[:begin]}scores {{ {scaled} }}, scalingFactor 100{whole[end + 1 :]}"
-    assert np.array_equal(read(text)[0].scores, Profile.read(DATA / "sh3.asn.gz").scores)
+def test_stdin_and_compressed_files_are_read_like_fasta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = (DATA / "sh3.asn.gz").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    (query,) = swsearch.inputs.read_queries("-", scoring=SCORING)
+    assert query.profile is not None
+    assert np.array_equal(query.profile.scores, Profile.read(DATA / "sh3.asn.gz").scores)
+    (tmp_path / "cut.gz").write_bytes(data[:5000])
+    with pytest.raises(InputError, match="truncated gzip data"):
+        swsearch.inputs.read_queries(tmp_path / "cut.gz", scoring=SCORING)

@@ -63,6 +63,15 @@ def test_what_is_saved_is_read_as_it_was(profile: Profile, tmp_path: Path) -> No
     assert as_plain(Profile.read(tmp_path / "p.json")) == as_plain(profile)
 
 
+def test_one_of_an_alignment_goes_on(tmp_path: Path) -> None:
+    profile = Profile.read(DATA / "sh3.sto")
+    profile.save(tmp_path / "p.jsonl")
+    again = Profile.read(tmp_path / "p.jsonl")
+    assert as_plain(again) == as_plain(profile)
+    assert again.alignment is not None
+    assert len(again.alignment) == 11
+
+
 def test_several_are_saved_to_one_file(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     profiles = [whole_profile(), Profile.read(DATA / "sh3.hhm")]

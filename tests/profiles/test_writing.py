@@ -141,6 +141,16 @@ def test_an_hhm_of_an_alignment_is_what_hhmake_makes_of_it(tmp_path: Path) -> No
     assert "\n>d3m0ra_\nGKELVLALYDYQEKSPDEVTMKKGDILTLLNSTNKDWWKVEVNDRQGFVPAAYVKKLD\n#\n" in ours
 
 
+def test_an_hhm_of_one_sequence_has_one_sequence() -> None:
+    lines = list(hhm.hhm_lines(of_sequence("MKVXLAW")))
+    emissions, diversity = numbers_of("\n".join(lines))
+    assert "NEFF  1.0" in lines
+    assert "FILT  1 out of 1 sequences passed filter" in lines
+    assert (diversity == 1).all()
+    assert np.allclose(emissions[[0, 1, 2, 4, 5, 6]].max(axis=1), 1)
+    assert emissions[3].max() < 0.1  # X
+
+
 @pytest.mark.parametrize("name", [name for name in GAP_COSTS if name not in ("PFASUM60", "VTML200")])
 def test_scores_that_are_written_are_those_of_published_statistics(name: str) -> None:
     """Without the scale, a profile's log-odds are what a search with published statistics makes."""
@@ -169,6 +179,34 @@ def test_asn_has_blasts_constants_and_frequencies() -> None:
         Text.of("f", (text[:begin].rstrip().rstrip(",") + "\n  },\n" + text[end:]).encode()), SCORING
     )
     assert np.array_equal(made[0].scores[:, :20], unscaled(profile))  # of the frequencies alone
+
+
+@pytest.mark.parametrize(("value", "expected"), [
+    (0.0, "{ 0, 10, 0 }"), (1.0, "{ 1, 10, 0 }"), (0.267, "{ 267, 10, -3 }"), (1 / 3, "{ 333333333333333, 10, -15 }"),
+    (120.0, "{ 12, 10, 1 }"), (1e-9, "{ 1, 10, -9 }"),
+])  # fmt: skip
+def test_numbers_of_asn(value: float, expected: str) -> None:
+    assert pssm._real(value) == expected
+
+
+def test_gap_costs_that_blast_does_not_know_become_its_own() -> None:
+    text = "\n".join(pssm.asn_lines(of_family(Scoring("BLOSUM62", 20, 3))))
+    assert ("gapOpen 11" in text, "gapExtend 1" in text) == (True, True)
+    text = "\n".join(pssm.asn_lines(of_family(Scoring("BLOSUM62", 9, 2))))
+    assert ("gapOpen 9" in text, "gapExtend 2" in text, "lambda { 279, 10, -3 }" in text) == (True, True, True)
+
+
+def test_ascii_has_percentages_information_and_weights() -> None:
+    lines = list(pssm.ascii_lines(of_family()))
+    assert lines[-1] == "PSI Gapped           0.0410     0.2670"
+    rows = np.array([[float(word) for word in line.split()[2:]] for line in lines[3:61]])
+    assert np.abs(rows[:, 20:40].sum(axis=1) - 100).max() <= 4  # rounded
+    tryptophan = "GKELVLALYDYQEKSPDEVTMKKGDILTLLNSTNKDWWKVEVNDRQGFVPAAYVKKLD".index("W")
+    assert rows[tryptophan, 20 + pssm._NCBI_ORDER.index("W")] > 90
+    assert (rows[:, 40] > 0).all()
+    assert rows[:, 41].mean() > 0.05
+    alone = [line.split()[22:] for line in list(pssm.ascii_lines(of_sequence("MKVW")))[3:7]]
+    assert alone == [["0"] * 20 + ["0.00", "0.00"]] * 4  # psiblast has nothing where only the query is
 
 
 def test_transitions_follow_from_gap_costs() -> None:

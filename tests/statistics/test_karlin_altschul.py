@@ -29,6 +29,21 @@ def test_the_supported_costs_are_blastps():
     assert (25, 2) in supported_gap_costs("BLOSUM80")
 
 
+def test_bit_score_of_the_peers():
+    # 533 raw is 209 bits in SWIPE, blastp and diamond
+    assert statistics_for(Scoring(), "local").bit_score(533) == pytest.approx(209.92, abs=0.005)
+
+
+@pytest.mark.parametrize(("name", "gap_open", "gap_extend"), SUPPORTED)
+def test_values_fall_with_the_score_and_rise_with_the_database(name, gap_open, gap_extend):
+    scoring = Scoring(load_matrix(name), gap_open, gap_extend)
+    statistics = statistics_for(scoring, "local")
+    scores = np.arange(30, 400)
+    evalues = statistics.evalues(scores, 300, np.full(len(scores), 350), 10**8)
+    assert (np.diff(evalues) < 0).all()
+    assert statistics.evalues(scores, 300, np.full(len(scores), 350), 10**9) == pytest.approx(10 * evalues)
+
+
 @given(st.sampled_from(SUPPORTED), st.integers(1, 5_000), st.floats(1e-30, 1e3), st.integers(10**3, 10**11))
 def test_minimum_scores_are_the_threshold(supported, query_length, evalue, residues):
     name, gap_open, gap_extend = supported
