@@ -26,7 +26,7 @@ from swsearch.bench.study.expected import (
     walk_back,
 )
 from swsearch.bench.study.inter_task import DatabaseOnDevice, InterTaskRun
-from swsearch.bench.study.machine import Machine
+from swsearch.bench.study.machine import GpuMachine
 from swsearch.bench.study.variants import Variant
 from swsearch.errors import EngineError
 from swsearch.options.kinds import Mode
@@ -99,7 +99,7 @@ def known(
 
 
 def check_variant(
-    machine: Machine, variant: Variant, gaps: str, shapes: tuple[tuple[int, int], ...] = (*SMALL, LARGER)
+    machine: GpuMachine, variant: Variant, gaps: str, shapes: tuple[tuple[int, int], ...] = (*SMALL, LARGER)
 ) -> int:
     """Fill matrices of several sizes and compare every cell; return how many cells were compared.
 
@@ -116,7 +116,7 @@ def check_variant(
     return sum(check(machine, variant, gaps, rows, columns) for rows, columns in shapes)
 
 
-def _check_matrix(machine: Machine, variant: Variant, gaps: str, rows: int, columns: int) -> int:
+def _check_matrix(machine: GpuMachine, variant: Variant, gaps: str, rows: int, columns: int) -> int:
     problem, h, directions, (score, cigar) = known(rows, columns, variant.mode, gaps, False)
     case = f"{gaps} gaps, {rows} x {columns}"
     run = MatrixRun(machine, variant, problem, gaps)
@@ -133,7 +133,7 @@ def _check_matrix(machine: Machine, variant: Variant, gaps: str, rows: int, colu
     return rows * columns
 
 
-def _check_strips(machine: Machine, variant: Variant, gaps: str, rows: int, columns: int) -> int:
+def _check_strips(machine: GpuMachine, variant: Variant, gaps: str, rows: int, columns: int) -> int:
     problem, h, directions, (score, cigar) = known(rows, columns, variant.mode, gaps, True)
     case = f"{gaps} gaps, {rows} x {columns}"
     run = StripRun(machine, variant, problem, gaps, keep=True)
@@ -173,7 +173,7 @@ def known_subjects(gaps: str, length: int) -> tuple[ByteArray, list[ByteArray], 
     return query, subjects, tables
 
 
-def _check_inter_task(machine: Machine, variant: Variant, gaps: str, length: int) -> int:
+def _check_inter_task(machine: GpuMachine, variant: Variant, gaps: str, length: int) -> int:
     query, subjects, tables = known_subjects(gaps, length)
     scoring = protein_scoring(gaps)
     run = InterTaskRun(machine, variant, DatabaseOnDevice(machine, subjects), query, scoring, gaps, keep=True)

@@ -5,7 +5,8 @@ They differ in what they launch; the matrices, their boundary and what is checke
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -21,7 +22,7 @@ from swsearch.bench.study.expected import (
     unpack,
     walk_back,
 )
-from swsearch.bench.study.machine import POISON, Buffer, Machine, StudyLaunch
+from swsearch.bench.study.machine import POISON, GpuBuffer, GpuMachine, StudyLaunch
 from swsearch.bench.study.variants import Variant
 from swsearch.errors import OptionError
 from swsearch.reference import Cigar
@@ -56,7 +57,7 @@ class MatrixRun:
 
     Parameters
     ----------
-    machine : Machine
+    machine : GpuMachine
         Where it runs.
     variant : Variant
         Of one of the three approaches.
@@ -66,7 +67,7 @@ class MatrixRun:
         As the pair's gap costs are.
     """
 
-    def __init__(self, machine: Machine, variant: Variant, problem: Problem, gaps: str) -> None:
+    def __init__(self, machine: GpuMachine, variant: Variant, problem: Problem, gaps: str) -> None:
         self.machine, self.variant, self.problem = machine, variant, problem
         m, n = len(problem.query), len(problem.subject)
         self._rows, self._columns = m, n
@@ -74,8 +75,8 @@ class MatrixRun:
         places = (m + n + 1) * (m + 1) if self._skewed else (m + 1) * (n + 1)
         scoring = problem.recurrence.scoring
         self._sequences = [machine.upload(problem.query), machine.upload(problem.subject)]
-        self._matrices: list[Buffer | None] = [machine.allocate(4 * places)]
-        self._matrices += [machine.allocate(4 * places) if gaps == "affine" else None for _ in "ef"]
+        self._h = machine.allocate(4 * places)
+        self._matrices = [self._h, *(machine.allocate(4 * places) if gaps == "affine" else None for _ in "ef")]
         wanted = bool(variant.constant("DIRECTIONS"))
         self._directions = machine.allocate((m + 1) * (n + 1)) if wanted else None
         match, mismatch = (int(scoring.matrix.scores[0, b]) for b in (0, 1))
@@ -87,7 +88,7 @@ class MatrixRun:
         boundary = variant.kernel(gaps, source="boundary")
         self._boundary = machine.kernel(boundary, "study_boundary", SIGNATURES["study_boundary"])
         self._code = variant.kernel(gaps)
-        self._flags: Buffer | None = None
+        self._flags: GpuBuffer | None = None
         self.launches = 0
         self._work = list(self._launch_list())
 
@@ -117,11 +118,9 @@ class MatrixRun:
     def scores(self) -> IntTable:
         """Return H, shape (rows + 1, columns + 1), int32."""
         m, n = self._rows, self._columns
-        first = self._matrices[0]
-        assert first is not None
         if not self._skewed:
-            return self.machine.download(first, np.int32, (m + 1, n + 1))
-        stored = self.machine.download(first, np.int32, (m + n + 1, m + 1))
+            return self.machine.download(self._h, np.int32, (m + 1, n + 1))
+        stored = self.machine.download(self._h, np.int32, (m + n + 1, m + 1))
         i, j = np.ogrid[: m + 1, : n + 1]
         unskewed: IntTable = stored[i + j, i]
         return unskewed
@@ -130,18 +129,14 @@ class MatrixRun:
         """Return H of the last cell alone."""
         m, n = self._rows, self._columns
         place = (m + n) * (m + 1) + m if self._skewed else (m + 1) * (n + 1) - 1
-        first = self._matrices[0]
-        assert first is not None
-        return int(self.machine.download(_Part(first.address + 4 * place, 4), np.int32, (1,))[0])
+        return int(self.machine.download(self._h, np.int32, (1,), 4 * place)[0])
 
     def last_row(self) -> IntTable | None:
         """Return H of the last row without column 0, shape (columns,), int32, or None where it is scattered."""
         if self._skewed:
             return None
         m, n = self._rows, self._columns
-        first = self._matrices[0]
-        assert first is not None
-        return self.machine.download(_Part(first.address + 4 * (m * (n + 1) + 1), 4 * n), np.int32, (n,))
+        return self.machine.download(self._h, np.int32, (n,), 4 * (m * (n + 1) + 1))
 
     def directions(self) -> ByteTable | None:
         """Return directions, shape (rows + 1, columns + 1), uint8, or None."""
@@ -157,12 +152,12 @@ class MatrixRun:
             )  # fmt: skip
         return self.machine.kernel(self._code, name, SIGNATURES[name], shared_bytes)
 
-    def _launch_list(self) -> Iterator[Step]:
+    def _launch_list(self) -> Iterator[Callable[[], None]]:
         return {"diagonal-blocks": self._blocks, "element-diagonals": self._elements, "skewed": self._skew}[
             self.variant.approach
         ]()
 
-    def _blocks(self) -> Iterator[Step]:
+    def _blocks(self) -> Iterator[Callable[[], None]]:
         rows, columns = self.variant.constant("ROWS"), self.variant.constant("COLUMNS")
         shared = 0
         if self.variant.constant("SHARED"):
@@ -172,9 +167,9 @@ class MatrixRun:
         n_rows, n_columns = -(-self._rows // rows), -(-self._columns // columns)
         for d in range(n_rows + n_columns - 1):
             first, last = max(0, d - n_columns + 1), min(n_rows - 1, d)
-            yield Step(launch, last - first + 1, self.variant.threads, (*self._pair, *self._addresses, d, first))
+            yield partial(launch, last - first + 1, self.variant.threads, (*self._pair, *self._addresses, d, first))
 
-    def _elements(self) -> Iterator[Step]:
+    def _elements(self) -> Iterator[Callable[[], None]]:
         warp, block, grid = (self._kernel(name) for name in ("study_warp", "study_block", "study_grid"))
         fixed = (*self._pair, *self._addresses)
 
@@ -186,13 +181,13 @@ class MatrixRun:
             diagonals = list(run)
             if kind:
                 launch = warp if kind == WARP else block
-                yield Step(launch, 1, kind, (*fixed, diagonals[0], diagonals[-1]))
+                yield partial(launch, 1, kind, (*fixed, diagonals[0], diagonals[-1]))
                 continue
             threads = self.variant.threads
             for d in diagonals:
-                yield Step(grid, -(-self._length(d) // threads), threads, (*fixed, d))
+                yield partial(grid, -(-self._length(d) // threads), threads, (*fixed, d))
 
-    def _skew(self) -> Iterator[Step]:
+    def _skew(self) -> Iterator[Callable[[], None]]:
         threads, tiles = self.variant.threads, bool(self.variant.constant("SHARED"))
         fixed = (*self._pair, *self._addresses, self._directions.address if self._directions else 0)
         shared = threads // WARP * TILE_BYTES if tiles else 0
@@ -204,11 +199,11 @@ class MatrixRun:
             blocks = min(self.machine.multiprocessors, -(-longest // a_block))
             self._flags = self.machine.allocate(4 * 2 * blocks)
             arguments = (*fixed, diagonals[0][0], diagonals[-1][0], self._flags.address)
-            yield Step(self._kernel("study_barrier", shared), blocks, threads, arguments)
+            yield partial(self._kernel("study_barrier", shared), blocks, threads, arguments)
             return
         launch = self._kernel("study_launch", shared)
         for d, length in diagonals:
-            yield Step(launch, -(-length // a_block), threads, (*fixed, d))
+            yield partial(launch, -(-length // a_block), threads, (*fixed, d))
 
     def _length(self, d: int) -> int:
         return min(self._rows, d - 1) - max(1, d - self._columns) + 1
@@ -221,24 +216,6 @@ class MatrixRun:
         return [(d, min(n_rows - 1, d) - max(0, d - n_columns + 1) + 1) for d in range(n_rows + n_columns - 1)]
 
 
-class Step:
-    """A launch that was thought out beforehand, so that the host only hands it over."""
-
-    def __init__(self, launch: StudyLaunch, blocks: int, threads: int, arguments: tuple[int, ...]) -> None:
-        self._launch, self._blocks, self._threads, self._arguments = launch, blocks, threads, arguments
-
-    def __call__(self) -> None:
-        """Start it on the main stream."""
-        self._launch(self._blocks, self._threads, self._arguments)
-
-
-class _Part:
-    """A piece of a buffer."""
-
-    def __init__(self, address: int, n_bytes: int) -> None:
-        self.address, self.n_bytes = address, n_bytes
-
-
 STRIP_ARGUMENTS = "PPPiiiiiiIPPPPPPP"
 """Arguments of ``study_strip``, as `struct` has them."""
 
@@ -248,7 +225,7 @@ class StripRun:
 
     Parameters
     ----------
-    machine : Machine
+    machine : GpuMachine
         Where it runs.
     variant : Variant
         Its threads are the rows of a strip, its blocks the kernels under way at a time.
@@ -261,7 +238,7 @@ class StripRun:
     """
 
     def __init__(
-        self, machine: Machine, variant: Variant, problem: Problem, gaps: str, *, keep: bool = False
+        self, machine: GpuMachine, variant: Variant, problem: Problem, gaps: str, *, keep: bool = False
     ) -> None:
         self.machine, self.variant, self.problem = machine, variant, problem
         self._linear = gaps == "linear"

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import N_CODES, PAD, ByteArray
 from swsearch.bench.study.diagonals import IntTable
-from swsearch.bench.study.machine import POISON, Machine
+from swsearch.bench.study.machine import POISON, GpuMachine
 from swsearch.bench.study.variants import Variant
 from swsearch.errors import OptionError
 from swsearch.scoring import PAD_SCORE, Scoring
@@ -93,7 +93,7 @@ class InterTaskRun:
 
     Parameters
     ----------
-    machine : Machine
+    machine : GpuMachine
         Where it runs.
     variant : Variant
         Grid, and where the buffers stand.
@@ -115,7 +115,7 @@ class InterTaskRun:
     """
 
     def __init__(
-        self, machine: Machine, variant: Variant, database: DatabaseOnDevice, query: ByteArray, scoring: Scoring,
+        self, machine: GpuMachine, variant: Variant, database: DatabaseOnDevice, query: ByteArray, scoring: Scoring,
         gaps: str, *, keep: bool = False,
     ) -> None:  # fmt: skip
         self.machine, self.variant, self.database, self._n_rows = machine, variant, database, len(query)
@@ -180,13 +180,13 @@ class DatabaseOnDevice:
 
     Parameters
     ----------
-    machine : Machine
+    machine : GpuMachine
         Where they are wanted.
     subjects : list of ndarray
         Protein codes, not empty.
     """
 
-    def __init__(self, machine: Machine, subjects: list[ByteArray]) -> None:
+    def __init__(self, machine: GpuMachine, subjects: list[ByteArray]) -> None:
         self.subjects, self.layout = subjects, interleave(subjects)
         self.lengths = [len(one) for one in subjects]
         layout = self.layout

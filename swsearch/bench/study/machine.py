@@ -1,4 +1,7 @@
-"""What the study's host code asks of a GPU; tests put the emulation of tests/support/host_cuda.py in its place."""
+"""The GPU of the kernel study.
+
+Tests replace `GpuMachine` by the emulation in tests/support/host_machine.py.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,60 +27,6 @@ POISON = 0x7B7B7B7B
 Array = npt.NDArray[Any]
 StudyLaunch = Callable[..., None]
 """``launch(blocks, threads, arguments, stream=None)``."""
-
-
-class Buffer(Protocol):
-    """Device memory."""
-
-    address: int
-    n_bytes: int
-
-
-class Machine(Protocol):
-    """A place where kernels run. Work on a stream is done in order; the main stream is ``None``."""
-
-    name: str
-    multiprocessors: int
-    shared_limit: int
-
-    def allocate(self, n_bytes: int) -> Buffer:
-        """Allocate memory that holds `POISON`; it lives as long as the buffer."""
-
-    def upload(self, data: Array) -> Buffer:
-        """Allocate memory that holds an array of any shape and type."""
-
-    def fill(self, buffer: Buffer, word: int) -> None:
-        """Set every 32-bit word of a buffer, on the main stream."""
-
-    def download(self, buffer: Buffer, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """Wait for the main stream and copy a buffer to the host, as an array of this shape and type."""
-
-    def host_array(self, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """Allocate page-locked memory of the host, as an array of this shape and type."""
-
-    def copy_out(self, target: Array, buffer: Buffer, stream: Any) -> None:
-        """Copy from a buffer's beginning to page-locked memory of any shape, after what a stream holds."""
-
-    def compile(self, codes: Sequence[Kernel]) -> None:
-        """Compile kernels beforehand, several at a time."""
-
-    def kernel(self, code: Kernel, name: str, signature: str, shared_bytes: int = 0) -> StudyLaunch:
-        """Compile and load a kernel."""
-
-    def streams(self, count: int) -> list[Any]:
-        """Make streams beside the main one."""
-
-    def fork(self, streams: Sequence[Any]) -> None:
-        """Let streams begin after what the main stream holds."""
-
-    def join(self, streams: Sequence[Any]) -> None:
-        """Let the main stream go on after what the streams hold."""
-
-    def wait(self) -> None:
-        """Wait for the main stream."""
-
-    def seconds(self, work: Callable[[], None]) -> float:
-        """Call a function and return the time that its work on the main stream took, by the GPU's clock."""
 
 
 class StudyCompiler(Compiler):
@@ -110,7 +59,7 @@ def study_compiler(architecture: str, version: tuple[int, int] | None, cache: Pa
 
 
 class GpuBuffer:
-    """Device memory, given back when nobody refers to it."""
+    """Device memory, freed with the object."""
 
     def __init__(self, device: Device, n_bytes: int) -> None:
         with device.active(f"a matrix or buffer of {n_bytes:,} bytes"):
@@ -120,6 +69,8 @@ class GpuBuffer:
 
 class GpuMachine:
     """A GPU, whose context is current while `open_machine` holds it.
+
+    Work on a stream runs in order. The main stream is ``None``.
 
     Parameters
     ----------
@@ -136,37 +87,37 @@ class GpuMachine:
         self._streams: list[Any] = []
 
     def allocate(self, n_bytes: int) -> GpuBuffer:
-        """Allocate memory that holds `POISON`."""
+        """Allocate memory filled with `POISON`."""
         buffer = GpuBuffer(self._device, n_bytes)
         self.fill(buffer, POISON)
         return buffer
 
     def upload(self, data: Array) -> GpuBuffer:
-        """See `Machine.upload`."""
+        """Copy an array of any shape and type to new device memory."""
         buffer = GpuBuffer(self._device, data.nbytes)
         self._device.upload(buffer.address, data, self._main)
         return buffer
 
-    def fill(self, buffer: Buffer, word: int) -> None:
-        """Set every word of a buffer."""
+    def fill(self, buffer: GpuBuffer, word: int) -> None:
+        """Set every 32-bit word of a buffer, on the main stream."""
         driver().memset_d32_async(buffer.address, word, -(-buffer.n_bytes // 4), self._main)
 
-    def download(self, buffer: Buffer, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """See `Machine.download`."""
+    def download(self, buffer: GpuBuffer, dtype: npt.DTypeLike, shape: tuple[int, ...], offset: int = 0) -> Array:
+        """Wait for the main stream, and copy from a byte offset of a buffer into an array of this shape and type."""
         data = np.empty(shape, dtype)
         self._main.synchronize()
-        self._device.download(data, buffer.address)
+        self._device.download(data, buffer.address + offset)
         return data
 
     def host_array(self, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
-        """See `Machine.host_array`."""
+        """Allocate page-locked host memory, as an array of this shape and type."""
         n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
         with self._device.active(f"page-locked memory of {n_bytes:,} bytes"):
             pinned = self._device.pinned(n_bytes)
         return pinned.view(dtype)[: int(np.prod(shape))].reshape(shape)
 
-    def copy_out(self, target: Array, buffer: Buffer, stream: Any) -> None:
-        """See `Machine.copy_out`."""
+    def copy_out(self, target: Array, buffer: GpuBuffer, stream: Any) -> None:
+        """Copy from a buffer's beginning to page-locked memory of any shape, on a stream."""
         self._device.download_async(target, buffer.address, stream)
 
     def compile(self, codes: Sequence[Kernel]) -> None:
@@ -192,14 +143,14 @@ class GpuMachine:
         return self._streams[:count]
 
     def fork(self, streams: Sequence[Any]) -> None:
-        """Let streams begin after the main one."""
+        """Make streams wait for the work on the main one."""
         event = self._device.event()
         event.record(self._main)
         for stream in streams:
             stream.wait_for_event(event)
 
     def join(self, streams: Sequence[Any]) -> None:
-        """Let the main stream go on after others."""
+        """Make the main stream wait for the work on others."""
         for stream in streams:
             event = self._device.event()
             event.record(stream)
@@ -210,7 +161,7 @@ class GpuMachine:
         self._main.synchronize()
 
     def seconds(self, work: Callable[[], None]) -> float:
-        """Time work on the main stream."""
+        """Call a function, and return the seconds that its work on the main stream took, by the GPU's clock."""
         begin, end = self._device.event(timing=True), self._device.event(timing=True)
         begin.record(self._main)
         work()
@@ -219,7 +170,7 @@ class GpuMachine:
         return float(begin.time_till(end)) / 1e3
 
     def forget(self) -> None:
-        """Let go of all modules and streams, while the context is current."""
+        """Release all modules and streams, while the context is current."""
         self._main.synchronize()
         self._modules.clear()
         self._streams.clear()

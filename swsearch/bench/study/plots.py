@@ -34,12 +34,13 @@ def check_matplotlib() -> None:
 
 
 def _lines(
-    axes: Axes, rows: Iterable[ResultRow], x: str, y: str, label: Callable[[ResultRow], str], *, log: bool = False
-) -> None:
-    """Draw one line per label over an axis of powers of two."""
+    axes: Axes, rows: Iterable[ResultRow], x: tuple[str, str], label: Callable[[ResultRow], str],
+    y: tuple[str, str] = ("gcups", "GCUPS"), *, log: bool = False,
+) -> None:  # fmt: skip
+    """Draw one line per label over an axis of powers of two; ``x`` and ``y`` are columns and their captions."""
     series: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
-        series.setdefault(label(row), []).append((row[x], row[y]))
+        series.setdefault(label(row), []).append((row[x[0]], row[y[0]]))
     for number, (name, points) in enumerate(series.items()):
         xs, ys = zip(*sorted(points), strict=True)
         axes.plot(
@@ -57,13 +58,25 @@ def _lines(
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.grid(True, color="0.9", lw=0.8)
     axes.set_axisbelow(True)
+    _caption(axes, x[1], y[1])
+
+
+def _caption(axes: Axes, x: str, y: str = "GCUPS") -> None:
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _by_size(rows: list[ResultRow]) -> list[ResultRow]:
-    pairs = [row for row in rows if row["approach"] != "inter-task" and not row["sweep"]]
-    gaps = pairs[0]["gaps"] if pairs else ""
-    return [row for row in pairs if row["gaps"] == gaps]
+def _bars(axes: Axes, found: dict[str, dict[str, float]], caption: str, **ticks: Any) -> None:
+    """Draw GCUPS by group, one colour per series of ``found``."""
+    groups = list(dict.fromkeys(group for series in found.values() for group in series))
+    for number, (label, series) in enumerate(found.items()):
+        places = [groups.index(group) + 0.4 * number - 0.2 for group in series]
+        axes.bar(places, list(series.values()), 0.38, color=COLOURS[number], label=label)
+    axes.set_xticks(range(len(groups)), groups, **ticks)
+    _caption(axes, caption)
+    if groups:
+        axes.legend(fontsize=7, frameon=False)
 
 
 def _name(row: ResultRow) -> str:
@@ -79,11 +92,11 @@ def _is_ours(row: ResultRow) -> bool:
 
 def _sized(quantity: str, caption: str) -> Callable[[Axes, list[ResultRow]], None]:
     def draw(axes: Axes, rows: list[ResultRow]) -> None:
-        chosen = _by_size(rows)
+        pairs = [row for row in rows if row["approach"] != "inter-task" and not row["sweep"]]
+        chosen = [row for row in pairs if row["gaps"] == pairs[0]["gaps"]]
         # the best form of each approach and memory, or the legend hides the plot
-        _lines(axes, _best_of_each(chosen), "rows", quantity, _name, log=True)
-        axes.set_xlabel("length of both sequences")
-        axes.set_ylabel(caption)
+        x = ("rows", "length of both sequences")
+        _lines(axes, _best_of_each(chosen), x, _name, (quantity, caption), log=True)
 
     return draw
 
@@ -104,17 +117,13 @@ def _tiles(axes: Axes, rows: list[ResultRow]) -> None:
     size = max((row["rows"] for row in chosen if row["sweep"]), default=0)
     gaps = chosen[0]["gaps"] if chosen else ""
     at_size = [row for row in chosen if row["rows"] == size and row["gaps"] == gaps]
-    tiles = list(dict.fromkeys(row["variant"].split(",")[0] for row in at_size))
-    for number, memory in enumerate(("global", "shared")):
-        found = {row["variant"].split(",")[0]: row["gcups"] for row in at_size if row["variant"].endswith(memory)}
-        places = [tiles.index(tile) + 0.4 * number - 0.2 for tile in found]
-        axes.bar(places, list(found.values()), 0.38, color=COLOURS[number], label=f"{memory} memory")
-    axes.set_xticks(range(len(tiles)), tiles)
-    axes.set_xlabel(f"rows x columns of a block, pair of {size:,}")
-    axes.set_ylabel("GCUPS")
-    if at_size:
-        axes.legend(fontsize=7, frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
+    found = {
+        f"{memory} memory": {
+            row["variant"].split(",")[0]: row["gcups"] for row in at_size if row["variant"].endswith(memory)
+        }
+        for memory in ("global", "shared")
+    }
+    _bars(axes, found, f"rows x columns of a block, pair of {size:,}")
 
 
 def _at_sweep(rows: list[ResultRow], approach: str) -> list[ResultRow]:
@@ -127,47 +136,39 @@ def _at_sweep(rows: list[ResultRow], approach: str) -> list[ResultRow]:
     return [row for row in chosen if (row["rows"], row["gaps"]) == (size, gaps)]
 
 
+def _pair_size(rows: list[ResultRow]) -> str:
+    return f"pair of {rows[0]['rows'] if rows else 0:,}"
+
+
 def _threads(axes: Axes, rows: list[ResultRow]) -> None:
     chosen = [row for row in _at_sweep(rows, "skewed") if "storage" not in row["variant"]]
-    _lines(axes, chosen, "threads", "gcups", lambda row: row["variant"].rsplit(",", 1)[0])
-    axes.set_xlabel(f"threads of a block, pair of {chosen[0]['rows'] if chosen else 0:,}")
-    axes.set_ylabel("GCUPS")
+    x = ("threads", f"threads of a block, {_pair_size(chosen)}")
+    _lines(axes, chosen, x, lambda row: row["variant"].rsplit(",", 1)[0])
 
 
 def _kernels(axes: Axes, rows: list[ResultRow]) -> None:
     swept = [row for row in _at_sweep(rows, "strips") if row["mode"] == "global" and "concurrent" in row["extra"]]
-    chosen = [{**row, "concurrent": row["extra"]["concurrent"]} for row in swept]
-
-    def label(row: ResultRow) -> str:
-        return f"{row['threads']:,} rows, {row['variant'].rsplit(', ', 1)[1]}"
-
-    _lines(axes, chosen, "concurrent", "gcups", label)
-    axes.set_xlabel(f"concurrent kernels, pair of {chosen[0]['rows'] if chosen else 0:,}")
-    axes.set_ylabel("GCUPS")
+    chosen = [row | row["extra"] for row in swept]
+    x = ("concurrent", f"concurrent kernels, {_pair_size(chosen)}")
+    _lines(axes, chosen, x, lambda row: f"{row['threads']:,} rows, {row['variant'].rsplit(', ', 1)[1]}")
 
 
 def _queries(axes: Axes, rows: list[ResultRow]) -> None:
     chosen = [row for row in rows if row["approach"] == "inter-task" and not row["sweep"] and row["gaps"] == "affine"]
-    _lines(axes, chosen, "rows", "gcups", lambda row: row["variant"].split(",")[0], log=True)
-    axes.set_xlabel("query length, inter-task")
-    axes.set_ylabel("GCUPS")
+    _lines(axes, chosen, ("rows", "query length, inter-task"), lambda row: row["variant"].split(",")[0], log=True)
 
 
 def _grids(axes: Axes, rows: list[ResultRow]) -> None:
-    chosen = _at_sweep(rows, "inter-task")
-    grids = list(dict.fromkeys((row["blocks"], row["threads"]) for row in chosen if row["blocks"]))
-    for number, buffers in enumerate(("global", "shared")):
-        found = {
-            (row["blocks"], row["threads"]): row["gcups"] for row in chosen if row["variant"].startswith(buffers)
+    chosen = [row for row in _at_sweep(rows, "inter-task") if row["blocks"]]
+    found = {
+        f"buffers in {buffers} memory": {
+            f"{row['blocks']}\nx {row['threads']}": row["gcups"]
+            for row in chosen
+            if row["variant"].startswith(buffers)
         }
-        places = [grids.index(grid) + 0.4 * number - 0.2 for grid in found]
-        axes.bar(places, list(found.values()), 0.38, color=COLOURS[number], label=f"buffers in {buffers} memory")
-    axes.set_xticks(range(len(grids)), [f"{blocks}\nx {threads}" for blocks, threads in grids], fontsize=7)
-    axes.set_xlabel("blocks x threads, inter-task")
-    axes.set_ylabel("GCUPS")
-    if chosen:
-        axes.legend(fontsize=7, frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
+        for buffers in ("global", "shared")
+    }
+    _bars(axes, found, "blocks x threads, inter-task", fontsize=7)
 
 
 PANELS: dict[str, Callable[[Axes, list[ResultRow]], None]] = {

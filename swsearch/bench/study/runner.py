@@ -22,7 +22,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalBackend
 from swsearch.bench.study.checks import check_variant
 from swsearch.bench.study.expected import GAPS, Problem, protein_scoring, random_problem
-from swsearch.bench.study.machine import Machine, open_machine, study_hash
+from swsearch.bench.study.machine import GpuMachine, open_machine, study_hash
 from swsearch.bench.study.timing import NAMES, QUERIES, SWEEP_QUERY, TIMED_RUNS, Measurement, Timer, inter_task_query
 from swsearch.bench.study.variants import APPROACHES, MEDIUM, Variant, variants_of
 from swsearch.db import Database
@@ -137,7 +137,7 @@ def run_study(
 
 
 def run_on(
-    machine: Machine, settings: Settings, say: Say = print, save: Callable[[StudyResults], None] | None = None
+    machine: GpuMachine, settings: Settings, say: Say = print, save: Callable[[StudyResults], None] | None = None
 ) -> StudyResults:
     """Run on a machine that is open."""
     begun = time.monotonic()
@@ -159,7 +159,7 @@ def run_on(
 
 
 def _run_variant(
-    machine: Machine,
+    machine: GpuMachine,
     timer: Timer,
     variant: Variant,
     settings: Settings,
@@ -241,7 +241,7 @@ def line(row: Measurement) -> str:
     )
 
 
-def _about(machine: Machine) -> dict[str, Any]:
+def _about(machine: GpuMachine) -> dict[str, Any]:
     versions = {}
     for name in ("swsearch", "numpy", "parasail", "pycuda"):
         try:

@@ -25,7 +25,7 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.bench.study.diagonals import MatrixRun, StripRun, align_batch
 from swsearch.bench.study.expected import Problem, protein_scoring, random_problem
 from swsearch.bench.study.inter_task import DATABASE_SEED, DatabaseOnDevice, InterTaskRun, random_subjects
-from swsearch.bench.study.machine import Machine
+from swsearch.bench.study.machine import GpuMachine
 from swsearch.bench.study.variants import SZAFARCZYK, Variant, variants_of
 from swsearch.errors import EngineError, InputError
 from swsearch.scoring import Matrix, Scoring
@@ -238,11 +238,11 @@ class Timer:
 
     Parameters
     ----------
-    machine : Machine
+    machine : GpuMachine
         Where they run.
     """
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: GpuMachine) -> None:
         self.machine = machine
         self._cpu: dict[tuple[object, ...], CpuTime] = {}
         self._rows: dict[tuple[object, ...], npt.NDArray[np.int32]] = {}
