@@ -1,4 +1,4 @@
-"""Where the ``swsearch`` command and ``python -m swsearch`` begin."""
+"""Entry point of the ``swsearch`` command and of ``python -m swsearch``."""
 
 import os
 import sys

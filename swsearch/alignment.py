@@ -1,4 +1,7 @@
-"""An alignment of a pair: counted as BLAST counts, shown as CIGAR, BTOP or rows of text."""
+"""Alignment of a pair, with counts, CIGAR, BTOP and rows of text.
+
+Counts are BLAST's.
+"""
 
 from __future__ import annotations
 
@@ -71,6 +74,10 @@ class PairAlignment:
     counts: Counts | None = field(default=None, repr=False, compare=False)
     query_rows: QueryRows | None = field(default=None, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        if self.counts is not None:
+            vars(self).update(self.counts._asdict())  # cached properties, which are not computed again
+
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
@@ -95,54 +102,36 @@ class PairAlignment:
     @cached_property
     def query_end(self) -> int:
         """One past the last aligned query residue."""
-        return (
-            self.query_start + sum(n for n, op in self.cigar if op != "D")
-            if self.counts is None
-            else self.counts.query_end
-        )
+        return self.query_start + sum(n for n, op in self.cigar if op != "D")
 
     @cached_property
     def subject_end(self) -> int:
         """One past the last aligned subject residue."""
-        return (
-            self.subject_start + sum(n for n, op in self.cigar if op != "I")
-            if self.counts is None
-            else self.counts.subject_end
-        )
+        return self.subject_start + sum(n for n, op in self.cigar if op != "I")
 
     @cached_property
     def length(self) -> int:
         """Number of columns, gaps included."""
-        if self.counts is not None:
-            return self.counts.length
         return sum(n for n, _ in self.cigar)
 
     @cached_property
     def gaps(self) -> int:
         """Number of residues that stand opposite a gap."""
-        if self.counts is not None:
-            return self.counts.gaps
         return sum(n for n, op in self.cigar if op != "M")
 
-    @property
+    @cached_property
     def gap_openings(self) -> int:
         """Number of gaps."""
-        if self.counts is not None:
-            return self.counts.gap_openings
         return sum(op != "M" for _, op in self.cigar)
 
     @cached_property
     def identities(self) -> int:
         """Number of columns with the same letter on both sides, masked or not; in DNA U and T are the same."""
-        if self.counts is not None:
-            return self.counts.identities
         return int(np.count_nonzero(self.same))
 
-    @property
+    @cached_property
     def positives(self) -> int:
         """Number of columns that are identical or score above 0."""
-        if self.counts is not None:
-            return self.counts.positives
         a, b = self.paired_codes
         return int(np.count_nonzero(self.same | (self.scoring.matrix.scores[a, b] > 0)))
 

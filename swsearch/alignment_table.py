@@ -1,6 +1,6 @@
-"""Many alignments as columns: where each lies, its counts, and all their CIGARs in one pool of runs.
+"""Many alignments as columns: places, counts, and all CIGARs in one pool of runs.
 
-`swsearch.alignment` is one alignment with its sequences; what is here knows no sequences and no engine.
+`swsearch.alignment` is one alignment with its sequences. This module knows no sequences and no engine.
 """
 
 from __future__ import annotations

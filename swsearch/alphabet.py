@@ -1,7 +1,7 @@
-"""Residue letters as small codes, the same everywhere: in the database file, the profiles and the kernels.
+"""Residue letters as small codes, for database files, profiles and kernels.
 
-Codes are below 32 so that a score lookup is one byte permute in a 32-entry row. Letters that score alike
-(U as C, O as X) keep codes of their own, so that ``db fetch`` gives back what was put in.
+Codes are below 32, so that a score lookup is one byte permute in a 32-entry row. Letters that score alike (U as C, O
+as X) have codes of their own, so that ``db fetch`` returns the original letters.
 """
 
 from __future__ import annotations

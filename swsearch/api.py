@@ -1,10 +1,11 @@
-"""What ``import swsearch`` gives: search, Searcher, score, align, write."""
+"""Public functions of swsearch: search, Searcher, score, align, write."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -152,7 +153,6 @@ def search(
     threads = checked("threads", threads)
     read = search_queries(queries, chosen, query_format)
     chosen = chosen.with_costs_of(read)
-    close: Callable[[], None] = _keep_open
     backend_of: Callable[[Database], Backend]
     if client is not None:
         from swsearch.cluster.backend import ClusterBackend
@@ -162,9 +162,7 @@ def search(
         pool = pool_of_client(client, engine_request(engine, gpu_memory, device, "client"), threads)
         backend_of, close = partial(ClusterBackend, pool=pool), pool.close
     else:
-        made = engine_of(engine, threads, device, gpu_memory, chosen.cpu_only)
-        close, used = _keep_open if made is None else made.close, made or engine
-        assert isinstance(used, Engine)  # a name was made into an engine
+        used, close = engine_of(engine, threads, device, gpu_memory, chosen.cpu_only)
         backend_of = partial(LocalBackend, engine=used, threads=threads)
     results = SearchResults(
         read, subjects, chosen, backend_of, close=close, progress=progress, threads=threads,
@@ -173,10 +171,6 @@ def search(
     if folder is not None:
         results.keep_in(folder)
     return results
-
-
-def _keep_open() -> None:
-    """Close nothing: who made it closes it."""
 
 
 class Searcher:
@@ -225,13 +219,10 @@ class Searcher:
         self._options = options_of("Searcher", **options)
         check_subjects(subjects)
         threads = checked("threads", threads)
-        made = engine_of(engine, threads, device, gpu_memory, self._options.cpu_only)
-        used = made or engine
-        assert isinstance(used, Engine)
+        used, close = engine_of(engine, threads, device, gpu_memory, self._options.cpu_only)
         closing = ExitStack()
+        closing.callback(close)
         try:
-            if made is not None:
-                closing.callback(made.close)
             database = open_subjects(subjects, self._options.subject_mask, self._options.allow_dna)
             if database is not subjects:
                 closing.callback(database.close)
@@ -371,27 +362,20 @@ def score(
     _check_callable(progress)
     check_subjects(subjects)
     check_not_swapped(queries, subjects)
-    is_named = scoring is not None or preset is not None
-    own = recurrence.scoring
+    is_named, own = scoring is not None or preset is not None, recurrence.scoring
     read = read_queries(
         queries, own.matrix.alphabet, argument="queries", allow_dna=allow_dna, scoring=own, query_format=query_format
     )
-    used_scoring = with_gap_costs_of(read, own, is_named)
-    if used_scoring is not recurrence.scoring:
-        recurrence = Recurrence(used_scoring, mode)
-    made = engine_of(engine, threads, device, gpu_memory)
-    used = made or engine
-    assert isinstance(used, Engine)
-    database = open_subjects(subjects, allow_dna=allow_dna)
-    try:
+    recurrence = replace(recurrence, scoring=with_gap_costs_of(read, own, is_named))
+    with ExitStack() as closing:
+        used, close = engine_of(engine, threads, device, gpu_memory)
+        closing.callback(close)
+        database = open_subjects(subjects, allow_dna=allow_dna)
+        if database is not subjects:
+            closing.callback(database.close)
         if top is None:
             return score_everything(read, database, used, recurrence, progress)
         return best_of_everything(read, database, used, recurrence, top, progress)
-    finally:
-        if database is not subjects:
-            database.close()
-        if made is not None:
-            made.close()
 
 
 @overload

@@ -1,18 +1,15 @@
-"""The interleaved layout of subjects that the database file stores and every engine reads.
+"""Interleaved blocks of subjects, and masked residues.
 
-Subjects sorted by length are cut into blocks of 64 lanes. A block is a matrix of columns by lanes: column j
-holds residue j of each of its subjects, so that 64 lanes read 64 consecutive bytes. Columns after a
-subject's end hold `PAD`, and the number of columns is a multiple of 8, so that engines may take eight at once.
+The database file stores this layout and every engine reads it. Subjects sorted by length are cut into blocks of 64
+lanes. A block is a matrix of columns by lanes: column j holds residue j of each of its subjects, so that 64 lanes
+read 64 consecutive bytes. Columns after a subject's end hold `PAD`, and the number of columns is a multiple of 8, so
+that engines may take eight at once.
 
-Residues that are scored as X: low complexity as tantan finds it, or what the input has in lower case.
-
-X scores -1 with every letter in BLAST's matrices, so that a masked stretch cannot make a hit. Nothing is thrown away:
-alignments are shown, and identities counted, with the letters themselves, masked ones in lower case; a score is that
-of the alignment with X in the place of every lower-case letter. (BLAST's soft masking keeps matches from beginning
-where a sequence is masked, which means nothing to an exact search.)
-
-tantan (M. C. Frith, Nucleic Acids Res. 39:e23, 2011) comes with pytantan, which is installed only where it is asked
-for: its licence is the GPL 3. Its defaults for proteins are used, those of ``tantan -p``.
+Masked residues, of low complexity or in lower case, are scored as X: -1 with every letter in BLAST's matrices, so
+that a masked stretch cannot make a hit. Alignments and identities use the letters themselves, masked ones in lower
+case. (BLAST's soft masking only stops matches from beginning there, which means nothing to an exact search.) tantan
+(M. C. Frith, Nucleic Acids Res. 39:e23, 2011) comes with pytantan, whose licence is the GPL 3 and which is therefore
+optional. Its defaults for proteins are used, those of ``tantan -p``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The errors that swsearch raises; each knows the exit code that the command line ends with.
+"""Errors of swsearch, with the exit codes of the command line, and checks of numbers.
 
-Codes 0 to 6 and 255 are those of BLAST+; 7 is ours. A message says what was wrong, where, what was expected and
-what to do about it. Numbers that options take are checked here too, in one way for all of them.
+Codes 0 to 6 and 255 are those of BLAST+; 7 is swsearch's own. A message says what was wrong, where, what was expected
+and what to do about it. Numbers of options are checked here too, in one way for all of them.
 """
 
 from __future__ import annotations

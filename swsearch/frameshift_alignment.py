@@ -1,4 +1,4 @@
-"""An alignment of a strand of DNA with a protein, in which codons may begin a nucleotide early or late."""
+"""Alignment of a strand of DNA with a protein, with frameshifts of one nucleotide."""
 
 from __future__ import annotations
 

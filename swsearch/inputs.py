@@ -1,4 +1,4 @@
-"""Everything that may stand for queries or subjects, turned into records or a database."""
+"""Queries and subjects in all their forms, read as records or as a database."""
 
 from __future__ import annotations
 

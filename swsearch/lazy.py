@@ -1,4 +1,4 @@
-"""A value that is found when it is first asked for."""
+"""A lazy value: computed on first access, or set before, and then cached."""
 
 from __future__ import annotations
 

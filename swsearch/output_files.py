@@ -1,4 +1,4 @@
-"""Files that appear under their names only when they are complete, one or several at once, and stdout."""
+"""Output files that appear only when complete, one or several at once, and stdout."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Pictures of results, with matplotlib (``pip install 'swsearch[plot]'``): scores, coverage, dot plots.
+"""Plots of results with matplotlib: scores, coverage and dot plots.
 
-Each function draws into the axes that it is given, or makes some, and returns them; the caller saves or shows them.
+They need ``pip install 'swsearch[plot]'``. Each function draws into the given axes, or makes some, and returns them;
+the caller saves or shows them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Number of processors, room for threads and open files, and the process that threads belong to."""
+"""Number of processors, limits of threads and open files, and fork detection."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Which recurrence is computed: matrix and gap costs, and which ends of an alignment are free.
+"""Recurrence of an alignment: scoring, mode, free ends and frameshifts.
 
-What follows from these together has its home here, and so have their checks: every `Recurrence` that exists can be
-computed. `swsearch.reference` states how the cells are filled, with frame shifts
-`swsearch.translation.frameshift_reference`.
+A `Recurrence` checks that they go together, so that every one that exists can be computed. `swsearch.reference`
+defines how cells are filled, and `swsearch.translation.frameshift_reference` how with frameshifts.
 """
 
 from __future__ import annotations

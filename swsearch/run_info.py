@@ -1,4 +1,4 @@
-"""What a run was made from and where: checksums of what went in, and what may differ between runs of equal output."""
+"""Facts of a run for reports: inputs with checksums, options, engine and times."""
 
 from __future__ import annotations
 

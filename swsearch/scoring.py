@@ -1,9 +1,9 @@
-"""Substitution matrices, gap costs and what follows from them: profiles and the bounds of every lane width.
+"""Substitution matrices, gap costs, query profiles and the bounds of lane widths.
 
-Matrices come from three places. Ten are shipped: the eight that blastp supports as blastp scores them, ambiguous
-letters included (X is -1 with everything, U scores as C, O as X), and two from publications, completed by this rule.
-Every other name is looked up in Biopython's ``substitution_matrices`` and completed by the same rule. A file is read
-in NCBI's format and taken as it is, as are arrays and mappings; only letters that they lack are completed.
+Matrices have three sources. Ten are shipped: the eight that blastp supports as blastp scores them, ambiguous letters
+included (X is -1 with everything, U scores as C, O as X), and two from publications, completed by the same rule.
+Every other name is looked up in Biopython's ``substitution_matrices`` and completed likewise. A file in NCBI's
+format, an array or a mapping is used as it is; only missing letters are completed.
 """
 
 from __future__ import annotations

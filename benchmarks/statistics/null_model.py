@@ -20,8 +20,9 @@ from matplotlib.figure import Figure
 from benchmarks.support import plots
 from benchmarks.support.common import arguments, read
 from swsearch.alphabet import PROTEIN
+from swsearch.engines.pools import pool_of
 from swsearch.inputs import Query
-from swsearch.pipeline.null_models import REVERSED, Joined, NullMaker, score_shuffled
+from swsearch.pipeline.null_models import REVERSED, NullMaker, score_shuffled
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 from swsearch.statistics.distributions import EULER
@@ -54,12 +55,12 @@ def draw(axes: Axes, title: str, query: str, subject: str) -> None:
     (null,) = maker.of_queries([Query("query", "", codes)])
     assert null is not None
     scores = score_shuffled(
-        [codes], Joined.of([other]), np.zeros((1, 2), dtype=np.int64), range(REVERSED, N_SHUFFLED), recurrence, 1
+        [codes], pool_of([other]), np.zeros((1, 2), dtype=np.int64), range(REVERSED, N_SHUFFLED), recurrence, 1
     )[0].astype(np.int64)
     reversed_, shuffled = scores[:1], scores[1:]
     backwards = np.ascontiguousarray(other[::-1])
     own = score_shuffled(
-        [codes], Joined.of([backwards]), np.zeros((1, 2), dtype=np.int64), range(REVERSED, 0), recurrence, 1
+        [codes], pool_of([backwards]), np.zeros((1, 2), dtype=np.int64), range(REVERSED, 0), recurrence, 1
     )[0, 0]
     usual = PairNulls(null, np.array([len(other)]), np.array([-1e3]), np.ones(1))
     pair = usual.with_copies(np.array([shuffled.mean()]), reversed_)

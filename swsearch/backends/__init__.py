@@ -1,1 +1,1 @@
-"""Backends: where searches are computed, in this process alone or by an engine that they share."""
+"""Backends: a search in this process, with its own or a shared engine."""

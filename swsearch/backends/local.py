@@ -1,4 +1,4 @@
-"""A search in this process, with an engine of its own."""
+"""A search in this process, with its own engine."""
 
 from __future__ import annotations
 

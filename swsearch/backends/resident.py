@@ -1,8 +1,8 @@
-"""A database that stays with its engine between searches: those of several callers are scored in turns, and together.
+"""A database that stays loaded in an engine, shared by several searches.
 
-One thread has the engine. Sessions leave their queries to it in parts that take about a turn; it takes one part of
-each session after the other, and scores together those of the same recurrence and subjects, whatever else is asked
-for. So a short search that comes while a long one runs waits for a turn, and not for its end.
+One thread owns the engine. Sessions queue their queries in parts of about one turn. The thread takes one part of each
+session after the other, and scores parts of the same recurrence and subjects together. So a short search that starts
+during a long one waits for a turn, not for its end.
 """
 
 from __future__ import annotations

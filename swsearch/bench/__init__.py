@@ -1,1 +1,1 @@
-"""What ``swsearch bench`` measures."""
+"""Measurements of ``swsearch bench``."""

@@ -1,4 +1,4 @@
-"""``swsearch bench align``: a made-up pair of any length, aligned here, with its time and memory."""
+"""Time and memory of one random pair: ``swsearch bench align``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Throughput of the engines on this machine, beside installed peers, in one run.
+"""Throughput of the engines and of installed peers on this machine.
 
-Every contender runs as a whole command, with alignments of the best hits where it can make them, in turn
-(A B C, A B C, ...), so that a machine whose speed drifts is fair to all; medians are reported.
+Every program runs as a whole command, with alignments of the best hits where it can make them. Runs alternate
+(A B C, A B C, ...), so that a machine whose speed drifts is fair to all. The median is reported.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from swsearch.cli.parameters import takes
 from swsearch.cli.progress import WorkProgress, display_of, is_terminal
 from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, OneOutputTable
 from swsearch.errors import InputError, OptionError, counted
-from swsearch.options.kinds import AlphabetName, ByteSize, Preset
+from swsearch.options.kinds import AlphabetName, ByteSize, PairsKind, Preset
 from swsearch.options.row import Heading, option
 from swsearch.output_files import check_output, check_spared, open_output
 from swsearch.pipeline.table.scoring import ScoringTable, SequenceTable
@@ -129,7 +129,8 @@ def align_command(
             f"--pairs: A has {len(queries):,} sequences and B has {len(subjects):,}, expected as many in both; "
             "without --pairs all are aligned with all"
         )
-    run = PairRun(queries, subjects, asked.pairs, Recurrence(scoring, given["mode"], ends), version())
+    kind: PairsKind = "order" if asked.pairs else "all"
+    run = PairRun(queries, subjects, kind, Recurrence(scoring, given["mode"], ends), version())
     with pair_aligner(given, threads, run.cells, run.n_pairs) as aligner:
         if messages.verbose:
             _say_what_runs(aligner, run)
@@ -189,9 +190,9 @@ def _write(outfmt: str, run: "PairRun", aligner: "PairAligner", output: str | No
     display = display_of("auto" if is_terminal() else "none", quiet)
     with open_output(output) as stream, WorkProgress(display, "aligning", run.cells) as done:
         flushed = time.monotonic()
-        codes = ((query.codes, subject.codes) for query, subject in run.pairs())
+        codes = ((query.codes, subject.codes) for query, subject in run)
         align_or_score: Any = aligner.align_many if writer.needs_alignments else aligner.score_many
-        for (query, subject), one in zip(run.pairs(), align_or_score(codes, run.recurrence), strict=True):
+        for (query, subject), one in zip(run, align_or_score(codes, run.recurrence), strict=True):
             writer.write(ScoredPair(query, subject, one))
             _move(text, stream)
             if time.monotonic() - flushed > FLUSH_AFTER:

@@ -1,4 +1,4 @@
-"""The matrices that are shipped: their names, the gap costs that go with each, and the presets that choose them."""
+"""Shipped matrices: names, default gap costs and presets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Tables of scores by letter pair: read from files and from Python, and completed by the letters that they lack.
+"""Score tables by letter pair, from files and from Python.
 
-What is wrong with the form of a table is said here; `swsearch.scoring` checks its letters and values.
+Letters that a table lacks are completed. This module reports errors of a table's form; `swsearch.scoring` checks its
+letters and values.
 """
 
 from __future__ import annotations

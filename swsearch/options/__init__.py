@@ -1,5 +1,5 @@
-"""Option tables: each option is declared once, as a field with its row beside it.
+"""Option tables: each option is declared once, as a field with its row.
 
-`words` holds the choices, `numbers` reads numbers, `kinds` holds types of values, and `row` the shape of a table.
-Nothing here imports numpy, so that ``--help`` starts fast.
+`kinds` holds types and choices of values and reads numbers, and `row` the shape of a table. Nothing here imports
+numpy, so that ``--help`` starts fast.
 """

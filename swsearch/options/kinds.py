@@ -2,11 +2,9 @@
 
 Values have four sources: Python (`ValueKind.check`), JSON (`ValueKind.check_json`), the text of a form or query
 string, which `ValueKind.parse` turns into JSON, and the words of the command line and of TOML files, which
-`ValueKind.parse_word` turns into Python. Every method raises `OptionError` for a value that it cannot use.
-
-Numbers as people write them: ``5M``, ``1e9``, ``1,000,000``, ``50 %``, ``2G``.
-
-The readers return finite numbers, or None for other text. Each option checks its own range, for Python too.
+`ValueKind.parse_word` turns into Python. Every method raises `OptionError` for a value that it cannot use. Numbers
+may be written as ``5M``, ``1e9``, ``1,000,000``, ``50 %`` or ``2G``. Their readers return finite numbers, or None for
+other text; each option checks its own range.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shape of an option table: a data class whose fields are options, each with its row."""
+"""Shape of an option table: a data class of options, each with its row."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A search job: what is asked for, what is scored, which subjects are kept, and the hits made of them."""
+"""The search pipeline: options, scoring, candidate selection, E-values and hits."""

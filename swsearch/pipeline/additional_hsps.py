@@ -1,10 +1,9 @@
-"""More than one alignment of a hit, in local mode: each the best that shares no pair of residues with those before.
+"""Additional local alignments (HSPs) of a hit.
 
-They are those of Waterman and Eggert (J. Mol. Biol. 197:723, 1987), as BLAST's several HSPs of a subject but exact.
-Each has the E-value of its own score. BLAST's sum statistics, which rate several alignments together, are left out.
-
-A further alignment costs one to two times the cells of the pair. Those of one hit are computed one after the other
-(``cpu/pairs/further.cpp``, ``cpu/pairs/rows.cpp``); hits are worked on side by side.
+Each is the best alignment that shares no residue pair with those before it (Waterman and Eggert, J. Mol. Biol.
+197:723, 1987). They correspond to BLAST's HSPs, but are exact. Each has the E-value of its own score; BLAST's sum
+statistics are not used. One additional alignment costs one to two times the cells of the pair
+(``cpu/pairs/further.cpp``, ``cpu/pairs/rows.cpp``).
 """
 
 from __future__ import annotations

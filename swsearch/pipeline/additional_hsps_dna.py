@@ -1,7 +1,8 @@
-"""More than one alignment of a hit of a DNA query: they come from all of its frames, and stand in one order.
+"""Additional local alignments of a hit of a DNA query.
 
-Those of each frame are what `swsearch.pipeline.additional_hsps` finds in it; no two frames share a pair of residues.
-Each has the E-value that it would have as the best alignment of its frame.
+They come from all reading frames and are sorted together. `swsearch.pipeline.additional_hsps` finds those of one
+frame. Two frames never share a residue pair. Each alignment has the E-value of the best alignment of its frame with
+the same score.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where a search is computed: the protocols of a process, a shared engine and a cluster.
+"""Interfaces between a search and the place that computes it.
 
-A `Backend` has subjects and what scores them, for any number of searches. A `Session` is one search's hold on it: it
-selects subjects, and its `PairWork` computes nulls and alignments of what was selected. `Session.select` begins, and
-the `PendingSelection` that it returns is waited for when the next batch was begun.
+A `Backend` holds the subjects and the engine, for any number of searches. A `Session` is one search's use of a
+backend: it selects subjects, and its `PairWork` computes nulls and alignments of the selected pairs.
+`Session.select` starts a batch. The search waits for the `PendingSelection` after it has started the next batch.
 """
 
 from __future__ import annotations

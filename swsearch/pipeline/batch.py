@@ -1,4 +1,4 @@
-"""What flows through a search: queries, some at a time, and the subjects that they have found."""
+"""Batches of queries and their candidates, as stages pass them on."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from swsearch.results import IterationStep
 
 if TYPE_CHECKING:
     from swsearch.db import Database
-    from swsearch.inputs import Query
-    from swsearch.profiles.profile import Profile
-    from swsearch.profiles.query_alignment import QueryAlignment
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Queries and how far they are, kept in a folder, so that a search that was killed goes on where it was.
+"""A folder of query states, from which a stopped search resumes.
 
 A folder holds::
 
@@ -6,11 +6,11 @@ A folder holds::
     queries-000000007    states of some queries; see `swsearch.pipeline.codec`
     lock                 empty; locked by the process that uses the folder
 
-A query is kept as it was when it was scored, after each of its iterations, when its candidates had nulls of their
-own, and when hits were chosen among them; the search goes on from any of these. What is kept within a second is
-written together. Every file is complete or not there. Its first line has the checksum of all the rest, its second
-line names its queries, with a checksum. What a later file has of a query counts, and a file of which nothing counts
-is removed. One that is damaged is told of and not used.
+The search stores a query after scoring, after each iteration, after its candidates have nulls, and after its hits
+are chosen. It resumes from any of these states. States saved within a second go into one file. Files appear complete
+or not at all. The first line of a file is a checksum of the rest; the second names its queries and has a checksum of
+its own. Newer files override older ones, and a file without current states is deleted. A damaged file causes a
+warning and is not used.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""States of queries as bytes and back, the same to the bit: what a checkpoint stores.
+"""Encoding of query states for checkpoints and for transfers between workers.
 
-Of each state its selection and its history are written, and of its subjects what cannot be read again: nothing of
-proteins, of DNA the loci. A profile is not written, but the alignment that it follows from. What is read is checked,
-so that other bytes are refused.
-
-Facts and arrays of numbers as bytes and back: what a file of a checkpoint holds, and a frame of a transfer.
-
-Bytes may come from anywhere. They hold numbers and JSON, and nothing that is run; what does not fit is refused, and
-no more memory is taken than bytes have come.
+Decoding restores every bit. A state holds its selection and its history; for DNA subjects also the loci. Profiles
+are not stored, but the alignments that they are built from. Input bytes may come from anywhere: the format holds
+only JSON and arrays of numbers, decoding checks them all, and it allocates no more memory than it received bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What follows from options and subjects alone, whatever the queries: made once, and shared by searches.
+"""Score thresholds and ranking of a search, from options and subjects.
 
-The least score of a hit by subject length, and the E-values that candidates are ranked by.
-
-One class serves proteins and windows of DNA: `SubjectCounts` says which lengths there are.
+They do not depend on the queries, so several searches share them. They give the minimum score of a hit by subject
+length, and the E-values that rank candidates. `SubjectCounts` holds the lengths, of proteins or of windows of DNA.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From candidates to hits: each candidate of a query gets a null of its own, and an E-value by it."""
+"""E-values of candidates from null models of their own, and the hits."""
 
 from __future__ import annotations
 

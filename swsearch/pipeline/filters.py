@@ -1,8 +1,7 @@
-"""Which hits are reported, beyond their E-values: filters by score, identity, coverage and identifier.
+"""Filters of hits: score, identity, coverage, identifiers and taxa.
 
-They compose with the limit on hits: the best N that pass are reported, not those of the best N that pass. Score and
-identifier are known when a subject is scored; identity and coverage take its alignment, so that candidates are then
-aligned from the best on until N have passed.
+The limit on hits counts only hits that pass. Scores and identifiers are known after scoring. Identity and coverage
+need alignments: candidates are aligned, the best first, until enough have passed.
 """
 
 from __future__ import annotations

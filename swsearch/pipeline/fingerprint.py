@@ -1,6 +1,7 @@
-"""What a search's results depend on, as plain values that can be kept, compared and named.
+"""The inputs and options that decide the results of a search.
 
-Not what they do not depend on: threads, engine, device, the names of files and the formats of outputs.
+They are plain values that a checkpoint stores, compares and names. Threads, engine, device, file names and output
+formats are not among them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -196,34 +196,6 @@ PROGRAM_NAMES: dict[tuple[bool, bool], Program] = {
 """BLAST's name for a search by whether queries and subjects are DNA."""
 
 
-@dataclass(frozen=True)
-class SubjectDescription:
-    """What reports say of subjects beside their counts.
-
-    Parameters
-    ----------
-    name : str
-        What they are called.
-    mask : {"none", "lower", "tantan"}
-        What of them is scored as X.
-    sources : tuple of dict
-        The files that they are from, as `Database.sources` has them.
-    genetic_code : int or None
-        NCBI's number of the code that they are translated by, where they are DNA.
-    """
-
-    name: str
-    mask: Mask
-    sources: tuple[dict[str, Any], ...]
-    genetic_code: int | None
-
-    @classmethod
-    def of(cls, subjects: Subjects) -> SubjectDescription:
-        """Describe subjects."""
-        database = subjects.database
-        return cls(subjects.name, subjects.mask, tuple(database.sources()), database.genetic_code)
-
-
 def shown_options(options: SearchOptions, mask: Mask) -> Asked:
     """Return what is asked for beyond every search's parameters, by name; ``mask`` is that of the subjects."""
     told: Asked = {}
@@ -238,16 +210,18 @@ def shown_options(options: SearchOptions, mask: Mask) -> Asked:
     return told
 
 
-def run_info(criteria: Criteria, subjects: SubjectDescription, description: str, origin: Origin) -> RunInfo:
-    """Return what reports say of a search; ``description`` is of what scores."""
+def run_info(criteria: Criteria, subjects: Subjects, engine: str, origin: Origin) -> RunInfo:
+    """Collect the facts that reports state of a search; ``engine`` describes it."""
     options, counts, translation = criteria.options, criteria.counts, criteria.options.translation
-    execution = Execution(description, origin.command, origin.begun, origin.ended)
+    database_code = subjects.database.genetic_code
+    execution = Execution(engine, origin.command, origin.begun, origin.ended)
     return RunInfo(
         version(), subjects.name, counts.n_records, counts.n_letters, options.scoring, options.mode,
         criteria.method, options.threshold, options.max_hits,
         execution=execution, asked=shown_options(options, subjects.mask),
-        effective_residues=criteria.thresholds.effective_residues, database_sources=subjects.sources,
-        queries=origin.queries, known_checksums=origin.checksums, settings=settings_of(options, origin.files),
-        program=PROGRAM_NAMES[translation is not None, subjects.genetic_code is not None],
-        genetic_code=None if translation is None else translation.genetic_code, database_code=subjects.genetic_code,
+        effective_residues=criteria.thresholds.effective_residues,
+        database_sources=tuple(subjects.database.sources()), queries=origin.queries,
+        known_checksums=origin.checksums, settings=settings_of(options, origin.files),
+        program=PROGRAM_NAMES[translation is not None, database_code is not None],
+        genetic_code=None if translation is None else translation.genetic_code, database_code=database_code,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The alignments of a search with frame shifts: strands of DNA with subjects, many at a time."""
+"""Batches of alignments with frameshifts: strands of DNA with proteins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alignments of a search's hits, many of them at a time: on threads, or in launches on a GPU."""
+"""Batches of alignments of hits, on threads or on a GPU."""
 
 from __future__ import annotations
 

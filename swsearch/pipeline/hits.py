@@ -1,9 +1,9 @@
-"""From candidates to hits, and from hits to lists with statistics, headers and alignments."""
+"""Selection of hits, and their lists with statistics, headers and alignments."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -26,13 +26,13 @@ from swsearch.pipeline.prefetch import for_each, side_by_side
 from swsearch.pipeline.ranking import Ranked, Selection, joined
 from swsearch.pipeline.search_queries import best_of_frames, told_of_frames
 from swsearch.pipeline.subjects import SubjectReader
-from swsearch.results import HitList, HitTable, Hsp, Numbers, SearchResult
+from swsearch.results import HitList, HitTable, Hsp, SearchResult
 from swsearch.results.hit_list import FindFurther
 from swsearch.results.table import Headers
 from swsearch.run_info import RunInfo
 from swsearch.statistics.distributions import Lengths
 from swsearch.statistics.karlin_altschul import Statistics
-from swsearch.statistics.methods import NumberArrays, numbers_as_arrays, numbers_of
+from swsearch.statistics.methods import Numbers, numbers_as_arrays
 from swsearch.statistics.null_model import PairNulls
 from swsearch.statistics.score_distribution import ScoreDistribution, distribution_of
 
@@ -44,41 +44,6 @@ and no more than memory holds."""
 
 PARALLEL_QUERIES = 4
 """Queries of each batch whose candidates are aligned side by side, where batches are."""
-
-
-@dataclass(frozen=True, eq=False)
-class HitChooser:
-    """Chooses hits among candidates; filters by alignment have these aligned until enough have passed."""
-
-    criteria: Criteria
-    pairs: PairWork
-
-    def choose(self, batch: Batch) -> Batch:
-        """Return a batch whose candidates are hits, with their alignments where these were needed or are known."""
-        wanted = self.criteria.counts.are_windows or self.criteria.options.filters.needs_alignments
-        if not wanted or all(each.alignments is not None for each in batch.selections):
-            return batch
-        n = PARALLEL_QUERIES * self.pairs.parallel if self.pairs.parallel > 1 else 1
-        chosen = side_by_side(partial(self._chosen, batch.subjects), batch.states, n)
-        return batch.having(list(chosen))
-
-    def _chosen(self, subjects: SubjectReader, state: QueryState) -> Selection:
-        selection, most = state.found, self.criteria.options.max_hits
-        if selection.alignments is not None:
-            return selection
-        best = selection.candidates
-        if (known := subjects.alignments_of(best.subjects[:most])) is not None:
-            return selection.take(np.arange(len(best[:most])), known)
-        found, tables, first = _NONE, [AlignmentTable.concatenate([])], 0
-        while first < len(best) and len(found) < most:
-            some = best[first : first + min(max(FEWEST_ALIGNED, most - len(found)), MOST_ALIGNED)]
-            wanted = PairsToAlign([state.query], np.zeros(len(some), dtype=np.int64), some.subjects, some.scores)
-            table, aligned = self.pairs.align(wanted, subjects)
-            good = self.criteria.options.filters.passing(table, state.query, np.diff(aligned.offsets))
-            rows = np.flatnonzero(good)[: most - len(found)]
-            tables.append(table.take(rows))
-            found, first = np.append(found, rows + first), first + len(some)
-        return selection.take(found, AlignmentTable.concatenate(tables))
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +130,8 @@ class HitBuilder:
             found.append(
                 _HitColumns(
                     ranked, lengths[part],
-                    Numbers(numbers.bit_scores, numbers.evalues, numbers.z_scores, published[part]),
-                    selection.alignments, np.zeros(n, dtype=np.int64),
+                    replace(numbers, evalues_published=published[part]), selection.alignments,
+                    np.zeros(n, dtype=np.int64),
                 )
             )  # fmt: skip
         return found
@@ -247,17 +212,18 @@ class HitBuilder:
         """Return alignments of a query with a subject of some length that are within the E-value."""
         thresholds, threshold = self.criteria.thresholds, self.criteria.options.threshold
         published, lengths = None if _is_scaled(query) else thresholds.published, np.full(len(pairs), length)
-        scores, residues = [pair.score for pair in pairs], thresholds.effective_residues
-        numbers = numbers_of(statistics, published, scores, len(query.codes), lengths, residues)
+        scores = np.array([pair.score for pair in pairs], dtype=np.int64)
+        residues = thresholds.effective_residues
+        numbers = numbers_as_arrays(statistics, published, scores, len(query.codes), lengths, residues)
         return [
-            Hsp(pair, pair.score, **vars(number), query_frame=query.frame)
-            for pair, number in zip(pairs, numbers, strict=True)
-            if threshold is None or number.evalue is None or number.evalue <= threshold
+            Hsp(pair, pair.score, bits, evalue, z_score, beside, query.frame)
+            for pair, bits, evalue, z_score, beside in zip(pairs, *numbers.optional, strict=True)
+            if threshold is None or evalue is None or evalue <= threshold
         ]
 
     def arrays(
         self, query: Query, selection: Selection, scores: IntArray, lengths: IntArray, evalues: FloatArray | None
-    ) -> NumberArrays:
+    ) -> Numbers:
         """Return what the statistics of a query's hits say of their scores, all of shape (n,)."""
         statistics = selection.statistics if selection.nulls is None else selection.nulls
         residues = self.criteria.thresholds.effective_residues
@@ -314,9 +280,39 @@ def least_further(criteria: Criteria, query: Query, selection: Selection, length
     return least
 
 
-def choose_hits(batches: Iterator[Batch], criteria: Criteria, pairs: PairWork) -> Iterator[Batch]:
-    """Choose the hits of batches."""
-    yield from side_by_side(HitChooser(criteria, pairs).choose, batches, pairs.parallel)
+def choose_hits(batches: Iterable[Batch], criteria: Criteria, pairs: PairWork) -> Iterator[Batch]:
+    """Choose the hits of batches among candidates, with their alignments where these were needed or are known."""
+    options = criteria.options
+    n = PARALLEL_QUERIES * pairs.parallel if pairs.parallel > 1 else 1
+
+    def choose(batch: Batch) -> Batch:
+        wanted = criteria.counts.are_windows or options.filters.needs_alignments
+        if not wanted or all(each.alignments is not None for each in batch.selections):
+            return batch
+        chosen = side_by_side(partial(_choose_aligned, options, pairs, batch.subjects), batch.states, n)
+        return batch.having(list(chosen))
+
+    yield from side_by_side(choose, batches, pairs.parallel)
+
+
+def _choose_aligned(options: SearchOptions, pairs: PairWork, subjects: SubjectReader, state: QueryState) -> Selection:
+    """Align the candidates of a query, the best first, until enough have passed the filters."""
+    selection, most = state.found, options.max_hits
+    if selection.alignments is not None:
+        return selection
+    best = selection.candidates
+    if (known := subjects.alignments_of(best.subjects[:most])) is not None:
+        return selection.take(np.arange(len(best[:most])), known)
+    found, tables, first = _NONE, [AlignmentTable.concatenate([])], 0
+    while first < len(best) and len(found) < most:
+        some = best[first : first + min(max(FEWEST_ALIGNED, most - len(found)), MOST_ALIGNED)]
+        wanted = PairsToAlign([state.query], np.zeros(len(some), dtype=np.int64), some.subjects, some.scores)
+        table, aligned = pairs.align(wanted, subjects)
+        good = options.filters.passing(table, state.query, np.diff(aligned.offsets))
+        rows = np.flatnonzero(good)[: most - len(found)]
+        tables.append(table.take(rows))
+        found, first = np.append(found, rows + first), first + len(some)
+    return selection.take(found, AlignmentTable.concatenate(tables))
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,15 +374,14 @@ class ResultBuilder:
         n = self.options.n_frames
         firsts, selections = batch.states[::n], batch.selections
         told = [told_of_frames(selections[place : place + n]) for place in range(0, len(selections), n)]
-        shown: list[ScoreDistribution | None] = [None] * len(lists)
 
-        def compare(place: int) -> None:
-            counts = told[place].distribution
-            if counts is not None:
-                statistics, residues = told[place].statistics, self.length_runs.n_residues
-                shown[place] = distribution_of(counts, len(firsts[place]), self._lengths, statistics, residues)
+        def compare(place: int) -> ScoreDistribution | None:
+            counts, statistics = told[place].distribution, told[place].statistics
+            if counts is None:
+                return None
+            return distribution_of(counts, len(firsts[place]), self._lengths, statistics, self.length_runs.n_residues)
 
-        for_each(compare, range(len(lists)) if self.options.distribution else (), self.local.threads)
+        shown = for_each(compare, range(len(lists)), self.local.threads if self.options.distribution else 1)
         return [self._result(*each) for each in zip(firsts, told, lists, shown, strict=True)]
 
     @cached_property

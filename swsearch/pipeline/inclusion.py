@@ -1,7 +1,7 @@
-"""Which hits of an iteration make the next profile, and which part of each: rules against drift.
+"""Rules that choose the hits, and their parts, for the next profile.
 
-A sequence that does not belong to the family, once it is in a profile, brings its own relatives with the next search.
-Each rule stands in a function of its own, says where it comes from, and can be switched off.
+An unrelated sequence in a profile attracts its own relatives in the next iteration. Each rule is a function that
+cites its source, and can be switched off.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A search in iterations: one more stage, which makes profiles, and a source that takes queries back.
+"""Iterative search: the stage that builds profiles, and the queue of queries.
 
-Queries of all iterations are scored together, and those of the next ones meanwhile. A query's results follow from the
-query alone, whatever it is scored with and when.
+Queries of different iterations are scored together. The results of a query depend only on the query, not on what it
+is scored with or when.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from swsearch.pipeline.batch import (
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.pairs import LocalPairWork
 from swsearch.pipeline.prefetch import Stopped, check_wanted, for_each
-from swsearch.pipeline.profile_update import Growth, ProfileHitSelector, stored_codes
+from swsearch.pipeline.profile_update import ProfileHitSelector, stored_codes
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.profiles.calibration import lambda_of
 from swsearch.profiles.construction import UNSCALED, USUAL, build_profile
@@ -197,34 +197,34 @@ class ProfileGrower:
     def _grown(self, batch: Batch, chosen: Batch, selector: ProfileHitSelector) -> list[QueryState]:
         """Return the next state of each query: with its next profile, or ended."""
         grown = selector.extend(chosen, [state.history.base for state in batch.states if state.history is not None])
-        made: dict[int, QueryState] = {}
+        most = self.criteria.options.inclusion.most
 
-        def make(place: int) -> None:
+        def make(place: int) -> QueryState:
             check_wanted()
-            made[place] = self._next(batch.states[place], grown[place])
+            is_cut = len(chosen.states[place].found.candidates) > most
+            return self._next(batch.states[place], grown[place], is_cut)
 
-        for_each(make, range(len(batch.states)), selector.local.threads)
-        return [made[place] for place in range(len(batch.states))]
+        return for_each(make, range(len(batch.states)), selector.local.threads)
 
-    def _next(self, state: QueryState, growth: Growth) -> QueryState:
+    def _next(self, state: QueryState, grown: QueryAlignment, is_cut: bool) -> QueryState:
         history, profile = state.history, state.query.profile
         assert history is not None
         iteration = next_iteration(profile)
         before = history.base if profile is None or profile.alignment is None else profile.alignment
-        subjects, known = subjects_of(growth.alignment), subjects_of(before)
+        subjects, known = subjects_of(grown), subjects_of(before)
         step = IterationStep(iteration, len(subjects), int(np.isin(subjects, known, invert=True).sum()))
         history = replace(history, steps=(*history.steps, step))
         converged = np.array_equal(subjects, known)
         if not converged and iteration < history.last:
-            following = self.profile_of(state.query, growth.alignment, iteration)
+            following = self.profile_of(state.query, grown, iteration)
             return QueryState(state.place, replace(state.query, profile=following), None, history)
         made = None
         if self.criteria.options.keep_next and len(state):
             if converged:
                 made = profile or self.profile_alone(state.query, history.base)
             else:
-                made = self.profile_of(state.query, growth.alignment, iteration)
-        ended = replace(history, is_ended=True, converged=converged, is_cut=growth.is_cut, next_profile=made)
+                made = self.profile_of(state.query, grown, iteration)
+        ended = replace(history, is_ended=True, converged=converged, is_cut=is_cut, next_profile=made)
         return replace(state, history=ended)
 
     def profile_of(self, query: Query, alignment: QueryAlignment, iteration: int) -> Profile:

@@ -1,14 +1,9 @@
-"""Where a query matches reading frames of DNA: the alignments in windows of frames, each found once.
+"""Loci: the alignments of queries with the reading frames of DNA subjects.
 
-A search of a database of DNA scores windows of its frames (`swsearch.db.frame_windows`). What is found in the best of
-them are alignments, any number in each. From here on each is a subject of its own: a region of its frame, that is the
-alignment and as much around it that it has `REGION` residues, if the frame has them. So hits, their order and their
-E-values do not depend on how frames were cut.
-
-The stage that locates hits in windows of DNA: each is an alignment, and a subject of its own from there on.
-
-Selections of windows come in; selections of loci go out, with the `LocusSubjects` that their places are of. The
-stages after it are those of proteins.
+A search of a DNA database scores windows of its reading frames (`swsearch.db.frame_windows`). This stage finds all
+alignments in the best windows. Each becomes a subject of its own: a region of its frame with `REGION` residues, or
+the whole frame where that is shorter. So hits, their order and their E-values do not depend on how frames are cut.
+Batches leave this stage with `LocusSubjects`; later stages treat them as proteins.
 """
 
 from __future__ import annotations
@@ -83,17 +78,12 @@ class Loci:
         return cls(replace(pieces, begins=first, ends=last), moved, lengths)
 
     @classmethod
-    def none(cls) -> Loci:
-        """Return no loci."""
-        return cls(FramePieces(_NONE, _NONE, _NONE, _NONE), AlignmentTable.concatenate([]), _NONE)
-
-    @classmethod
     def concatenate(cls, parts: Sequence[Loci]) -> Loci:
-        """Return the rows of several, one after the other; at least one."""
+        """Join the rows of several tables."""
         return cls(
             _joined([each.regions for each in parts]),
             AlignmentTable.concatenate([each.table for each in parts]),
-            np.concatenate([each.dna_lengths for each in parts]),
+            np.concatenate([_NONE, *(each.dna_lengths for each in parts)]),
         )
 
     def take(self, rows: IntArray) -> Loci:
@@ -185,25 +175,75 @@ class Locator:
 
     Parameters
     ----------
-    recurrence : Recurrence
-        What is computed.
     windows : FrameWindows
-        What was scored.
+        The windows that were scored.
+    criteria : Criteria
+        Options and thresholds of the search.
     threads : int
-        How many to use.
-    limit : int
-        Loci of a query that are wanted: the best.
+        Maximum number of threads.
     """
 
-    recurrence: Recurrence
     windows: FrameWindows
+    criteria: Criteria
     threads: int
-    limit: int
+
+    @property
+    def recurrence(self) -> Recurrence:
+        """Scoring and mode."""
+        return self.criteria.recurrence
+
+    @property
+    def limit(self) -> int:
+        """Maximum number of loci of a query."""
+        return self.criteria.options.max_candidates
+
+    def locate(self, batch: Batch) -> Batch:
+        """Return a batch whose selections are of loci: all that may be hits."""
+        located = self.located([self._asked(state.query, state.found) for state in batch.states])
+        found: list[Selection] = []
+        kept: list[Loci] = []
+        first = 0
+        for state, loci in zip(batch.states, located, strict=True):
+            good, evalues = self._good(state.query, state.found, loci)
+            keys = None if evalues is None or self.criteria.options.sort == "score" else evalues[good]
+            kept.append(loci.take(good))
+            ranked = Ranked(kept[-1].table.score, np.arange(first, first + len(good)), keys)
+            first += len(good)
+            best = ranked[in_order(ranked)[: self.limit]]
+            found.append(replace(state.found, candidates=best, limit=self.limit))
+        return batch.having(found, LocusSubjects(self.windows, Loci.concatenate(kept)))
+
+    def _lengths(self, dna_lengths: IntArray, regions: IntArray) -> IntArray:
+        """Return the subject lengths that the statistics in force use, shape (n,)."""
+        return regions if self.criteria.options.is_fitted else np.maximum(dna_lengths // CODON, 1)
+
+    def _asked(self, query: Query, selection: Selection) -> LociAsked:
+        """Say what is asked of the windows of a query."""
+        windows, null, n = selection.candidates, _null_of(selection), len(query.codes)
+        thresholds, pieces = self.criteria.thresholds, self.windows.pieces_of(windows.subjects)
+        dna_lengths = self.windows.dna_lengths[pieces.records]
+        in_frame = np.maximum(dna_lengths - (np.abs(pieces.numbers) - 1), 0) // CODON
+        lengths = self._lengths(dna_lengths, np.minimum(in_frame, REGION))
+        keys = thresholds.evalues(n, null, windows.scores, lengths)
+        if keys is None or self.criteria.options.sort == "score":
+            keys = -windows.scores.astype(np.float64)
+        least = np.maximum(thresholds.of(n, null)[lengths], thresholds.of_any)
+        return LociAsked(query, windows, keys, least)
+
+    def _good(self, query: Query, selection: Selection, loci: Loci) -> tuple[IntArray, FloatArray | None]:
+        """Return the rows of loci that may be hits, and all E-values; filters by alignment apply here."""
+        options, thresholds, regions = self.criteria.options, self.criteria.thresholds, loci.regions
+        lengths = self._lengths(loci.dna_lengths, regions.ends - regions.begins)
+        evalues = thresholds.evalues(len(query.codes), _null_of(selection), loci.table.score, lengths)
+        good = options.filters.passing(loci.table, query, loci.dna_lengths // CODON)
+        if evalues is not None and options.threshold is not None:
+            good &= evalues <= options.threshold
+        return np.flatnonzero(good), evalues
 
     def located(self, asked: Sequence[LociAsked]) -> list[Loci]:
         """Return the loci of each query: all that may be among the best that are wanted, in the order of places."""
         narrowed = [self._narrowed(each.best(self.limit)) for each in asked]
-        found = [[Loci.none()] for _ in asked]
+        found: list[list[Loci]] = [[] for _ in asked]
         least = np.concatenate([_NONE, *(each.least for each in narrowed)])
         stretches = _Stretches(_joined([each.pieces for each in narrowed]), least)
         of_query = np.repeat(np.arange(len(asked)), [len(each.pieces) for each in narrowed])
@@ -304,72 +344,9 @@ def locate_loci(
     batches: Iterable[Batch], windows: FrameWindows, criteria: Criteria, threads: int
 ) -> Generator[Batch]:
     """Locate what windows hold; batches that were located in an earlier run pass."""
-    limit = criteria.options.max_candidates
-    finder = LocusFinder(windows, criteria, Locator(criteria.recurrence, windows, threads, limit))
+    locator = Locator(windows, criteria, threads)
     for batch in batches:
-        yield finder.locate(batch) if batch.subjects is windows else batch
-
-
-@dataclass(frozen=True, eq=False)
-class LocusFinder:
-    """Locates the loci of queries in the windows that were selected for them.
-
-    Parameters
-    ----------
-    windows : FrameWindows
-        What was scored.
-    criteria : Criteria
-        What is looked for.
-    locator : Locator
-        Aligns.
-    """
-
-    windows: FrameWindows
-    criteria: Criteria
-    locator: Locator
-
-    def locate(self, batch: Batch) -> Batch:
-        """Return a batch whose selections are of loci: all that may be hits."""
-        located = self.locator.located([self._asked(state.query, state.found) for state in batch.states])
-        found: list[Selection] = []
-        kept = [Loci.none()]
-        first = 0
-        for state, loci in zip(batch.states, located, strict=True):
-            good, evalues = self._good(state.query, state.found, loci)
-            keys = None if evalues is None or self.criteria.options.sort == "score" else evalues[good]
-            kept.append(loci.take(good))
-            ranked = Ranked(kept[-1].table.score, np.arange(first, first + len(good)), keys)
-            first += len(good)
-            best = ranked[in_order(ranked)[: self.locator.limit]]
-            found.append(replace(state.found, candidates=best, limit=self.locator.limit))
-        return batch.having(found, LocusSubjects(self.windows, Loci.concatenate(kept)))
-
-    def _lengths(self, dna_lengths: IntArray, regions: IntArray) -> IntArray:
-        """Return the subject lengths that the statistics in force use, shape (n,)."""
-        return regions if self.criteria.options.is_fitted else np.maximum(dna_lengths // CODON, 1)
-
-    def _asked(self, query: Query, selection: Selection) -> LociAsked:
-        """Say what is asked of the windows of a query."""
-        windows, null, n = selection.candidates, _null_of(selection), len(query.codes)
-        thresholds, pieces = self.criteria.thresholds, self.windows.pieces_of(windows.subjects)
-        dna_lengths = self.windows.dna_lengths[pieces.records]
-        in_frame = np.maximum(dna_lengths - (np.abs(pieces.numbers) - 1), 0) // CODON
-        lengths = self._lengths(dna_lengths, np.minimum(in_frame, REGION))
-        keys = thresholds.evalues(n, null, windows.scores, lengths)
-        if keys is None or self.criteria.options.sort == "score":
-            keys = -windows.scores.astype(np.float64)
-        least = np.maximum(thresholds.of(n, null)[lengths], thresholds.of_any)
-        return LociAsked(query, windows, keys, least)
-
-    def _good(self, query: Query, selection: Selection, loci: Loci) -> tuple[IntArray, FloatArray | None]:
-        """Return the rows of loci that may be hits, and all E-values; filters by alignment apply here."""
-        options, thresholds, regions = self.criteria.options, self.criteria.thresholds, loci.regions
-        lengths = self._lengths(loci.dna_lengths, regions.ends - regions.begins)
-        evalues = thresholds.evalues(len(query.codes), _null_of(selection), loci.table.score, lengths)
-        good = options.filters.passing(loci.table, query, loci.dna_lengths // CODON)
-        if evalues is not None and options.threshold is not None:
-            good &= evalues <= options.threshold
-        return np.flatnonzero(good), evalues
+        yield locator.locate(batch) if batch.subjects is windows else batch
 
 
 def _null_of(selection: Selection) -> FittedStatistics | None:

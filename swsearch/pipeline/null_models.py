@@ -1,16 +1,9 @@
-"""Null models of a search's queries and hits: which scores with random, shuffled and reversed sequences they need.
+"""Null models of queries and pairs, from scores with shuffled and reversed sequences.
 
-What is scored follows from the pair alone. Every candidate is scored with its reversed subject and a few shuffled
-copies; more copies follow while the error of their mean matters to an E-value that may be a hit's.
-
-All queries of a group are worked on together: what is asked of the extension are many thousand pairs at a time, which
-it shares among all threads.
-
-Shuffled and reversed copies of sequences, and queries' scores with them.
-
-A copy follows from the sequence and the copy's number alone: ``cpu/shuffle/shuffle.hpp`` says how. The extension
-makes and scores copies on all threads, whatever engine searches: they are few beside a database, each query has its
-own, and a thread needs room for no more than 64 of them.
+Every candidate is scored with its reversed subject and a few shuffled copies. More copies follow while the error of
+their mean could change whether the pair is a hit. A copy depends only on the sequence and the copy's number
+(``cpu/shuffle/shuffle.hpp``). The CPU extension scores the pairs of all queries of a group together, on all threads,
+whatever engine searches.
 """
 
 from __future__ import annotations
@@ -29,7 +22,7 @@ from swsearch.engines.base import ScoreArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.cpu.queries import Queries, shift_cost, what_is_computed
-from swsearch.engines.pools import pool_of
+from swsearch.engines.pools import SequencePool, pool_of
 from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
@@ -45,39 +38,9 @@ CELLS_OF_CALL = 1 << 33
 main thread, what ends a search is heard between calls alone."""
 
 
-@dataclass(frozen=True)
-class Joined:
-    """Sequences one after the other.
-
-    Parameters
-    ----------
-    codes : ndarray, shape (total length,), uint8
-        Their codes.
-    offsets : ndarray, shape (n + 1,), int64
-        Where each begins, and the last one ends.
-    """
-
-    codes: ByteArray
-    offsets: IntArray
-
-    @classmethod
-    def of(cls, sequences: Sequence[ByteArray]) -> Joined:
-        """Put sequences, each of shape (length,), uint8, one after the other."""
-        return cls(*pool_of(list(sequences)))
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def lengths(self) -> IntArray:
-        """Residues of each, shape (n,)."""
-        lengths: IntArray = np.diff(self.offsets)
-        return lengths
-
-
 def score_shuffled(
     queries: Sequence[QueryLike],
-    sequences: Joined,
+    sequences: SequencePool,
     pairs: IntArray,
     copies: range,
     recurrence: Recurrence,
@@ -89,8 +52,8 @@ def score_shuffled(
     ----------
     queries : sequence of (ndarray, shape (length,), uint8, or QueryRows)
         Codes, or scores by position; may be empty.
-    sequences : Joined
-        Codes; may be empty.
+    sequences : (ndarray, shape (total length,), uint8; ndarray, shape (n + 1,), int64)
+        Codes, one sequence after the other, and where each begins; may be empty.
     pairs : ndarray, shape (n_pairs, 2), int64
         The query's place and the sequence's.
     copies : range
@@ -114,13 +77,13 @@ def score_shuffled(
     if not scores.size:
         return scores
     joined = Queries.of(queries, recurrence)
-    rows, lengths = joined.lengths[pairs[:, 0]], sequences.lengths[pairs[:, 1]]
+    rows, lengths = joined.lengths[pairs[:, 0]], np.diff(sequences[1])[pairs[:, 1]]
     _check_reach(rows, lengths, joined.recurrence)
     score, computed = extension.load().score_shuffled, what_is_computed(joined.recurrence)
     rest = *computed, threads, 0, extension.chosen()
     for part in cut_at(rows * lengths * len(copies), CELLS_OF_CALL * threads):
         score(
-            *joined.arguments, sequences.codes, sequences.offsets,
+            *joined.arguments, *sequences,
             np.ascontiguousarray(pairs[part]), copies.start, len(copies), WINDOW, *rest, scores[part],
             *shift_cost(joined.recurrence),
         )  # fmt: skip
@@ -164,15 +127,15 @@ def shuffled_chunk(sequences: Sequence[ByteArray], copies: range, threads: int) 
     Chunk
         Its ``subjects`` count the copies of the first sequence, then those of the second, and so on.
     """
-    joined = Joined.of(sequences)
-    lengths = joined.lengths.astype(np.int32)
+    codes, offsets = pool_of(list(sequences))
+    lengths = np.diff(offsets).astype(np.int32)
     order = np.argsort(-lengths, kind="stable")
     of_lane = np.repeat(order, len(copies)).astype(np.int64)
     copy_of_lane = np.tile(np.arange(copies.start, copies.stop, dtype=np.int32), len(sequences))
     lane_lengths = lengths[of_lane]
     columns = np.concatenate([[0], np.cumsum(block_columns(lane_lengths))]).astype(np.int64)
     residues = np.empty((int(columns[-1]), LANES), dtype=np.uint8)
-    extension.load().shuffle(joined.codes, joined.offsets, of_lane, copy_of_lane, columns, WINDOW, threads, residues)
+    extension.load().shuffle(codes, offsets, of_lane, copy_of_lane, columns, WINDOW, threads, residues)
     places = of_lane * len(copies) + (copy_of_lane - copies.start)
     return Chunk(residues, columns, lane_lengths, places)
 
@@ -195,7 +158,7 @@ def scores_with_copies(
     return scores
 
 
-ReadMany = Callable[[IntArray], tuple[ByteArray, IntArray]]
+ReadMany = Callable[[IntArray], SequencePool]
 """Returns the codes of some subjects as they are scored, by their places in the input, shape (n,), int64: one after
 the other, shape (total length,), uint8, and where each begins, shape (n + 1,), int64."""
 
@@ -305,7 +268,7 @@ class NullMaker:
             n = [panel.n_scores // COPIES for panel in panels[part]]
             pairs = np.stack([np.repeat(np.arange(len(n)), n), np.arange(len(sequences))], axis=1)
             scores = score_shuffled(
-                queries[part], Joined.of(sequences), pairs, range(COPIES), self.recurrence, self.threads
+                queries[part], pool_of(sequences), pairs, range(COPIES), self.recurrence, self.threads
             )
             rows = np.split(scores.ravel(), COPIES * np.cumsum(n)[:-1])
             for query, panel, row in zip(queries[part], panels[part], rows, strict=True):
@@ -330,7 +293,7 @@ class NullMaker:
     def _of_run(self, asked: Sequence[PairsAsked], read: ReadMany) -> list[PairNulls]:
         """Return the nulls of pairs whose subjects may all be at hand."""
         subjects, place = np.unique(np.concatenate([each.subjects for each in asked]), return_inverse=True)
-        sequences = Joined(*read(subjects))
+        sequences = read(subjects)
         queries = [self._scored(each.query) for each in asked]
         sizes = [len(each.subjects) for each in asked]
         pairs = np.stack([np.repeat(np.arange(len(asked)), sizes), place], axis=1)
@@ -397,15 +360,15 @@ def _panel_chunk(panel: Panel, threads: int) -> Chunk:
     return shuffled_chunk(panel.codes(), range(COPIES), threads)
 
 
-def _bounds(query: ByteArray, subjects: Joined, places: IntArray) -> FloatArray:
+def _bounds(query: ByteArray, subjects: SequencePool, places: IntArray) -> FloatArray:
     """Return the probability of identical subjects by chance, and `CERTAIN` for those that differ; shape (n,)."""
     bounds = np.full(len(places), CERTAIN)
-    n = len(query)
-    begins = subjects.offsets[places]
-    alike = np.flatnonzero(subjects.offsets[places + 1] - begins == n)
+    (codes, offsets), n = subjects, len(query)
+    begins = offsets[places]
+    alike = np.flatnonzero(offsets[places + 1] - begins == n)
     columns = np.arange(min(n, FIRST_LOOKED_AT))
-    begun = (subjects.codes[begins[alike][:, None] + columns] == query[columns]).all(axis=1)
-    same = [k for k in alike[begun].tolist() if np.array_equal(query, subjects.codes[begins[k] : begins[k] + n])]
+    begun = (codes[begins[alike][:, None] + columns] == query[columns]).all(axis=1)
+    same = [k for k in alike[begun].tolist() if np.array_equal(query, codes[begins[k] : begins[k] + n])]
     if same:
         bounds[same] = probability_of(query)
     return bounds

@@ -361,15 +361,16 @@ def options_of(function: str = "search", **asked: Unpack[SearchKeywords]) -> Sea
 
 def engine_of(
     engine: str | Engine, threads: int | None, device: Devices | None, gpu_memory: int | None, cpu_only: str = ""
-) -> Engine | None:
-    """Make the engine that a name stands for; None if an engine was given. ``cpu_only`` as of `create_engine`."""
-    if not isinstance(engine, (str, Engine)):
-        raise OptionError("engine", engine, f"an Engine, or one of {', '.join(ENGINES)}")
+) -> tuple[Engine, Callable[[], None]]:
+    """Return the engine of a name, or the given one, and the function that closes what was opened here."""
     if isinstance(engine, str):
-        return create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory, cpu_only=cpu_only)
+        made = create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory, cpu_only=cpu_only)
+        return made, made.close
+    if not isinstance(engine, Engine):
+        raise OptionError("engine", engine, f"an Engine, or one of {', '.join(ENGINES)}")
     if device is not None or gpu_memory is not None:
         raise InputError(
             "device and gpu_memory: got an Engine object, expected the name of an engine; pass both to "
             "create_engine instead"
         )
-    return None
+    return engine, lambda: None

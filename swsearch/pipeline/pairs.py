@@ -1,6 +1,6 @@
-"""What is computed of pairs that a search has found: their nulls and their alignments, many at a time.
+"""Nulls and alignments of pairs, in batches.
 
-`LocalPairWork` does it here, on threads or in launches on a GPU.
+`LocalPairWork` computes them in this process, on threads or on a GPU.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -291,17 +293,19 @@ class AskedPairs:
 
     @property
     def n_pairs(self) -> int:
-        """How many there are."""
+        """Number of pairs."""
         return len(self.queries) * (len(self.subjects) if self.kind == "all" else 1)
 
-    @property
+    @cached_property
     def cells(self) -> int:
-        """Cells of all of them."""
+        """Query length times subject length, over all pairs."""
+        if self.kind == "all":
+            return sum(len(each.codes) for each in self.queries) * sum(len(each.codes) for each in self.subjects)
         return sum(len(query.codes) * len(subject.codes) for query, subject in self)
 
     def __iter__(self) -> Iterator[tuple[Query, Query]]:
         if self.kind == "all":
-            return ((query, subject) for query in self.queries for subject in self.subjects)
+            return product(self.queries, self.subjects)
         return zip(self.queries, self.subjects, strict=True)
 
     def _drawn(self) -> Iterator[Pair]:

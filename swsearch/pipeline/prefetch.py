@@ -1,7 +1,7 @@
-"""What is made ahead of being asked for: an iterator that runs in a thread of its own.
+"""Iterators that run ahead in threads.
 
-Stages of a search are iterators. Run by `Ahead`, each works while the others do, and waits when the next one has not
-kept up: so that memory stays flat, and what comes out stays in order.
+The stages of a search are iterators. `Ahead` runs one in a thread of its own. It pauses when the next stage falls
+behind, so that memory stays bounded. Items stay in order.
 """
 
 from __future__ import annotations
@@ -181,20 +181,21 @@ class InPlace(Iterator[Item]):
                 self._items.close()
 
 
-def for_each(work: Callable[[Item], None], items: Collection[Item], threads: int) -> None:
-    """Do something once with every item, on as many threads as there are to be had; numpy lets go of the GIL.
+def for_each(work: Callable[[Item], Gained], items: Collection[Item], threads: int) -> list[Gained]:
+    """Apply a function to every item, on at most so many threads; return the values in the order of the items.
 
     No more threads are started than there are items: for nothing or for one item, on 16 processors, that took 3 ms.
     """
     threads = min(threads, len(items))
-    left, guard, errors = iter(items), threading.Lock(), deque[BaseException]()
+    left, guard, errors = enumerate(items), threading.Lock(), deque[BaseException]()
+    made: dict[int, Gained] = {}
 
     def take() -> None:
         try:
             while not errors:
                 with guard:
-                    item = next(left)
-                work(item)
+                    place, item = next(left)
+                made[place] = work(item)
         except StopIteration:
             pass
         except BaseException as error:  # raised again below
@@ -211,6 +212,7 @@ def for_each(work: Callable[[Item], None], items: Collection[Item], threads: int
         thread.join()
     if errors:
         raise errors[0]
+    return [made[place] for place in range(len(items))]
 
 
 def side_by_side(work: Callable[[Item], Gained], items: Iterable[Item], n: int) -> Generator[Gained]:

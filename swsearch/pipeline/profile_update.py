@@ -1,4 +1,4 @@
-"""What an iteration adds to a query's profile: hits are chosen, aligned, trimmed and laid below the query."""
+"""Addition of included hits to the profile of a query."""
 
 from __future__ import annotations
 
@@ -31,22 +31,6 @@ from swsearch.scoring import QueryRows
 
 MOST_REPEATS = 100
 """Parts of one subject that enter at most: titin has some hundred domains of one family."""
-
-
-@dataclass(frozen=True, eq=False)
-class Growth:
-    """What an iteration of a query found for its next profile.
-
-    Parameters
-    ----------
-    alignment : QueryAlignment
-        The query, what stays of a profile that was given, and what was found.
-    is_cut : bool
-        Whether there were more subjects than are taken.
-    """
-
-    alignment: QueryAlignment
-    is_cut: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +70,7 @@ class ProfileHitSelector:
             EvalueCalculator(self.inclusion, self.pairs, batch.subjects).assign(batch.queries, chosen)
         )
 
-    def extend(self, batch: Batch, bases: Sequence[QueryAlignment]) -> list[Growth]:
+    def extend(self, batch: Batch, bases: Sequence[QueryAlignment]) -> list[QueryAlignment]:
         """Lay the hits of an iteration below their queries.
 
         Parameters
@@ -107,16 +91,12 @@ class ProfileHitSelector:
         found = [_Parts.of(hits) for hits in lists]
         if options.inclusion.several and options.mode == "local":
             self._add_further(of_profiles, lists, found)
-        grown: dict[int, Growth] = {}
 
-        def lay(place: int) -> None:
+        def lay(place: int) -> QueryAlignment:
             check_wanted()
-            state = batch.states[place]
-            alignment = self._laid(state.query, bases[place], lists[place], found[place])
-            grown[place] = Growth(alignment, len(state.found.candidates) > most)
+            return self._laid(batch.states[place].query, bases[place], lists[place], found[place])
 
-        for_each(lay, range(len(lists)), self.local.threads)
-        return [grown[place] for place in range(len(lists))]
+        return for_each(lay, range(len(lists)), self.local.threads)
 
     @property
     def _builder(self) -> HitBuilder:

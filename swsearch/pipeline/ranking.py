@@ -1,17 +1,10 @@
-"""The order of hits, and what keeps a query's best subjects by it.
+"""Order of hits, and the selection of the best subjects of a query.
 
-Where there are E-values, the order is that of E-values, ascending; among equal ones, and where there are none or
-scores are asked for, it is score descending, and then the subject's place in the input. No two subjects are equal in
-it, so that the best N of a database are the best N of the best N of its parts, whatever the parts and their order.
-
-E-values are compared in full, not as they are printed. `swsearch.statistics.portable_math` computes them to the same
-bit on every machine, so that the order is the same, too.
-
-What scoring a query leaves: the subjects it found, and what is known of all the others.
-
-A selection is a plain value. It can be pickled, sent and kept, and those of the parts of a database merge into that
-of the whole, in any order. It knows no engine, no database and no alignment; `swsearch.pipeline.hits` makes hits of
-it.
+Hits are sorted by ascending E-value, then by descending score, then by the subject's place in the input. Without
+E-values, or with ``--sort score``, the score comes first. No two subjects are equal in this order. So the best N of a
+database are the best N of the best N of its parts. E-values are compared in full precision, which
+`swsearch.statistics.portable_math` makes equal on every machine. A `Selection` is a plain value: it can be pickled,
+and the selections of the parts of a database merge in any order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All scores of some queries with all subjects, nothing chosen and nothing rated."""
+"""Score matrices: every query against every subject, without E-values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Scoring groups of queries with a database: what each engine finds, and which subjects are a query's best.
+"""Scoring of query batches, and the stages around it.
 
-Stages of a search: generators in a row, each in a thread of its own, so that all work at the same time.
-
-Each stage waits for the next when it is ahead by a batch, so that memory stays flat however many queries there are.
+Stages are generators. Each runs in its own thread, and pauses when it is one batch ahead, so that memory stays
+bounded for any number of queries.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A search: option values, queries and a backend, as one chain of generator stages.
+"""A search: queries, options and a backend, as a chain of stages.
 
     prepare -> select -> collect -> (locate loci) -> (include hits -> grow profiles)
             -> assign E-values -> choose hits -> restore order -> build results
 
-Loci are located where subjects are windows of DNA; profiles grow where there are iterations. What flows is a `Batch`:
-queries as they are by then, with the subjects that their places are of. A checkpoint stores what passes between two
-stages; a query that it has enters the chain after the stage that it was stored after.
+Loci are located if subjects are windows of DNA. Profiles grow in iterative searches. Stages exchange `Batch` objects:
+query states, and the subjects that their places refer to. A checkpoint stores the states between stages; a stored
+query enters the chain after the stage that stored it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from swsearch.pipeline.backend import Backend, Session, SessionRequest
 from swsearch.pipeline.batch import Batch, QueryState, localized, next_iteration, query_groups
 from swsearch.pipeline.checkpoint import Checkpoint
 from swsearch.pipeline.evalues import assign_evalues
-from swsearch.pipeline.fingerprint import SubjectDescription, run_info
+from swsearch.pipeline.fingerprint import run_info
 from swsearch.pipeline.hits import ResultBuilder, choose_hits
 from swsearch.pipeline.iterate import ProfileGrower, Rounds
 from swsearch.pipeline.loci import locate_loci
@@ -289,7 +289,7 @@ class Search:
     @cached_property
     def run(self) -> RunInfo:
         """What reports say of the search as a whole."""
-        return run_info(self.criteria, SubjectDescription.of(self.subjects), self.backend.description, self._origin)
+        return run_info(self.criteria, self.subjects, self.backend.description, self._origin)
 
     @cached_property
     def _builder(self) -> ResultBuilder:

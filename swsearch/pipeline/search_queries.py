@@ -1,10 +1,8 @@
-"""Queries as a search takes them: proteins and profiles, or DNA where it is to be translated.
+"""Queries of a search: proteins, profiles, or the reading frames of DNA.
 
-DNA queries in a search: the frames that are scored in their place, and what was found in these as one ranking.
-
-Each frame is a query like any other to engines, selection and nulls, and keeps its own best subjects. Those of a DNA
-query are its frames' together, each subject with the frame that it is best in. That is exact: whatever comes before a
-subject in its frame comes before it in the whole as well, so that the best N of the whole are among the frames' best.
+Each frame is a query of its own for engines, selection and null models. The hits of a DNA query are the hits of all
+its frames; each subject keeps its best frame. That is exact: the best N of the query are among the best N of its
+frames.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A search as its caller sees it: results that come one after the other, and what they are results of."""
+"""Results of a search, as an iterator."""
 
 from __future__ import annotations
 

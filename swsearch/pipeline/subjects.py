@@ -1,8 +1,8 @@
-"""Subjects of a search: what engines score, and what the places in a selection mean.
+"""Subjects of a search, by place.
 
-- `ChunkSource` (`swsearch.pipeline.subjects`): chunks for an engine. A database, or windows of DNA.
-- `SubjectReader`: reads subjects by place. Every `Batch` carries the reader that its places are of.
-- `Subjects`: both, and what statistics, filters and reports count.
+- `ChunkSource`: chunks for an engine, from a database or from windows of DNA.
+- `SubjectReader`: reads subjects by place. Every `Batch` carries the reader of its places.
+- `Subjects`: both, and the counts for statistics, filters and reports.
 """
 
 from __future__ import annotations

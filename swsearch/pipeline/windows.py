@@ -1,4 +1,4 @@
-"""A database of DNA as subjects: windows of its reading frames, wide enough for some queries."""
+"""DNA databases as subjects: windows of reading frames, wide enough for the queries."""
 
 from __future__ import annotations
 

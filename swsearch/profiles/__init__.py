@@ -1,1 +1,1 @@
-"""Position-specific queries: what a profile is, reading and writing them, and making them of alignments."""
+"""Profiles: position-specific queries, their files, and their construction from alignments."""

@@ -1,4 +1,8 @@
-"""Calibration of a HMMER model: the parameters of its score distributions, from scores of random sequences.
+"""Units of scores, and the calibration of HMMER models.
+
+A score s of a matrix says that two residues are paired exp(lambda s) times as often as by chance, where lambda makes
+these chances sum to one (Karlin and Altschul, PNAS 87:2264, 1990): 0.3176 nats per unit for BLOSUM62. Profiles have
+scores in the units of the matrix whose gap costs they use.
 
 HMMER compares bit scores with a Gumbel distribution (MSV and Viterbi filters) and an exponential tail (Forward).
 Lambda is ln 2, corrected for short models. The locations depend on the model (S. R. Eddy, PLoS Comput. Biol.
@@ -6,12 +10,6 @@ Lambda is ln 2, corrected for short models. The locations depend on the model (S
 the filters, and 200 of 100 residues for Forward. Forward's tail begins where a fitted Gumbel distribution leaves a
 probability of 0.04. The filters count in their own units: MSV in thirds of a bit, and both charge 3 nats for all
 residues outside of alignments.
-
-The units of scores: how many nats a matrix's unit is, scores of log ratios in it, and of letters beyond the 20.
-
-A score s of a matrix says that two residues stand together exp(lambda s) times as often as by chance, where lambda
-makes these chances sum to one (Karlin and Altschul, PNAS 87:2264, 1990): 0.3176 nats per unit for BLOSUM62. A profile
-that is to be searched with a matrix's gap costs has scores in the same units.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A profile made of an alignment, in the steps of PSI-BLAST.
+"""Construction of a profile from an alignment, in the steps of PSI-BLAST.
 
-Near-identical sequences are left out (`purge`), the others weighted by position (`weights`), what a matrix expects is
-added (`pseudocounts`), and scores are log-odds in the matrix's units, a little larger, so that its gap costs go with
-them (S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997; A. A. Schaffer et al., 29:2994, 2001). A column that no
-other sequence covers scores as the matrix does: an alignment of the query alone makes the plain search's scores.
+Near-identical sequences are removed (`row_filter`), the others weighted by position, and pseudo-counts from a matrix
+added (`sequence_weights`). Scores are log-odds in the matrix's units, slightly scaled up to fit its gap costs (S. F.
+Altschul et al., Nucleic Acids Res. 25:3389, 1997; A. A. Schaffer et al., 29:2994, 2001). A column that no other
+sequence covers scores as the matrix does.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Formats of query files, by their first bytes, and of profiles that are written, by the file's name.
+"""Formats of query files and of saved profiles.
 
-FASTA needs only this module: the readers of other formats are imported when they are used.
-
-Log-odds, probabilities and transitions of a profile, for the formats of other programs.
-
-The scores of a profile are its log-odds times `Profile.scale`, so that they fit the matrix's gap costs. Other
-programs expect the log-odds, or the probabilities behind them.
+Query files are recognized by their first bytes, saved profiles by the file's name. FASTA needs only this module: the
+readers of other formats are imported on use. The scores of a profile are its log-odds times `Profile.scale`, so that
+they fit the matrix's gap costs. Other programs expect log-odds, probabilities and transitions, which this module
+computes.
 """
 
 from __future__ import annotations

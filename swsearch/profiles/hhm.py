@@ -1,8 +1,8 @@
-"""HH-suite's HMMs, in and out: what their match states emit, against their own background.
+"""HH-suite's HMMs, read and written: match emissions against their background.
 
-They hold observed frequencies; pseudo-counts come from the search's matrix, by how different the sequences are,
-unless the model says that it has some. Lost in reading: gap costs by position, insert states, secondary structure,
-and the alignment that they show.
+Files hold observed frequencies. Pseudo-counts come from the search's matrix, by the diversity of the sequences,
+unless the model says that it has some. Reading drops gap costs by position, insert states, secondary structure and
+the alignment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""HMMER3's profile HMMs, in and out: what their match states emit, against HMMER's background.
+"""HMMER3's profile HMMs, read and written: match emissions against HMMER's background.
 
-Lost in reading: what insert states emit, the costs of gaps by position (unless asked for), and the statistics.
+Reading drops insert emissions, the statistics, and gap costs by position unless they are asked for.
 """
 
 from __future__ import annotations

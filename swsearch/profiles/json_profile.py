@@ -1,7 +1,7 @@
-"""Profiles saved: one JSON object per line, with all that an iterated search needs, or in other programs' formats.
+"""Profiles as JSON lines, and their writers in other programs' formats.
 
-JSON has all digits of numbers, so that what is read is what was saved. The sequences of an alignment are rows of A3M:
-upper case and ``-`` in the query's columns, lower case between them (``.`` for a stop between them).
+JSON has all digits of numbers, so that a profile is read exactly as it was saved. Alignments are rows of A3M: upper
+case and ``-`` in the query's columns, lower case between them (``.`` for a stop between them).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swsearch.options.kinds import QueryFormat
 from swsearch.output_files import open_output
 from swsearch.profiles import hhm, hmm, pssm
 from swsearch.profiles.formats import format_to_write
-from swsearch.profiles.msa_readers import rows_of
+from swsearch.profiles.msa_readers import insertion_runs, rows_of
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.profiles.query_alignment import GAP, QueryAlignment
 from swsearch.profiles.text_lines import Text
@@ -280,9 +280,8 @@ def _alignment(given: _Line, codes: ByteArray) -> QueryAlignment:
 def _placed(given: _Line, rows: Sequence[str], n_columns: int) -> tuple[ByteArray, IntArray, ByteArray]:
     """Return columns, insertions and what is inserted, of rows of A3M in which ``.`` is an inserted stop."""
     columns = np.full((len(rows), n_columns), GAP, dtype=np.uint8)
-    runs: list[IntArray] = [np.zeros((0, 4), dtype=np.int64)]
+    inserted_before: dict[int, IntArray] = {}
     pieces: list[ByteArray] = [np.zeros(0, dtype=np.uint8)]
-    n_inserted = 0
     table = PROTEIN.encode_table.copy()
     table[ord("-")], table[ord(".")] = GAP, PROTEIN.letters.index("*")
     for k, row in enumerate(rows):
@@ -292,13 +291,6 @@ def _placed(given: _Line, rows: Sequence[str], n_columns: int) -> tuple[ByteArra
         if len(data) - int(between.sum()) != n_columns or (codes >= GAP + 1).any():
             given.fail("a3m", f"rows of A3M with {n_columns} columns")
         columns[k] = codes[~between]
-        if between.any():
-            before = np.cumsum(~between)[between]
-            starts = np.flatnonzero(np.diff(before, prepend=-1))
-            ends = np.append(starts[1:], len(before))
-            runs.append(
-                np.column_stack([np.full(len(starts), k), before[starts], starts + n_inserted, ends + n_inserted])
-            )
-            pieces.append(codes[between])
-            n_inserted += len(before)
-    return columns, np.concatenate(runs), np.concatenate(pieces)
+        inserted_before[k] = np.cumsum(~between)[between]
+        pieces.append(codes[between])
+    return columns, insertion_runs(inserted_before), np.concatenate(pieces)

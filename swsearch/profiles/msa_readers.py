@@ -1,13 +1,13 @@
-"""Alignments in: A3M, aligned FASTA, Stockholm and Clustal; the first sequence is the query.
+"""Readers of alignments: A3M, aligned FASTA, Stockholm and Clustal.
 
-The query's residues are the columns. Where it has a gap, residues of the others are insertions. The part of a
-sequence that is aligned is taken from a name such as ``P12345/17-92``, where these numbers fit its residues.
+The first sequence is the query; its residues are the columns. Where it has a gap, residues of the others are
+insertions. A name such as ``P12345/17-92`` gives the aligned part of a sequence, if the numbers fit its residues.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,10 +54,20 @@ def read_a3m(text: Text) -> list[QueryAlignment]:
     SequenceError
         If it is no A3M; so for the other readers here.
     """
+    return [_of_a3m(text, rows) for rows in _headed_rows(text, "A3M")]
+
+
+def read_aligned_fasta(text: Text) -> list[QueryAlignment]:
+    """Read an alignment in FASTA: all sequences are equally long with their gaps."""
+    return [_of_aligned(text, rows) for rows in _headed_rows(text, "FASTA")]
+
+
+def _headed_rows(text: Text, format_: str) -> list[list[Row]]:
+    """Read the sequences below header lines, by alignment; in A3M a line with ``#`` begins another alignment."""
     found: list[list[Row]] = []
     begins = True
     for k, line in enumerate(text.lines):
-        if line.startswith("#"):
+        if line.startswith("#") and format_ == "A3M":
             begins = True
             head = _COLABFOLD.fullmatch(line)
             if head and "," in head[1]:
@@ -75,23 +85,10 @@ def read_a3m(text: Text) -> list[QueryAlignment]:
                 text.fail("letters stand before the first name, expected a line that begins with '>'", k)
             found[-1][-1].pieces.append(line)
     if not found:
-        text.fail("no sequences, expected an alignment in A3M: lines with '>' and a name, and sequences below them")
-    return [_of_a3m(text, rows) for rows in found]
-
-
-def read_aligned_fasta(text: Text) -> list[QueryAlignment]:
-    """Read an alignment in FASTA: all sequences are equally long with their gaps."""
-    rows: list[Row] = []
-    for k, line in enumerate(text.lines):
-        if line.startswith(">"):
-            rows.append(_named(text, line[1:], k))
-        elif line.strip():
-            if not rows:
-                text.fail("letters stand before the first name, expected a line that begins with '>'", k)
-            rows[-1].pieces.append(line)
-    if not rows:
-        text.fail("no sequences, expected an alignment in FASTA: lines with '>' and a name, and sequences below them")
-    return [_of_aligned(text, rows)]
+        text.fail(
+            f"no sequences, expected an alignment in {format_}: lines with '>' and a name, and sequences below them"
+        )
+    return found
 
 
 def read_stockholm(text: Text) -> list[QueryAlignment]:
@@ -245,22 +242,16 @@ def _anchored(text: Text, placed: list[_Placed], n_columns: int) -> QueryAlignme
     column_of = np.cumsum(in_column) - in_column + np.cumsum(inserted)
     columns = np.full((len(placed), len(query.codes)), GAP, dtype=np.uint8)
     columns[0] = query.codes
-    runs: list[IntArray] = []
+    inserted_before: dict[int, IntArray] = {}
     kept: list[ByteArray] = []
-    n_inserted = 0
     for k, one in enumerate(placed[1:], 1):
         stays = one.in_columns & (in_column[one.places] > 0)
         columns[k, column_of[one.places[stays]]] = one.codes[stays]
         if stays.all():
             continue
-        before = column_of[one.places[~stays]] - np.where(one.in_columns, 0, inserted[one.places])[~stays]
-        starts = np.flatnonzero(np.diff(before, prepend=-1))
-        ends = np.append(starts[1:], len(before))
-        runs.append(
-            np.column_stack([np.full(len(starts), k), before[starts], starts + n_inserted, ends + n_inserted])
-        )
+        before = column_of[one.places] - np.where(one.in_columns, 0, inserted[one.places])
+        inserted_before[k] = before[~stays]
         kept.append(one.codes[~stays])
-        n_inserted += len(before)
     names, starts_, ends_ = zip(*map(_part, placed), strict=True)
     return QueryAlignment(
         list(names),
@@ -268,12 +259,22 @@ def _anchored(text: Text, placed: list[_Placed], n_columns: int) -> QueryAlignme
         columns,
         np.array(starts_, dtype=np.int64),
         np.array(ends_, dtype=np.int64),
-        np.concatenate([np.zeros((0, 4), dtype=np.int64), *runs]),
+        insertion_runs(inserted_before),
         np.concatenate([np.zeros(0, dtype=np.uint8), *kept]),
         np.full(len(placed), -1, dtype=np.int64),
         np.array([0.0] + [np.nan] * (len(placed) - 1)),
         np.zeros(len(placed), dtype=np.int64),
     )
+
+
+def insertion_runs(before: Mapping[int, IntArray]) -> IntArray:
+    """Return the insertions of a `QueryAlignment`, shape (n, 4), from the column after each inserted residue."""
+    nothing = np.zeros(0, dtype=np.int64)
+    rows = np.concatenate([nothing, *(np.full(len(columns), row) for row, columns in before.items())])
+    columns = np.concatenate([nothing, *before.values()])
+    starts = np.flatnonzero((np.diff(rows, prepend=-1) != 0) | (np.diff(columns, prepend=-1) != 0))
+    bounds = np.append(starts, len(rows))
+    return np.column_stack([rows[starts], columns[starts], bounds[:-1], bounds[1:]])
 
 
 def _part(one: _Placed) -> tuple[str, int, int]:

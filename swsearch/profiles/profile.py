@@ -1,4 +1,4 @@
-"""A profile: a query whose scores are a table by position and letter."""
+"""Profile: a query with scores by position and letter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""NCBI's PSSMs, in and out: ASCII, and ASN.1 text (``.asn`` of psiblast, ``.smp`` of CDD and makeprofiledb)."""
+"""NCBI's PSSMs, read and written.
+
+ASCII, and ASN.1 text (``.asn`` of psiblast, ``.smp`` of CDD and makeprofiledb).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences that are aligned to a query: what profiles are made from, and what A3M files hold."""
+"""Sequences aligned to a query, as profiles are built from and A3M files hold."""
 
 from __future__ import annotations
 

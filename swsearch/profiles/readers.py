@@ -1,4 +1,4 @@
-"""Files of profiles and alignments, in any format: what is in them, as profiles."""
+"""Readers of files of profiles and alignments, in any format."""
 
 from __future__ import annotations
 

@@ -1,14 +1,12 @@
-"""Which rows of an alignment are kept: near the query, long enough, and not all of them alike.
+"""Filters of the rows of an alignment: similarity, coverage and redundancy.
 
-Structure predictors gain from sequences that differ; a thousand copies of a well-studied protein cost time and say
-nothing. Rows are looked at in their order, the best first, and the query is always kept as it is.
+`RowFilter` selects rows for files: structure predictors gain from sequences that differ. Rows are examined in their
+order, the best first, and the query always stays.
 
-Near-identical sequences of an alignment, of which one is enough.
-
-A family that was sequenced from a hundred strains is one observation of it, not a hundred. As PSI-BLAST does, copies
-of the query are left out, and of sequences that are alike in 94 % of their columns only one is kept (S. F. Altschul
-et al., Nucleic Acids Res. 25:3389, 1997, with 98 %; A. A. Schaffer et al., 29:2994, 2001). Here the longest of them
-is kept, and what lies within it goes, so that the order of the sequences does not matter.
+`kept_rows` removes near-identical sequences before a profile is built, because a hundred strains are one observation
+of a family. As PSI-BLAST does, it removes copies of the query, and keeps one of the sequences that agree in 94 % of
+their columns (S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997, with 98 %; A. A. Schaffer et al., 29:2994,
+2001). It keeps the longest, so that the order of the sequences does not matter.
 """
 
 from __future__ import annotations

@@ -1,19 +1,16 @@
-"""What a column of an alignment is expected to hold beyond what was observed: pseudo-counts from a matrix.
-
-Residues that were observed stand for those that a matrix says take their place (R. L. Tatusov, S. F. Altschul and
-E. V. Koonin, PNAS 91:12091, 1994; S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997). How many pseudo-counts a
-column has is a constant, or follows from how far the column's frequencies are from those of proteins in general
-(S. F. Altschul, E. M. Gertz, R. Agarwala, A. A. Schaffer and Y.-K. Yu, Nucleic Acids Res. 37:815, 2009), as in
-PSI-BLAST since then: a conserved column needs few.
-
-What an alignment observes in each column of the query: weighted frequencies, and how many observations they are.
+"""Weighted residue frequencies of alignment columns, and pseudo-counts.
 
 Rows are weighted by position (S. Henikoff and J. G. Henikoff, J. Mol. Biol. 243:574, 1994): a column gives each kind
-of letter the same weight, which the rows that have it share, and a row has the mean of what its columns give it. As
-in PSI-BLAST (S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997) each column of the query has weights of its
-own, from the rows that cover it and the columns over which all of these extend, its block. Many rows make narrow
-blocks, where weights mean little; a block is therefore widened to a least width (K. Oda et al., BMC Bioinformatics
-18:288, 2017), and in the columns so won the rows that do not reach there are not counted.
+of letter the same weight, which the rows that have it share, and a row has the mean of its columns' weights. As in
+PSI-BLAST (S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997) each column has weights of its own, from the rows
+that cover it and the columns over which all of these extend, its block. Many rows make narrow blocks, where weights
+mean little; a block is therefore widened to a minimum width (K. Oda et al., BMC Bioinformatics 18:288, 2017). Rows
+that do not reach the added columns are not counted there.
+
+Pseudo-counts are the residues that a matrix expects in place of the observed ones (R. L. Tatusov, S. F. Altschul and
+E. V. Koonin, PNAS 91:12091, 1994). Their number is a constant, or follows from how far the column's frequencies are
+from those of proteins in general (S. F. Altschul, E. M. Gertz, R. Agarwala, A. A. Schaffer and Y.-K. Yu, Nucleic
+Acids Res. 37:815, 2009): a conserved column needs few.
 """
 
 from __future__ import annotations

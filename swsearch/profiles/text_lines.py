@@ -1,4 +1,4 @@
-"""NCBI's ASN.1 text as PSSMs are kept in it: tokens, and the values that they make up; just what PSSMs need."""
+"""Lines of text files, and the tokens of NCBI's ASN.1 text."""
 
 from __future__ import annotations
 

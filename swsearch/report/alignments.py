@@ -1,7 +1,7 @@
-"""The hits as an alignment below their query: A3M, which structure predictors read, aligned FASTA, and Stockholm.
+"""Alignments of hits below their query: A3M, aligned FASTA and Stockholm.
 
-A3M is HH-suite's format, Stockholm HMMER's and Pfam's. Stockholm has columns for what stands between the query's.
-Names of rows are of one word, and unique in their file.
+A3M is HH-suite's format, which structure predictors read; Stockholm is HMMER's and Pfam's. Stockholm has columns for
+residues between the query's. Row names are single words, and unique in their file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables with types, for programs: Parquet, and Arrow's IPC file (Feather).
+"""Typed tables for programs: Parquet, and Arrow's IPC file (Feather).
 
 They need pyarrow, the extra ``arrow``.
 """

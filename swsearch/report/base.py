@@ -1,13 +1,9 @@
-"""The interface of writers: ``begin`` for the run, ``write`` for each result, ``end``.
+"""Interface of report writers, and the text of numbers and JSON.
 
-How BLAST prints E-values, bit scores and percentages.
-
-The rules are those of NCBI's align_format, read off 14,680 lines of blastp 2.12: E-values from 1e-323 to 1e11, bit
-scores from 7.7 to 1e5.
-
-JSON made of columns: the text of many objects of one kind at a time, as `json` has it, in ASCII without blanks.
-
-A column is a sequence of integers, or of texts that are JSON already.
+A writer gets ``begin`` for the run, ``write`` for each result, and ``end``. E-values, bit scores and percentages are
+printed by the rules of NCBI's align_format, read off 14,680 lines of blastp 2.12: E-values from 1e-323 to 1e11, bit
+scores from 7.7 to 1e5. JSON is built from columns, many objects at a time, in ASCII without blanks, as `json` writes
+it. A column is a sequence of integers, or of texts that are JSON already.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""BLAST's JSON in one file (15), as NCBI_BlastOutput2.xsd has it with ``_`` for ``-``.
+"""BLAST's JSON in one file (15), and the terms that XML (5) shares.
 
-What BLAST's XML (5) and JSON (15) have in common: program, parameters, statistics and messages.
-
-Identifiers are those that blastp prints with a database made with ``-parse_seqids``, and that diamond prints: queries
-are ``Query_1``, ``Query_2`` ... with their whole header as the title, hits have their identifier, and the rest of the
-header as the title. Numbers have six digits, as blastp's.
+It follows NCBI_BlastOutput2.xsd with ``_`` for ``-``. Identifiers are those that blastp prints for a database made
+with ``-parse_seqids``, and that diamond prints. Queries are ``Query_1``, ``Query_2`` ... with their whole header as
+the title. Hits have their identifier, and the rest of the header as the title. Numbers have six digits, as
+blastp's.
 """
 
 from __future__ import annotations

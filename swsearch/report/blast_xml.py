@@ -1,4 +1,7 @@
-"""BLAST's XML (5), as NCBI_BlastOutput.dtd has it; elements and layout as BLAST+ 2.12 prints them."""
+"""BLAST's XML (5), as NCBI_BlastOutput.dtd defines it.
+
+Elements and layout are those of BLAST+ 2.12.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Identifiers and headers as they are printed, and searches as reports describe them.
+"""Printed identifiers and headers, and descriptions of searches.
 
-Any FASTA header fills one cell of one line.
+Any FASTA header fits one cell of one line.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""The report for a browser: one file that needs nothing else, tables to sort and filter, pictures, alignments.
+"""The HTML report: one file that works offline, with tables, plots and alignments.
 
-Python writes data and a few fixed words; ``assets/report.js`` draws a query when it is looked at. Each query's data
-stand in a block of their own as soon as the query is done, so that neither the search nor the browser needs to hold
-all of them. Nothing of a header is ever markup: data are JSON without a ``<``, text is set as text, and the page's
-policy allows its own two assets, by their hashes, and nothing else, from nowhere.
-
-All bytes are ASCII. Only the block "Run" (engine, time, command line) differs between runs of equal results.
+Python writes data and a few fixed words. ``assets/report.js`` draws a query when the reader opens it. The data of a
+query are a block of their own, written when the query is done, so that neither the search nor the browser holds all
+of them. No header becomes markup: data are JSON without a ``<``, text is set as text, and the page's policy allows
+only its own two assets, by their hashes. All bytes are ASCII. Only the block "Run" (engine, time, command line)
+differs between runs of equal results.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON lines: one object per query, each on a line of its own, for programs."""
+"""JSON lines for programs: one object per query, one per line."""
 
 from __future__ import annotations
 

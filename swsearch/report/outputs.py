@@ -1,4 +1,4 @@
-"""The reports of a search: which file gets which format, and one search that writes them all."""
+"""Outputs of a search: the format of each file, and the writing of all of them."""
 
 from __future__ import annotations
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -16,7 +13,7 @@ from swsearch.alignment import PairAlignment
 from swsearch.alphabet import DNA
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
-from swsearch.recurrence import Recurrence
+from swsearch.pipeline.pairs import AskedPairs
 from swsearch.report import format_for_path, headers, sam
 from swsearch.report.base import StreamWriter, did_you_mean
 
@@ -28,44 +25,16 @@ PREFIX_WIDTH = 21
 
 
 @dataclass(frozen=True)
-class PairRun:
-    """The sequences of a run of pairs, and how they are aligned.
+class PairRun(AskedPairs):
+    """The pairs that a report is of.
 
     Parameters
     ----------
-    queries, subjects : sequence of Query
-        Encoded sequences.
-    in_order : bool
-        First with first, second with second; otherwise all with all, the subjects of a query one after the other.
-    recurrence : Recurrence
-        Scoring, mode and free ends.
     version : str
         swsearch's version.
     """
 
-    queries: Sequence[Query]
-    subjects: Sequence[Query]
-    in_order: bool
-    recurrence: Recurrence
     version: str
-
-    @property
-    def n_pairs(self) -> int:
-        """Number of pairs."""
-        return len(self.queries) if self.in_order else len(self.queries) * len(self.subjects)
-
-    @cached_property
-    def cells(self) -> int:
-        """Query length times subject length, over all pairs."""
-        if self.in_order:
-            return sum(len(query.codes) * len(subject.codes) for query, subject in self.pairs())
-        return sum(len(each.codes) for each in self.queries) * sum(len(each.codes) for each in self.subjects)
-
-    def pairs(self) -> Iterator[tuple[Query, Query]]:
-        """Return the pairs in the order of the output."""
-        if self.in_order:
-            return zip(self.queries, self.subjects, strict=True)
-        return product(self.queries, self.subjects)
 
 
 class ScoredPair(NamedTuple):

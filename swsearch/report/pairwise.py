@@ -1,4 +1,7 @@
-"""The report for people: blastp's format 0, a list of the hits and then each alignment in rows of 60 columns."""
+"""BLAST's pairwise format (0), for reading.
+
+A list of the hits, and then each alignment in rows of 60 columns.
+"""
 
 from __future__ import annotations
 

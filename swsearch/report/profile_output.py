@@ -1,4 +1,4 @@
-"""Profiles and alignments that are saved query after query, for another search or program to go on with."""
+"""Profiles and alignments saved per query, to continue in another search or program."""
 
 from __future__ import annotations
 

@@ -1,17 +1,16 @@
-"""SAM and PAF of a search, and the lines of both formats, which pairs have too.
+"""SAM and PAF of a search, and their lines, which pairs share.
 
 The subject is the reference (target), the query the read. Runs of pairs, equal or not, are ``M``, which every reader
-of these formats knows; the SAM tag MD says which of them differ. Query residues outside the alignment are
-soft-clipped (``S``); subject residues outside it are not part of a SAM line. Strands are forward but in PAF of
-translated DNA.
+of these formats knows; the SAM tag MD marks the differences. Query residues outside the alignment are soft-clipped
+(``S``); subject residues outside it are not part of a SAM line. Strands are forward, except in PAF of translated DNA.
 
-SAM was made for nucleotides. Proteins may stand in it: its text allows every letter but ``*``. Readers get names,
-places, CIGAR and tags right, but those that hold reads as BAM does (samtools, pysam) turn amino acids into N. MD
-is left out for proteins, since Biopython reads only bases in it.
+SAM was made for nucleotides. Its text allows every letter except ``*``, so proteins are valid. Readers get names,
+places, CIGAR and tags right. Those that hold reads as BAM does (samtools, pysam) turn amino acids into N. MD is left
+out for proteins, since Biopython reads only bases in it.
 
 Tags of a search are those of BLAST's own SAM (``blastn -outfmt 17``): AS (raw score), EV (E-value), NM
 (differences), PI (per cent identity) and BS (bit score). diamond has the raw score in ZR, the bit score in AS and
-the E-value in ZE. What reads SAM as BAM does keeps numbers in 32 bits: E-values below 1e-45 become 0 there.
+the E-value in ZE. Readers of BAM keep numbers in 32 bits: E-values below 1e-45 become 0 there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Tables of text: BLAST's formats 6 (tab-separated), 7 (the same with comment lines) and 10 (comma-separated).
+"""BLAST's tables: 6 (tab-separated), 7 (with comment lines) and 10 (comma-separated).
 
-Names and values of columns are BLAST's, so that programs that read blastp's tables read these. ``cigar``,
-``subject_index``, ``zscore``, ``evalue_published`` and ``iteration`` are ours; ``qtitle`` and ``scovhsp`` are
-diamond's. Of translated DNA, values are those of blastx, tblastn and tblastx.
+Columns have BLAST's names and values, so that programs that read blastp's tables read these. swsearch adds ``cigar``,
+``subject_index``, ``zscore``, ``evalue_published`` and ``iteration``; ``qtitle`` and ``scovhsp`` are diamond's.
+Values for translated DNA are those of blastx, tblastn and tblastx.
 """
 
 from __future__ import annotations

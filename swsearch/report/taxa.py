@@ -1,4 +1,4 @@
-"""The taxa of hits as reports write them."""
+"""Taxa of hits, as reports write them."""
 
 from __future__ import annotations
 

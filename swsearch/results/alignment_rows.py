@@ -1,7 +1,7 @@
-"""The letters of a result's alignments: rows of text and aligned parts, many alignments at a time.
+"""Letters of alignments: rows of text and aligned parts, in batches.
 
-Alignments that were found together have their subjects in one pool, and the extension makes their rows. All others
-are read one by one: those found one by one, those with frame shifts, and those of hits with several alignments.
+Alignments computed together have their subjects in one pool, and the extension makes their rows. Others are read one
+by one: those computed alone, those with frameshifts, and those of hits with several alignments.
 """
 
 from __future__ import annotations

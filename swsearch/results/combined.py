@@ -1,4 +1,4 @@
-"""The hits of many queries as one table: of pandas, polars or Arrow."""
+"""Hits of many queries as one table of pandas, polars or Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One subject that a query found, and one alignment of it."""
+"""A hit, and one alignment (HSP) of it."""
 
 from __future__ import annotations
 

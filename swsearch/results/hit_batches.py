@@ -1,7 +1,7 @@
-"""A result in batches that memory holds, as columns: writers make text of many hits at a time.
+"""Batches of the hits of a result, as columns that fit in memory.
 
-A line is an alignment (HSP), or a hit where no alignment is needed. Hits of a translated database that lie in one
-record are one hit here, with a line for each.
+Writers format many hits at a time. A line is an alignment (HSP), or a hit where no alignment is needed. Hits of a
+translated database in one record are one hit here, with a line for each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from swsearch.db.taxonomy import NO_NAME, Taxa
 from swsearch.errors import printable
 from swsearch.results.alignment_rows import AlignmentLetters, Rows, letters_of
 from swsearch.results.record_hits import RecordHits
-from swsearch.results.table import HitTable, HspTable, Numbers
+from swsearch.results.table import HitTable, HspTable
+from swsearch.statistics.methods import Numbers
 
 MAX_BATCH_HITS = 1 << 14
 """Maximum number of hits in a batch."""

@@ -1,4 +1,4 @@
-"""The hits of a query as a sequence: columns inside, a `Hit` when one is asked for."""
+"""Sequence of the hits of a query, stored as columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alignments of a result below its query: rows of a `QueryAlignment`."""
+"""Alignments of a result as the rows of a `QueryAlignment`."""
 
 from __future__ import annotations
 

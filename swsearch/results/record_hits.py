@@ -1,6 +1,7 @@
-"""Hits of a translated database by record: frames of one record are found separately and shown as one hit.
+"""Hits of a translated database, grouped by record.
 
-Readers of BLAST's formats expect all alignments of a subject below one heading, the best first.
+The frames of one record have hits of their own. Readers of BLAST's formats expect all alignments of a subject below
+one heading, the best first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The hits of one query."""
+"""The result of one query."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from swsearch.results.fields import FLOAT, HIT_FIELDS, TEXT, Field, fields_in
 from swsearch.results.hit import Hit
 from swsearch.results.hit_batches import AlignedHitBatch
 from swsearch.results.hit_list import HitList
-from swsearch.results.table import HitTable, HspTable, optional
+from swsearch.results.table import HitTable, HspTable
 from swsearch.run_info import Asked, Program, RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import Statistics, why_no_statistics
+from swsearch.statistics.methods import optional
 
 if TYPE_CHECKING:
     import pandas

@@ -1,7 +1,7 @@
-"""Hits as columns: what the hits of a query have in common stands in arrays, one row per hit or per alignment.
+"""Hits and alignments as columns, one row each.
 
-A search makes these; writers of tables and data frames take them as they are. `swsearch.results.hit.Hit` is made of a
-row when somebody asks for one.
+A search makes these tables. Writers of tables and data frames read them directly. A `swsearch.results.hit.Hit` is
+made from a row on access.
 """
 
 from __future__ import annotations
@@ -15,71 +15,19 @@ import numpy as np
 
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
-from swsearch.blocks import FloatArray, IntArray
+from swsearch.blocks import IntArray
 from swsearch.db.fasta import header_text
 from swsearch.db.taxonomy import Taxa
 from swsearch.lazy import Later
 from swsearch.results.hit import Hit, Hsp
+from swsearch.statistics.methods import Numbers
 from swsearch.translation import Frame, Frames
 
 
-@dataclass(frozen=True, eq=False)
-class Numbers:
-    """What statistics say of some scores.
-
-    Parameters
-    ----------
-    bit_scores, evalues, z_scores, evalues_published : ndarray, shape (n,), float64
-        As of a `Hit`; NaN where there is none.
-    """
-
-    bit_scores: FloatArray
-    evalues: FloatArray
-    z_scores: FloatArray
-    evalues_published: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.evalues)
-
-    def take(self, rows: slice | IntArray) -> Numbers:
-        """Return those of some rows, shape (m,)."""
-        return Numbers(*(values[rows] for values in self._columns))
-
-    @property
-    def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        return self.bit_scores, self.evalues, self.z_scores, self.evalues_published
-
-    @classmethod
-    def concatenate(cls, parts: Sequence[Numbers]) -> Numbers:
-        """Return those of several, at least one, one after the other."""
-        return cls(*(np.concatenate(columns) for columns in zip(*(each._columns for each in parts), strict=True)))
-
-    @cached_property
-    def optional(self) -> tuple[list[float | None], ...]:
-        """The four columns as lists, None where there is no number."""
-        return tuple(optional(values) for values in self._columns)
-
-    @classmethod
-    def of(cls, rows: Sequence[Hit | Hsp]) -> Numbers:
-        """Return those of hits or alignments."""
-        names = ("bit_score", "evalue", "z_score", "evalue_published")
-        return cls(*(known([getattr(row, name) for row in rows]) for name in names))
-
-
-def optional(values: FloatArray) -> list[float | None]:
-    """Return numbers, shape (n,), as a list, None for NaN."""
-    found: list[float | None] = values.tolist()
-    missing = np.isnan(values)
-    if missing.all():
-        return [None] * len(found)
-    for place in np.flatnonzero(missing).tolist():
-        found[place] = None
-    return found
-
-
-def known(values: Sequence[float | None]) -> FloatArray:
-    """Return numbers as an array, shape (n,), float64, NaN for None."""
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+def numbers_of(rows: Sequence[Hit | Hsp]) -> Numbers:
+    """Return the numbers of hits or alignments as columns."""
+    names = ("bit_score", "evalue", "z_score", "evalue_published")
+    return Numbers(*(np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in names))
 
 
 class Headers:
@@ -203,7 +151,7 @@ class HitTable:
             np.array([hit.subject_index for hit in hits], dtype=np.int64),
             np.array(lengths, dtype=np.int64),
             np.array([hit.score for hit in hits], dtype=np.int64),
-            Numbers.of(hits),
+            numbers_of(hits),
             Headers.known([(hit.subject_id, hit.subject_description) for hit in hits], _taxa_of(hits)),
             subject_frames=frames_of([hit.subject_frame for hit in hits]),
         )  # a hit knows its record's place alone, so that this stands for both
@@ -299,7 +247,7 @@ class HspTable:
         return cls(
             np.array([row for row, _ in shown], dtype=np.int64),
             replace(AlignmentTable.of([hsp.pair for _, hsp in shown]), score=scores),
-            Numbers.of([hsp for _, hsp in shown]),
+            numbers_of([hsp for _, hsp in shown]),
             frames_of([hsp.query_frame for _, hsp in shown]),
             frames_of([hsp.subject_frame for _, hsp in shown]),
         )

@@ -1,1 +1,1 @@
-"""Where E-values come from: published constants, or a fit to each query's scores."""
+"""Statistics of scores: published constants, and null models fitted to each query."""

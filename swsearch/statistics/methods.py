@@ -1,16 +1,16 @@
-"""Where a search's E-values come from: the choice, the reasons where there are none, and a hit's numbers."""
+"""Choice of the statistics of a search, and the numbers of its hits."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.blocks import FloatArray
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Mode, StatisticsMethod
 from swsearch.scoring import Scoring
@@ -48,24 +48,52 @@ def why_none(problem: str = "") -> str:
     return f"no E-values: {problem or 'none were asked for'}; hits are ranked by score"
 
 
-@dataclass(frozen=True)
-class HitNumbers:
-    """What statistics say of a hit: those fields of `swsearch.results.Hit`."""
-
-    bit_score: float | None = None
-    evalue: float | None = None
-    z_score: float | None = None
-    evalue_published: float | None = None
-
-
 @dataclass(frozen=True, eq=False)
-class NumberArrays:
-    """What statistics say of some hits, as `HitNumbers` does; each of shape (n_hits,), float64, NaN for nothing."""
+class Numbers:
+    """Bit scores, E-values and z-scores of hits, as columns.
+
+    Parameters
+    ----------
+    bit_scores, evalues, z_scores, evalues_published : ndarray, shape (n,), float64
+        As of a `Hit`; NaN where there is none.
+    """
 
     bit_scores: FloatArray
     evalues: FloatArray
     z_scores: FloatArray
     evalues_published: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.evalues)
+
+    def take(self, rows: slice | IntArray) -> Numbers:
+        """Return the numbers of some rows, shape (m,)."""
+        return Numbers(*(values[rows] for values in self._columns))
+
+    @property
+    def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        return self.bit_scores, self.evalues, self.z_scores, self.evalues_published
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Numbers]) -> Numbers:
+        """Join the rows of several tables, at least one."""
+        return cls(*(np.concatenate(columns) for columns in zip(*(each._columns for each in parts), strict=True)))
+
+    @cached_property
+    def optional(self) -> tuple[list[float | None], ...]:
+        """The four columns as lists, None where there is no number."""
+        return tuple(optional(values) for values in self._columns)
+
+
+def optional(values: FloatArray) -> list[float | None]:
+    """Return numbers, shape (n,), as a list, None for NaN."""
+    found: list[float | None] = values.tolist()
+    missing = np.isnan(values)
+    if missing.all():
+        return [None] * len(found)
+    for place in np.flatnonzero(missing).tolist():
+        found[place] = None
+    return found
 
 
 def numbers_as_arrays(
@@ -76,7 +104,7 @@ def numbers_as_arrays(
     subject_lengths: npt.NDArray[np.integer],
     database_residues: int,
     known: FloatArray | None = None,
-) -> NumberArrays:
+) -> Numbers:
     """Compute the numbers of some hits of a query.
 
     Parameters
@@ -107,36 +135,4 @@ def numbers_as_arrays(
         bits = statistics.bit_scores(scores, subject_lengths)
     if published is not None and len(scores):
         beside = published.evalues(scores, query_length, subject_lengths, database_residues)
-    return NumberArrays(nothing if bits is None else bits, nothing if evalues is None else evalues, z_scores, beside)
-
-
-def numbers_of(
-    statistics: Statistics | PairNulls | None,
-    published: KarlinAltschul | None,
-    scores: Sequence[int],
-    query_length: int,
-    subject_lengths: npt.NDArray[np.integer],
-    database_residues: int,
-) -> list[HitNumbers]:
-    """Compute the numbers of some hits.
-
-    Parameters
-    ----------
-    statistics : Statistics, PairNulls or None
-        What is in force: one for all of the query's hits, or a null for each.
-    published : KarlinAltschul or None
-        What to report beside it.
-    scores : sequence of int
-        Raw scores, matrix units.
-    query_length : int
-        Residues.
-    subject_lengths : ndarray, shape (n_hits,), integer
-        Residues of each hit's subject.
-    database_residues : int
-        Residues that E-values refer to.
-    """
-    given = np.asarray(scores, dtype=np.int64)
-    found = numbers_as_arrays(statistics, published, given, query_length, subject_lengths, database_residues)
-    columns = (found.bit_scores, found.evalues, found.z_scores, found.evalues_published)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [HitNumbers(*(None if math.isnan(value) else value for value in row)) for row in rows]
+    return Numbers(nothing if bits is None else bits, nothing if evalues is None else evalues, z_scores, beside)

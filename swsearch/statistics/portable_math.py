@@ -1,12 +1,10 @@
-"""exp, log and erfc whose last bit is the same on every machine, because hits are put in order by what they give.
+"""exp, log and erfc with the same last bit on every machine.
 
-The functions of numpy and of C libraries are made for each processor and differ in their last bit from one to the
-next (numpy chooses between several at run time). E-values that differ there would let two hits change places, or one
-pass the limit on hits in the place of another. Additions, multiplications, divisions and square roots of doubles have
-one result only (IEEE 754), so that here everything is made of these, one elementwise operation at a time and in one
-order.
-
-An element's result does not depend on the others, nor on the array's length.
+The functions of numpy and of C libraries differ in their last bit between processors (numpy chooses between several
+at run time). E-values that differ there could let two hits change places, or one pass the limit on hits in place of
+another. Additions, multiplications, divisions and square roots of doubles have only one result (IEEE 754), so the
+functions here use only these, one elementwise operation at a time and in one order. An element's result does not
+depend on the others, nor on the array's length.
 """
 
 from __future__ import annotations

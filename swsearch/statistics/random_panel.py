@@ -1,9 +1,8 @@
-"""The fixed panel of random sequences: what chance gives with a query is first learned from it.
+"""The fixed panel of random sequences, for the null model of a query.
 
-Random sequences have the background composition of proteins, residue by residue independent of each other. Of each,
-some copies with the residues shuffled in windows are scored, as copies of subjects are
-(`swsearch.pipeline.null_models`), so that both kinds of chance scores vary alike. The panel depends on nothing: the
-same query has the same null with every database, engine and machine.
+Random sequences have the background composition of proteins, with independent residues. Some copies of each, shuffled
+in windows, are scored as copies of subjects are (`swsearch.pipeline.null_models`), so that both kinds of chance
+scores vary alike. The panel depends on nothing: a query has the same null with every database, engine and machine.
 """
 
 from __future__ import annotations

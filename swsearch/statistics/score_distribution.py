@@ -1,7 +1,7 @@
-"""How the whole database scores with one query, and how many subjects should have each score by chance.
+"""Distribution of the scores of a whole database with one query.
 
-A search that scores every subject exactly knows this distribution; one that looks for candidates first never sees it.
-It is what shows whether E-values can be believed: counts that follow the expected curve up to where the hits begin.
+Only a search that scores every subject knows it. It shows whether E-values can be trusted: the counts follow the
+expected curve up to the first hits.
 """
 
 from __future__ import annotations

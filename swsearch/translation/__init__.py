@@ -1,4 +1,4 @@
-"""DNA that is searched as protein: genetic codes, reading frames, and where their residues lie on the DNA."""
+"""DNA as protein: genetic codes, reading frames and positions on the DNA."""
 
 from swsearch.options.kinds import Strand
 from swsearch.translation.genetic_codes import (

@@ -1,4 +1,4 @@
-"""From nucleotides to residues: NCBI's genetic codes, and the six frames of a record, a whole record at a time."""
+"""Translation of nucleotides by NCBI's genetic codes, in six reading frames."""
 
 from __future__ import annotations
 
@@ -308,11 +308,7 @@ def codon_table(genetic_code: int) -> ByteArray:
     return found
 
 
-def _complement_table() -> ByteArray:
-    return np.array([DNA.letters.index(_COMPLEMENTS[letter]) for letter in DNA.letters], dtype=np.uint8)
-
-
-_COMPLEMENT = _complement_table()
+_COMPLEMENT: ByteArray = np.array([DNA.letters.index(_COMPLEMENTS[letter]) for letter in DNA.letters], dtype=np.uint8)
 
 
 def reverse_complement(codes: ByteArray) -> ByteArray:

@@ -74,12 +74,12 @@ def test_emboss(kind, program, mode, options, tmp_path):
             line = [program, "-asequence", one, "-bsequence", fasta, "-gapopen", first, "-gapextend", "1", "-auto"]
             line += [option.format(first=first) for option in options]
             done = subprocess.run([*line, "-stdout"], capture_output=True, text=True, check=True)
-            run = PairRun([query], records(subjects), False, Recurrence(scoring, mode), "0")
+            run = PairRun([query], records(subjects), "all", Recurrence(scoring, mode), "0")
             stream = io.StringIO()
             writer = create_pair_writer("pairwise", stream)
             writer.begin(run)
             sections = re.split(r"#={39}\n(?=#\n# Aligned)", done.stdout)[1:]
-            for (_, subject), section in zip(run.pairs(), sections, strict=True):
+            for (_, subject), section in zip(run, sections, strict=True):
                 pair = aligner.align(query.codes, subject.codes, Recurrence(scoring, mode))
                 case = (query.identifier, subject.identifier, alphabet.decode(query.codes))
                 stream.seek(0)

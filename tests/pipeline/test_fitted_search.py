@@ -18,11 +18,12 @@ from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalBackend
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.engines.pools import pool_of
 from swsearch.inputs import read_queries
 from swsearch.pipeline import batch, criteria, hits
 from swsearch.pipeline import prefetch as ahead
 from swsearch.pipeline import search as searching
-from swsearch.pipeline.null_models import Joined, NullMaker, PairsAsked
+from swsearch.pipeline.null_models import NullMaker, PairsAsked
 from swsearch.pipeline.options import SearchOptions
 from swsearch.recurrence import Recurrence
 from swsearch.report.base import evalue_text
@@ -158,8 +159,7 @@ def nulls_of(result, database, queries):
     scores, lengths = np.array([hit.score for hit in result.hits]), database.lengths[subjects].astype(np.int64)
 
     def read(places):
-        joined = Joined.of([database.codes(place) for place in places.tolist()])
-        return joined.codes, joined.offsets
+        return pool_of([database.codes(place) for place in places.tolist()])
 
     (found,) = maker.of_pairs([PairsAsked(query, result.statistics, subjects, scores, lengths, 1.0)], read)
     return found

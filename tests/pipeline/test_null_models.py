@@ -1,5 +1,7 @@
 """Nulls of pairs: an E-value follows from the pair and the number of subjects alone."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,27 @@ import swsearch
 from support.cases import random_codes
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
+from swsearch.backends.local import LocalBackend
 from swsearch.blocks import masked_codes
+from swsearch.engines.cpu.engine import CpuEngine
+from swsearch.engines.pools import pool_of
+from swsearch.inputs import Query, read_queries
 from swsearch.options.kinds import MODES
+from swsearch.pipeline import null_models as module
+from swsearch.pipeline.null_models import (
+    N_COPIES,
+    REVERSED,
+    NullMaker,
+    PairsAsked,
+    scores_with_copies,
+    shuffled_chunk,
+)
+from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.search import Search
+from swsearch.profiles.profile import PROFILE_LETTERS, Profile
+from swsearch.recurrence import Recurrence
+from swsearch.scoring import Scoring
+from swsearch.statistics.null_model import Fit, PairNulls
 
 
 def drawn(seed, *lengths):
@@ -90,3 +111,113 @@ def test_masked_residues_are_shuffled_as_what_they_count_as():
     codes = masked_codes(PROTEIN.encode(subject.upper()), [(12, 30)])
     assert masked.evalue == hits(query, [("one", PROTEIN.decode(codes))])["one"].evalue
     assert masked.evalue > hits(query, [("one", subject)])["one"].evalue
+
+
+def maker(mode="local", threads=2):
+    return NullMaker(Fit(mode, 1, 100, 10_000), Recurrence(Scoring(), mode), threads)
+
+
+def of_pairs(made, asked, null, scores, subjects, limit):
+    """Return the nulls of a query's pairs with subjects that are at hand."""
+
+    def read(places):
+        return pool_of([subjects[place] for place in places.tolist()])
+
+    lengths = np.array([len(each) for each in subjects])
+    (found,) = made.of_pairs([PairsAsked(asked, null, np.arange(len(subjects)), scores, lengths, limit)], read)
+    return found
+
+
+def codes_of(*letters):
+    return [PROTEIN.encode(each) for each in letters]
+
+
+def levels_of(made, query, null, subjects):
+    """Return the chance levels of pairs by each number of copies, shape (n_numbers, n_subjects)."""
+    copies = range(REVERSED, N_COPIES[-1])
+    chunk = shuffled_chunk(subjects, copies, 1)
+    scores = scores_with_copies([query], made.recurrence, chunk, 1)[0].reshape(len(subjects), len(copies))
+    pairs = PairNulls(
+        null, np.array([len(each) for each in subjects]), np.zeros(len(subjects)), np.ones(len(subjects))
+    )
+    return np.array([pairs.with_copies(scores[:, 1 : 1 + n].mean(axis=1), scores[:, 0]).levels for n in N_COPIES])
+
+
+def assert_levels(found, levels):
+    """Check that each pair has the level of one of the numbers of copies."""
+    assert (np.isclose(found.levels, levels, rtol=1e-14, atol=0).any(axis=0)).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_means_are_those_of_the_copies(mode):
+    query, near, far, none = drawn(8, 70, 80, 90, 64)
+    asked, made = Query("q", "", PROTEIN.encode(query)), maker(mode)
+    (null,) = made.of_queries([asked])
+    subjects = codes_of(near, far, none, query)
+    scores = np.array([60, -500, 30, 370], dtype=np.int64)
+    found = of_pairs(made, asked, null, scores, subjects, 1e-3)
+    assert_levels(found, levels_of(made, asked.codes, null, subjects))
+    assert found.bounds[:3].tolist() == [1.0] * 3
+    assert found.bounds[3] < 1e-60
+    # a pair that is no hit by a few copies is given up
+    assert found.levels[1] == levels_of(made, asked.codes, null, subjects)[0][1]
+    # what only makes E-values larger makes none smaller, but of what is identical
+    assert (found.means >= null.at(found.lengths)[0]).all()
+
+
+def test_nulls_do_not_depend_on_threads_or_on_what_is_scored_at_a_time(monkeypatch):
+    query, *letters = drawn(9, 100, *range(20, 200, 9))
+    asked, subjects = Query("q", "", PROTEIN.encode(query)), codes_of(*letters)
+    scores = np.full(len(subjects), 35, dtype=np.int64)
+
+    def means(threads):
+        made = maker(threads=threads)
+        (null,) = made.of_queries([asked])
+        return null, of_pairs(made, asked, null, scores, subjects, 0.1).levels.tolist()
+
+    expected = means(1)
+    assert means(2) == expected
+    monkeypatch.setattr(module, "MOST_RESIDUES", 700)
+    assert means(2) == expected
+
+
+def test_a_query_without_residues_has_no_null():
+    empty, full = Query("e", "", PROTEIN.encode("")), Query("f", "", PROTEIN.encode("MKV"))
+    made = maker().of_queries([empty, full, empty])
+    assert [null is None for null in made] == [True, False, True]
+
+
+def test_batches_may_be_asked_for_again():
+    with (
+        swsearch.Database.from_records(
+            [("one", "MKVLAWGHKRWDEFGHIKLMNPQRSTVWY"), ("two", "ACDEFGHIKLMNPQRSTVWYAC")]
+        ) as subjects,
+        CpuEngine(1) as engine,
+    ):
+        queries = read_queries([subjects.sequence(0)], PROTEIN)
+        job = Search(queries, SearchOptions(), LocalBackend(subjects, engine))
+        first, again = (
+            [(hit.subject_id, hit.evalue) for result in chain(*job.results()) for hit in result.hits]
+            for _ in range(2)
+        )
+    assert first == again != []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_profile_is_scored_by_its_own_rows(mode):
+    query, near, far = drawn(12, 60, 70, 64)
+    codes, scoring = PROTEIN.encode(query), Scoring()
+    same = scoring.rows(codes).scores[:, :PROFILE_LETTERS]
+    sequence = Query("q", "", codes)
+    profiles = [Query.of_profile(Profile("q", "", codes, scores)) for scores in (same, np.clip(2 * same, -9, 16))]
+    subjects, made = codes_of(near, far, query), maker(mode)
+    scores = np.array([60, 30, 300], dtype=np.int64)
+    nulls = made.of_queries([sequence, *profiles])
+    assert nulls[0] == nulls[1] != nulls[2]
+    found = [
+        of_pairs(made, asked, null, scores, subjects, 1e-3)
+        for asked, null in zip([sequence, *profiles], nulls, strict=True)
+    ]
+    assert found[0].levels.tolist() == found[1].levels.tolist()
+    assert found[0].bounds.tolist() == found[1].bounds.tolist() == found[2].bounds.tolist()
+    assert_levels(found[2], levels_of(made, profiles[1].rows(scoring), nulls[2], subjects))

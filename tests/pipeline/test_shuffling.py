@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 
 from support.shuffled import shuffled
+from swsearch.alphabet import PAD
+from swsearch.blocks import LANES
 from swsearch.engines.cpu import extension
+from swsearch.engines.pools import pool_of
+from swsearch.errors import InputError
 from swsearch.options.kinds import MODES
-from swsearch.pipeline.null_models import REVERSED, Joined, score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.pipeline import null_models as module
+from swsearch.pipeline.null_models import REVERSED, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
 from swsearch.recurrence import Recurrence
 from swsearch.reference import score
-from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring
+from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring, dna_matrix
 from swsearch.statistics.random_panel import WINDOW
 
 
@@ -37,6 +42,15 @@ def test_copies_are_those_that_python_makes(threads):
             assert codes.tolist() == shuffled(sequences[which], copies[copy], WINDOW).tolist()
 
 
+def test_windows_keep_their_residues():
+    (codes,) = some_sequences((127,))
+    for copy in rows(shuffled_chunk([codes], range(4), 1), 4).values():
+        assert copy.tolist() != codes.tolist()
+        for start in range(0, len(codes), WINDOW):
+            window = slice(start, start + WINDOW)
+            assert sorted(copy[window].tolist()) == sorted(codes[window].tolist())
+
+
 def test_every_order_of_a_window_is_as_likely():
     codes = np.array([0, 1, 2], dtype=np.uint8)
     n = 60_000
@@ -46,9 +60,31 @@ def test_every_order_of_a_window_is_as_likely():
     assert np.abs(counts - n / 6).max() < 5 * np.sqrt(n / 6)
 
 
+def test_a_copy_does_not_depend_on_the_others():
+    sequences = some_sequences()
+    whole = rows(shuffled_chunk(sequences, range(8), 2), 8)
+    alone = rows(shuffled_chunk(sequences[2:3], range(5, 6), 1), 1)
+    assert alone[0, 0].tolist() == whole[2, 5].tolist()
+
+
+def test_lanes_that_hold_nothing_are_padded():
+    chunk = shuffled_chunk(some_sequences((9, 3)), range(2), 1)
+    block = chunk.residues
+    assert block.shape == (16, LANES)
+    assert (block[:, 4:] == PAD).all()
+    assert (block[9:, :2] == PAD).all()
+    assert (block[3:, 2:4] == PAD).all()
+
+
+def test_no_sequences_and_empty_ones():
+    assert shuffled_chunk([], range(4), 1).n_subjects == 0
+    chunk = shuffled_chunk([np.empty(0, dtype=np.uint8)], range(4), 1)
+    assert chunk.lengths.tolist() == [0, 0, 0, 0]
+
+
 def scored(queries, sequences, pairs, copies=range(3), recurrence=None, threads=2):
     recurrence = recurrence or Recurrence(Scoring())
-    return score_shuffled(queries, Joined.of(sequences), np.array(pairs), copies, recurrence, threads)
+    return score_shuffled(queries, pool_of(sequences), np.array(pairs), copies, recurrence, threads)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -124,3 +160,41 @@ def test_long_copies_that_threads_share_out_score_the_same(mode):
         assert (scored(queries, sequences, pairs, range(3, 10), recurrence, threads) == alone).all(), threads
     one_query = scored(queries[:1], sequences, [(0, n) for n in range(7)], range(3, 10), recurrence, threads=7)
     assert (one_query == alone[::4]).all()
+
+
+def test_scores_beyond_16_bits():
+    sequence = np.zeros(7000, dtype=np.uint8)
+    recurrence = Recurrence(Scoring(dna_matrix(match=10), 20, 2))
+    assert scored([sequence], [sequence], [(0, 0)], recurrence=recurrence).tolist() == [[70_000] * 3]
+
+
+def test_pairs_may_be_named_again_and_be_none():
+    queries, sequences = some_sequences((30, 50)), some_sequences((40, 41), seed=9)
+    once = scored(queries, sequences, [(0, 1), (1, 0)])
+    again = scored(queries, sequences, [(1, 0), (0, 1), (1, 0), (1, 0)] * 40)
+    assert again.tolist() == once[[1, 0, 1, 1] * 40].tolist()
+    assert scored(queries, sequences, np.empty((0, 2), dtype=np.int64)).shape == (0, 3)
+    assert scored([], [], np.empty((0, 2), dtype=np.int64)).shape == (0, 3)
+
+
+def test_calls_are_cut_and_scores_are_the_same(monkeypatch):
+    queries, sequences = some_sequences((30, 50)), some_sequences((40, 0, 41, 90), seed=9)
+    pairs = [(m, n) for m in range(2) for n in range(4)]
+    expected = scored(queries, sequences, pairs).tolist()
+    monkeypatch.setattr(module, "CELLS_OF_CALL", 3000)
+    assert scored(queries, sequences, pairs).tolist() == expected
+
+
+def test_values_beyond_32_bits_are_refused():
+    # no memory is taken for what is only as long as this
+    rows = np.array([10, 1000])
+    huge = Recurrence(Scoring(gap_open=10_000, gap_extend=10_000), "global")
+    with pytest.raises(InputError, match="32"):
+        module._check_reach(rows, np.array([300_000, 300_000]), huge)
+    module._check_reach(rows, np.array([1000, 1000]), huge)
+
+
+def test_cutting_into_runs():
+    assert [(part.start, part.stop) for part in cut_at(np.array([3, 3, 9, 1, 0, 0]), 6)] == [(0, 2), (2, 3), (3, 6)]
+    assert list(cut_at(np.empty(0, dtype=np.int64), 6)) == []
+    assert len(list(cut_at(np.full(7, 10), 1))) == 7

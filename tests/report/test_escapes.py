@@ -134,7 +134,7 @@ def test_no_format_of_pairs_lets_a_header_act_on_a_terminal(name: str) -> None:
         stream = io.StringIO()
         writer = create_pair_writer(name, stream)
         try:
-            writer.begin(PairRun([query], [subject], True, recurrence, "1.2.3"))
+            writer.begin(PairRun([query], [subject], "order", recurrence, "1.2.3"))
         except InputError as error:  # the format has rules of its own for names
             clean(str(error), 0)
             continue
@@ -151,7 +151,7 @@ def test_no_format_of_pairs_lets_a_header_act_on_a_terminal(name: str) -> None:
 def test_sam_of_pairs_says_which_matrix_was_used() -> None:
     codes = PROTEIN.encode(report_cases.QUERY)
     recurrence = Recurrence(Scoring(matrix_named(TEXT)), "local")
-    run = PairRun([Query("q", TEXT, codes)], [Query("s", TEXT, codes)], True, recurrence, "1.2.3")
+    run = PairRun([Query("q", TEXT, codes)], [Query("s", TEXT, codes)], "order", recurrence, "1.2.3")
     stream = io.StringIO()
     create_pair_writer("sam", stream).begin(run)
     clean(stream.getvalue(), 3)

@@ -36,7 +36,8 @@ def make_run(queries, subjects, scoring, mode="global", ends=None, in_order=Fals
         return [Query(name, "", alphabet.encode(s) if isinstance(s, str) else s) for name, s in named.items()]
 
     encoded = encode(queries, "q")
-    return PairRun(encoded, encode(subjects, "s"), in_order, Recurrence(scoring, mode, ends), "1.2.3")
+    kind = "order" if in_order else "all"
+    return PairRun(encoded, encode(subjects, "s"), kind, Recurrence(scoring, mode, ends), "1.2.3")
 
 
 def written(name, run):
@@ -44,7 +45,7 @@ def written(name, run):
     stream, found = io.StringIO(), []
     writer = create_pair_writer(name, stream)
     writer.begin(run)
-    for query, subject in run.pairs():
+    for query, subject in run:
         pair = align_codes(query.codes, subject.codes, run.recurrence)
         writer.write(ScoredPair(query, subject, pair if writer.needs_alignments else pair.score))
         found.append(pair)
@@ -87,7 +88,7 @@ def columns(pair):
 def test_biopython_reads_the_blocks(run):
     text, pairs = written("pairwise", run)
     compared = 0
-    for pair, (query, subject) in zip(pairs, run.pairs(), strict=True):
+    for pair, (query, subject) in zip(pairs, run, strict=True):
         firsts = [row[:50].replace("-", "") for row in (pair.query_row(), pair.subject_row())]
         if min(map(len, firsts)) == 1:
             continue  # Biopython 1.88 takes a first line of one residue, from 1 to 1, for a reverse strand
@@ -115,7 +116,7 @@ def test_pysam_reads_the_sam(run, tmp_path):
         reads = list(file)
     decode = run.recurrence.scoring.matrix.alphabet.decode
     assert len(reads) == len(pairs)
-    for read, pair, (query, subject) in zip(reads, pairs, run.pairs(), strict=True):
+    for read, pair, (query, subject) in zip(reads, pairs, run, strict=True):
         assert (read.query_name, read.reference_name) == (query.identifier, subject.identifier)
         assert (read.query_alignment_start, read.query_alignment_end) == (pair.query_start, pair.query_end)
         assert (read.reference_start, read.reference_end) == (pair.subject_start, pair.subject_end)
@@ -167,7 +168,7 @@ def test_samtools_reads_the_sam(run, tmp_path):
 
 def test_paf_has_twelve_columns_and_its_tags(run):
     text, pairs = written("paf", run)
-    for line, pair, (query, subject) in zip(text.splitlines(), pairs, run.pairs(), strict=True):
+    for line, pair, (query, subject) in zip(text.splitlines(), pairs, run, strict=True):
         fields = line.split("\t")
         assert fields[:9] == list(
             map(
@@ -213,7 +214,7 @@ def test_any_pair_can_be_written(queries, subjects, scoring, mode_and_ends, name
     text, pairs = written(name, run)
     lines = [line for line in text.splitlines() if not line.startswith("@")]
     if name == "sam":
-        for line, pair, (query, subject) in zip(lines, pairs, run.pairs(), strict=True):
+        for line, pair, (query, subject) in zip(lines, pairs, run, strict=True):
             fields = line.split("\t")
             assert int(fields[1]) & 4 == (0 if "M" in pair.cigar_string else 4)
             if "M" in pair.cigar_string:
@@ -250,7 +251,7 @@ def test_what_sam_cannot_hold_is_told_before_anything_is_written():
     assert "subject 'a,b' has a name that SAM does not allow for a reference" in refusal({"q": "MK"}, {"a,b": "MK"})
     assert "query '@q' has a name that SAM does not allow for a read" in refusal({"@q": "MK"}, {"s": "MK"})
     run = make_run(["MK"], ["MK", "MK"], Scoring())
-    twins = PairRun(run.queries, [run.subjects[0]] * 2, False, run.recurrence, run.version)
+    twins = PairRun(run.queries, [run.subjects[0]] * 2, "all", run.recurrence, run.version)
     with pytest.raises(InputError, match="2 subjects are named 's1', expected unique names"):
         create_pair_writer("sam", io.StringIO()).begin(twins)
     with pytest.raises(OptionError, match="outfmt: got 'bam', expected one of pairwise, cigar, sam, paf"):

@@ -27,10 +27,11 @@ from swsearch.lazy import Later
 from swsearch.recurrence import Recurrence
 from swsearch.report import create_writer
 from swsearch.results import Headers, Hit, HitList, HitTable, Hsp, SearchResult
-from swsearch.results.table import Numbers, SubjectCodes, known
+from swsearch.results.table import SubjectCodes, numbers_of
 from swsearch.run_info import Program, RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import statistics_for
+from swsearch.statistics.methods import Numbers
 from swsearch.translation import FRAME_NUMBERS, Frame, Frames
 from swsearch.translation.genetic_codes import translated_frames
 
@@ -282,14 +283,12 @@ def as_found_together(result: SearchResult) -> SearchResult:
         else Query(result.query_id, result.query_description, codes[number])
         for number in numbers
     ]
+    no_numbers = np.full(len(pairs), np.nan)
     table = HitTable(
         np.arange(len(pairs)) + 100,  # of pieces
         np.array([len(pair.subject) for pair in pairs]),
         np.array([hit.score for hit in result.hits]),
-        Numbers(
-            known([hit.bit_score for hit in result.hits]), known([hit.evalue for hit in result.hits]),
-            known([None] * len(pairs)), known([None] * len(pairs)),
-        ),
+        dataclasses.replace(numbers_of(result.hits), z_scores=no_numbers, evalues_published=no_numbers),
         Headers.known([(hit.subject_id, hit.subject_description) for hit in result.hits]),
         np.array([numbers.index(frame.number) for frame in query_frames]) if query_frames else None,
         Frames.of(subject_frames) if subject_frames else None,
@@ -338,7 +337,7 @@ def shifted_result(*, together: bool) -> SearchResult:
     found.sort(key=lambda each: -each[2].score)
     pairs = [pair for _, _, pair in found]
     scores = np.array([pair.score for pair in pairs])
-    no_numbers = known([None] * len(pairs))
+    no_numbers = np.full(len(pairs), np.nan)
     table = HitTable(
         np.array([place for place, _, _ in found]), np.array([len(pair.subject) for pair in pairs]), scores,
         Numbers(scores / 3.0, np.exp(-scores), no_numbers, no_numbers),

@@ -1,5 +1,5 @@
-"""A study of published ways to fill the matrix on a GPU, each as a small kernel on the engine's recurrence.
+"""Study of published ways to fill the matrix on a GPU.
 
-Nothing of the engine uses this package. ``cuda/study/`` holds the kernels, `variants` the table of all that is
-checked, timed and tested; ``swsearch bench study`` runs it.
+Each is a small kernel with the engine's recurrence. The engine does not use this package. ``cuda/study/`` holds the
+kernels, `variants` the table of all that is checked, timed and tested; ``swsearch bench study`` runs it.
 """

@@ -1,6 +1,6 @@
-"""Checks of whole matrices, cell by cell, before anything is timed.
+"""Checks of whole matrices, cell by cell, before the timing.
 
-The matrices on the device are poisoned before each run, so that a cell that is left out cannot pass.
+The matrices on the device are poisoned before each run, so that a missing cell cannot pass.
 """
 
 from __future__ import annotations

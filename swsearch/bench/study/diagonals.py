@@ -1,6 +1,7 @@
-"""Host code of what keeps the whole matrix in global memory: diagonal blocks, element diagonals, skewed.
+"""Host code of the kernels that fill one pair's matrix.
 
-They differ in what they launch; the matrices, their boundary and what is checked are the same.
+Diagonal blocks, element diagonals and skewed matrices keep the whole matrix in global memory. They differ only in
+their launches. Strips keep one row, and copy the directions to the host.
 """
 
 from __future__ import annotations

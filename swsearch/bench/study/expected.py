@@ -1,14 +1,10 @@
-"""What a filled matrix must hold: all of H, E and F, row by row in numpy, and the directions that follow from them.
+"""Expected matrices and directions of a pair, and the traceback on the CPU.
 
-`swsearch.reference` is what it is proved against (tests/bench/study/test_expected.py); numpy takes a second where
-the reference takes minutes. The only trick is E, which runs along a row: since opening a gap never costs less than
-nothing, E of a cell comes from a cell to the left whose H is not itself an E, so that a running maximum gives the
-whole row.
-
-Reading an alignment off stored directions, on the CPU, with `swsearch.reference`'s choices.
-
-With linear gaps two bits per cell suffice: a gap's steps are each a step back to H. With affine gaps the walk stays
-in a gap while the cell that it came from says so.
+H, E and F are computed row by row in numpy, and proved against `swsearch.reference`
+(tests/bench/study/test_expected.py); numpy takes a second where the reference takes minutes. E runs along a row:
+opening a gap never costs less than nothing, so E of a cell comes from a cell to the left whose H is not itself an E,
+and a running maximum gives the whole row. The traceback makes the choices of `swsearch.reference`. With linear gaps
+two bits per cell are enough. With affine gaps the traceback stays in a gap while the previous cell says so.
 """
 
 from __future__ import annotations

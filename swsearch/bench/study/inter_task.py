@@ -1,4 +1,7 @@
-"""Host code of the inter-task kernels: the sorted, interleaved database, the query profile, scores in input order."""
+"""Host code of the inter-task kernels.
+
+It interleaves the sorted database, packs the query profile, and returns scores in input order.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The study's plots, as the papers have them, from the rows of a results file.
+"""Plots and reports of the study, from the rows of a results file.
 
-Needs matplotlib (``pip install 'swsearch[plot]'``); the same results give the same bytes.
+Plots need matplotlib (``pip install 'swsearch[plot]'``). The same results give the same bytes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""A run of the study: every variant checked, then timed, a line as each is done.
+"""A run of the study: every variant is checked, then timed.
 
-The project's own kernels on the study's work, so that a table shows both.
-
-The database search stands beside the inter-task kernels: the same queries, subjects and scoring, by the engine as
-``swsearch search`` runs it. The pair kernels stand beside the diagonal blocks (DNA) and the strips (protein): the
-same pairs, by what ``swsearch align`` runs, the score alone and with the alignment.
+The project's own kernels do the same work, so that a table shows both. The database search stands beside the
+inter-task kernels: the same queries, subjects and scoring, by the engine as ``swsearch search`` runs it. The pair
+kernels stand beside the diagonal blocks (DNA) and the strips (protein): the same pairs, as ``swsearch align`` aligns
+them, with scores only and with alignments.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Timing of what `swsearch.bench.study.checks` has passed: medians by the GPU's clock, beside the CPU's time.
+"""Times of checked kernels by the GPU's clock, and of parasail on one CPU thread.
 
-The CPU's time: parasail on one thread, plain C without vector instructions, and its scan form beside it.
-
-The plain one is what the papers compare with; the scan form, with vector instructions, is what a CPU can do. Both
-give the score alone, which every timed run on the GPU must reach too. The striped form is not taken, because with
-linear gaps its scores can be too low: its lazy F loop stops too early where opening a gap costs no more than
+Papers compare with plain C without vector instructions. The scan form, with vector instructions, shows what a CPU can
+do. Both give only the score, which every timed run on the GPU must equal. The striped form is not used: with linear
+gaps its scores can be too low, because its lazy F loop stops too early where opening a gap costs no more than
 extending it (parasail 1.3.4).
 """
 

@@ -1,7 +1,7 @@
-"""The table of what is studied: it drives the checks, the timing, the report and the tests.
+"""The table of variants, for checks, timing, report and tests.
 
-A variant with ``sweep`` is one point of a plot over block sizes, tiles or concurrent kernels and is timed at one
-size; the others are timed at all sizes up to their ``largest``.
+A variant with ``sweep`` is one point of a plot over block sizes, tiles or concurrent kernels, and is timed at one
+size. The others are timed at all sizes up to their ``largest``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kinds of values that a file may hold: identifiers, taxids and matrices."""
+"""Kinds of option values that may be files: identifiers, taxids and matrices."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from swsearch.engines.cpu.tracing import align_strands
 from swsearch.engines.pools import pool_of
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import OptionError
-from swsearch.pipeline.null_models import Joined, score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.pipeline.null_models import score_shuffled, scores_with_copies, shuffled_chunk
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 from swsearch.translation.frameshift_reference import shifted_align, shifted_score
@@ -51,7 +51,7 @@ def test_shuffled_copies_are_scored_with_shifts():
     expected = [[shifted_score(strand, copy, Scoring(), 3) for copy in copies] for strand in strands]
     assert scores_with_copies(strands, recurrence, chunk, 2).tolist() == expected
     pairs = np.array([[a, b] for a in range(3) for b in range(2)], dtype=np.int64)
-    found = score_shuffled(strands, Joined.of(subjects), pairs, range(2), recurrence, 2)
+    found = score_shuffled(strands, pool_of(subjects), pairs, range(2), recurrence, 2)
     assert found.reshape(3, 4).tolist() == expected
 
 
