@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Counts(NamedTuple):
-    """What is counted of an alignment, where that was done together with many others: as of a `PairAlignment`."""
+    """Counts of a `PairAlignment`, when computed in a batch."""
 
     query_end: int
     subject_end: int
@@ -33,7 +33,7 @@ class Counts(NamedTuple):
 
 
 def _is_same(a: Any, b: Any) -> bool:
-    """Say whether two values are equal; arrays are compared as a whole."""
+    """Return whether two values are equal; arrays are compared as a whole."""
     is_array = isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
     return a is b or (np.array_equal(a, b) if is_array else bool(a == b))
 
@@ -175,7 +175,7 @@ class PairAlignment:
 
     @property
     def same(self) -> npt.NDArray[np.bool_]:
-        """Which columns of two residues hold the same letter twice, or U and T of DNA; shape (n_pairs,)."""
+        """Mask of the residue pairs with equal letters, or U and T of DNA; shape (n_pairs,)."""
         alphabet = self.scoring.matrix.alphabet
         if self.query_letters is None and self.subject_letters is None:
             a, b = self.paired_codes
@@ -224,7 +224,7 @@ class PairAlignment:
 
     @property
     def unlike(self) -> npt.NDArray[np.bool_]:
-        """Which columns hold a gap or two different letters, shape (length,)."""
+        """Mask of the columns with a gap or two different letters, shape (length,)."""
         unlike = np.ones(self.length, dtype=np.bool_)
         unlike[self.column_ops == ord("M")] = ~self.same
         return unlike

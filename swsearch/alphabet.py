@@ -105,7 +105,7 @@ class Alphabet:
         return self.decode_table[codes].tobytes().decode("ascii")
 
     def complaint(self, byte: int) -> str:
-        """Say what is wrong with a byte that is no residue letter, and the remedy."""
+        """Return the error text for a byte that is not a residue letter, with the remedy."""
         shown = f"{chr(byte)!r}" if 32 < byte < 127 else f"byte 0x{byte:02X}"
         expected = f"one of the {self.name} letters {self.letters}"
         if byte in b"-.~":

@@ -280,7 +280,7 @@ class Searcher:
         return SearchResults(queries, self.database, options, lambda _: backend, threads=backend.threads)
 
     def close(self) -> None:
-        """Let go of the database and the engine; results stay as they are."""
+        """Release the database and the engine; results stay valid."""
         self._close()
 
     def __enter__(self) -> Searcher:

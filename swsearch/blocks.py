@@ -140,7 +140,7 @@ class RunLengths:
 
     @property
     def descend(self) -> bool:
-        """Whether none is longer than the one before."""
+        """Whether lengths never rise."""
         return bool((self.values[1:] < self.values[:-1]).all())
 
     def at(self, places: npt.ArrayLike) -> npt.NDArray[np.int32]:

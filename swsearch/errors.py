@@ -49,7 +49,7 @@ _TOO_LONG = re.compile(rf"([^\s/:]{{60}})[^\s/:]{{{REPEATED_WORD - 59},}}")
 
 
 class SwsearchWarning(UserWarning):
-    """What is likely a mistake, and is done all the same."""
+    """A likely mistake, which does not stop the run."""
 
 
 class SwsearchError(Exception):
@@ -282,7 +282,7 @@ def real_number(name: str, value: Any, expected: str = "a number") -> float:
 
 
 def _is_no_number(value: Any) -> bool:
-    """Say whether a value would pass for a number without being meant as one: a bool, of numpy too, or text."""
+    """Return whether a value only looks like a number: a bool, of numpy too, or text."""
     return isinstance(value, (bool, str, bytes, bytearray)) or type(value).__name__ in ("bool", "bool_", "ndarray")
 
 

@@ -365,7 +365,7 @@ def _check_letters(text: str, what: str) -> None:
 
 
 def _like_a_name(text: str) -> bool:
-    """Say whether lower case makes a name of a file likelier than a sequence, in which it may mask a part."""
+    """Return whether the lower case of a text suggests a file name rather than a masked sequence."""
     lower = sum(character.islower() for character in text)
     if re.fullmatch(r"[A-Za-z*\s]+", text):
         return len(text) <= LONGEST_WORD and 2 * lower >= len(text)
@@ -408,7 +408,7 @@ def check_subject_inputs(queries: str, subjects: Sequence[str]) -> None:
 
 
 def _passes(path: str) -> bool:
-    """Say whether a path leads to something that can be read once only: a pipe, a socket or a terminal."""
+    """Return whether a path can be read only once: a pipe, a socket or a terminal."""
     try:
         kind = Path(path).stat().st_mode
     except (OSError, ValueError):
@@ -446,7 +446,7 @@ def _is_there(name: str) -> bool:
 
 
 def _is_file_name(given: Any) -> bool:
-    """Say whether a string can only be the name of a file: a sequence has no slash and no such ending."""
+    """Return whether a string can only be a file name: a sequence has no slash and no such ending."""
     if not isinstance(given, str) or given.startswith(">"):
         return False
     end = given[-ENDING_LETTERS:]
@@ -559,7 +559,7 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
 
 
 def _names_a_database(path: str) -> bool:
-    """Say whether a path is to be opened as a database, not read as FASTA."""
+    """Return whether a path is a database, not FASTA."""
     from swsearch.db import is_database
 
     # a pipe is opened once, when it is read: what was looked at before would be lost

@@ -34,7 +34,7 @@ class Later(Generic[T]):
 
     @property
     def is_known(self) -> bool:
-        """Whether asking costs nothing."""
+        """Whether the value is cached."""
         return bool(self._found)
 
     def get(self) -> T:

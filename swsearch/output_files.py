@@ -79,7 +79,7 @@ def open_outputs(targets: Sequence[tuple[str | None, bool]], sweep: bool = True)
 
 
 def is_stdout(path: str | None) -> bool:
-    """Say whether an output goes to stdout."""
+    """Return whether an output goes to stdout."""
     return path is None or path == "-"
 
 
@@ -121,7 +121,7 @@ def check_spared(outputs: Iterable[str | None], inputs: Iterable[str | None]) ->
 
 
 def is_same_file(first: str | Path, second: str | Path) -> bool:
-    """Say whether two names lead to one file; names of what is not there do not."""
+    """Return whether two names are the same file; names of missing files are not."""
     try:
         return Path(first).samefile(second)
     except (OSError, ValueError):
@@ -135,11 +135,11 @@ class _Target:
         self.stream = stream
 
     def complete(self) -> None:
-        """Take note that all was written."""
+        """Mark the output as complete."""
         self.stream.close()
 
     def publish(self) -> None:
-        """Take note that all targets are complete."""
+        """Mark all targets as complete."""
 
     def discard(self) -> None:
         """Remove what was not published; called last."""
@@ -252,7 +252,7 @@ class TemporaryFile:
 
 
 def sync_folder(folder: Path) -> None:
-    """Let what stands in a folder be on the disk, under its names, when this returns."""
+    """Flush the entries of a folder to disk."""
     with contextlib.suppress(OSError):  # some file systems have no such thing, and some folders cannot be read
         number = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:

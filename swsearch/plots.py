@@ -38,7 +38,7 @@ DOT_ROWS = 1 << 22
 
 
 class DrawnAlignment(Protocol):
-    """What is drawn of a `swsearch.results.Hsp`."""
+    """The part of a `swsearch.results.Hsp` that plots use."""
 
     @property
     def pair(self) -> PairAlignment:
@@ -58,15 +58,15 @@ class DrawnAlignment(Protocol):
 
     @property
     def query_frame(self) -> Frame | None:
-        """Which frame, or part, of the query was aligned."""
+        """Aligned frame, or part, of the query."""
 
     @property
     def subject_frame(self) -> Frame | None:
-        """Which one of the subject."""
+        """Aligned frame of the subject."""
 
 
 class DrawnHit(Protocol):
-    """What is drawn of a `swsearch.results.Hit`."""
+    """The part of a `swsearch.results.Hit` that plots use."""
 
     @property
     def query_id(self) -> str:
@@ -82,7 +82,7 @@ class DrawnHit(Protocol):
 
     @property
     def subject_length(self) -> int:
-        """The same of the subject."""
+        """Length of the subject."""
 
     @property
     def score(self) -> int:
@@ -98,7 +98,7 @@ class DrawnHit(Protocol):
 
 
 class DrawnResult(Protocol):
-    """What is drawn of a `swsearch.results.SearchResult`."""
+    """The part of a `swsearch.results.SearchResult` that plots use."""
 
     @property
     def query_id(self) -> str:
@@ -110,7 +110,7 @@ class DrawnResult(Protocol):
 
     @property
     def has_query_frames(self) -> bool:
-        """Whether it is DNA."""
+        """Whether the query is DNA."""
 
     @property
     def hits(self) -> Sequence[DrawnHit]:
@@ -118,7 +118,7 @@ class DrawnResult(Protocol):
 
     @property
     def distribution(self) -> ScoreDistribution | None:
-        """How the whole database scores."""
+        """Scores of the whole database."""
 
 
 def plot_scores(result: DrawnResult, ax: Axes | None = None) -> Axes:
@@ -187,7 +187,7 @@ def plot_scores(result: DrawnResult, ax: Axes | None = None) -> Axes:
 
 
 def _compress(axes: Axes, low: int, end: int, high: int) -> None:
-    """Let steps narrow from ``end`` on, so that hits that score 50 times as much leave room for the others."""
+    """Compress the axis from ``end`` on, so that very high scores leave room for the others."""
     unit = (end - low) / 4
     share = 0.38 / 0.62 * (end - low) / np.log1p((high - end) / unit)
 
@@ -327,7 +327,7 @@ def plot_dots(hit: DrawnHit, ax: Axes | None = None, *, window: int = 11, thresh
 
 
 def _dots(pair: PairAlignment, window: int, threshold: int) -> npt.NDArray[np.bool_]:
-    """Say where windows reach the threshold, shape (at most DOT_PIXELS, the same): subject by query."""
+    """Return where windows reach the threshold, shape (at most DOT_PIXELS, the same): subject by query."""
     query, subject, scores = pair.query, pair.subject, pair.scoring.matrix.scores.astype(np.int32)
     n, m = len(query) - window + 1, len(subject) - window + 1
     width, height = min(DOT_PIXELS, max(len(query), 1)), min(DOT_PIXELS, max(len(subject), 1))

@@ -29,7 +29,7 @@ class OwnProcess:
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process, and no fork of it."""
+        """Whether this is the process itself, not a fork."""
         return os.getpid() == self._number
 
     def check(self) -> None:
@@ -57,7 +57,7 @@ def threads_that_help(asked: int | None) -> int:
 
 
 def has_room_for_threads(count: int = 1) -> bool:
-    """Say whether threads of Python may be started: not where a limit of memory (``ulimit -v``) is near."""
+    """Return whether Python threads may start: not near a memory limit (``ulimit -v``)."""
     soft = resource.getrlimit(resource.RLIMIT_AS)[0]
     if soft == resource.RLIM_INFINITY:
         return True
@@ -68,7 +68,7 @@ def has_room_for_threads(count: int = 1) -> bool:
 
 
 def allow_files(number: int) -> int:
-    """Let this process open so many files, as far as the hard limit allows (``ulimit -n``); return the limit."""
+    """Raise the limit of open files (``ulimit -n``) as far as the hard limit allows, and return it."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft, hard = (sys.maxsize if limit == resource.RLIM_INFINITY else limit for limit in limits)
     if soft < number:

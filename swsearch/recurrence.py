@@ -17,7 +17,7 @@ from swsearch.scoring import Ends, QueryRows, Scoring, check_ends, check_mode
 
 @dataclass(frozen=True, init=False)
 class Recurrence:
-    """What every engine computes for a query and a subject.
+    """The computation of every engine for a query and a subject.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ class Recurrence:
 
     @property
     def is_linear(self) -> bool:
-        """Whether the first residue of a gap costs no more than the others."""
+        """Whether a gap costs the same for each residue."""
         return self.scoring.gap_open == 0
 
     @property
     def has_usual_ends(self) -> bool:
-        """Whether the free ends are those that the mode leaves free where none are chosen."""
+        """Whether the free ends are the mode's default."""
         return self.ends == Ends.of_mode(self.mode)
 
     def score_range(self, query_length: int, subject_length: int) -> tuple[int, int]:

@@ -52,7 +52,7 @@ class Checksum:
 
 @dataclass(frozen=True)
 class Execution:
-    """What may differ between two runs that find the same.
+    """Facts that may differ between runs with equal results.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a search's queries and the search itself come from.
+    """Origin of a search: query file, command and times.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def _built_from(sources: Iterable[Mapping[str, Any]]) -> list[Checksum]:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What a report says of the run as a whole.
+    """Facts of a run for reports.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class RunInfo:
         return replace(self, checksums=checksums(self.queries, self.database_name, self.database_sources))
 
     def is_of(self, other: RunInfo) -> bool:
-        """Say whether two searches asked the same of the same database, whatever the queries, engine and time."""
+        """Return whether two searches have equal options and databases, whatever their queries, engines and times."""
         return self is other or _without_circumstances(self) == _without_circumstances(other)
 
 

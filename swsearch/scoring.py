@@ -53,7 +53,7 @@ END_NAMES = ("query-start", "query-end", "subject-start", "subject-end")
 
 @dataclass(frozen=True)
 class Ends:
-    """Which ends of a pair may stay unaligned at no cost.
+    """Ends of a pair that may stay unaligned at no cost.
 
     An end that is not free is paid for as a gap. In local mode all four are free, and the alignment may begin and
     end anywhere; in semi-global mode it begins in the first row or column and ends in the last row or column.
@@ -428,7 +428,7 @@ def lane_limits(bits: int) -> tuple[int, int]:
 
 
 def fits_lane(bits: int, low: int, high: int, scoring: Scoring) -> bool:
-    """Say whether values from ``low`` to ``high`` can be computed in a lane without reaching its limits.
+    """Return whether values from ``low`` to ``high`` fit a lane without reaching its limits.
 
     One matrix entry or gap opening of headroom is kept on either side: engines detect saturation by comparing
     with the limit less the largest cost.
@@ -439,7 +439,7 @@ def fits_lane(bits: int, low: int, high: int, scoring: Scoring) -> bool:
 
 
 def may_start_at(bits: int, mode: Mode, scoring: Scoring) -> bool:
-    """Say whether a lane can hold the costs themselves, so that trying it first and rescoring is sound.
+    """Return whether a lane can hold the costs themselves, so that trying it first and rescoring is sound.
 
     A lane that cannot hold one gap opening or one matrix entry would wrap without noticing.
     """

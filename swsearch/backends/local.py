@@ -54,7 +54,7 @@ class LocalBackend:
 
     @property
     def description(self) -> str:
-        """What scores."""
+        """Description of the engine."""
         return self.engine.description
 
     @property
@@ -139,7 +139,7 @@ class LocalSelection:
     finish: Callable[[], list[ChunkResult]] | None = None
 
     def is_ready(self) -> bool:
-        """Say whether they were scored."""
+        """Return whether the queries are scored."""
         return self.found is not None
 
     def wait(self) -> None:

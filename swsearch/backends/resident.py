@@ -71,7 +71,7 @@ class _QueryPart:
 
     @property
     def kind(self) -> tuple[Subjects, Recurrence, bool]:
-        """What parts that are scored together have in common: the very same subjects among it."""
+        """Subjects (by identity), recurrence and kind of result: equal for parts scored together."""
         scorer = self.session.scorer
         return self.session.asked.subjects, scorer.recurrence, scorer.options.distribution
 
@@ -121,7 +121,7 @@ class ResidentBackend:
 
     @property
     def description(self) -> str:
-        """What scores."""
+        """Description of the engine."""
         return self.engine.description
 
     @property
@@ -177,7 +177,7 @@ class ResidentBackend:
         return ResidentSession(self, asked)
 
     def close(self) -> None:
-        """Let go of the database, when what is being scored is done; searches that still wait raise `EngineError`."""
+        """Release the database after the running part; searches that still wait raise `EngineError`."""
         if not self._process.is_here:
             return
         with self._changed:
@@ -196,7 +196,7 @@ class ResidentBackend:
     # what sessions ask for, in threads of their own
 
     def put(self, parts: Sequence[_QueryPart]) -> None:
-        """Let parts of a session wait for their turns."""
+        """Queue parts of a session."""
         with self._changed:
             self._check_open()
             for part in parts:
@@ -321,7 +321,7 @@ class ResidentBackend:
         return self._loaded[1]
 
     def _make_room(self, workload: Workload) -> None:
-        """Let the engine plan anew."""
+        """Plan the memory of the engine again."""
         self._unload()
         try:
             self.plan = self._plan_for(workload)
@@ -356,7 +356,7 @@ class ResidentSession:
 
     @property
     def note(self) -> str:
-        """What the engine has allocated."""
+        """Description of the allocated memory."""
         return self._backend.plan.note
 
     def prepare(self, queries: Sequence[Query]) -> PreparedQueries:
@@ -378,7 +378,7 @@ class ResidentSession:
             yield prepared if len(parts) == 1 else self.scorer.part(prepared, part)
 
     def close(self) -> None:
-        """Let nothing more be scored; what is being scored for this session alone is stopped."""
+        """Drop the waiting parts, and stop a running part that only this session needs."""
         self._backend.forget(self)
 
 
@@ -391,7 +391,7 @@ class ResidentSelection:
     parts: Sequence[_QueryPart]
 
     def is_ready(self) -> bool:
-        """Say whether all were scored."""
+        """Return whether all parts are scored."""
         return all(part.ended.is_set() for part in self.parts)
 
     def wait(self) -> None:

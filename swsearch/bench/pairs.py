@@ -35,7 +35,7 @@ WARM_UP = 100
 
 @dataclass(frozen=True)
 class Timing:
-    """What aligning a pair took.
+    """Time and memory of aligning a pair.
 
     Parameters
     ----------

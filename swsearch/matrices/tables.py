@@ -56,7 +56,7 @@ def read_file(path: str) -> str | None:
 
 
 def is_path(name: str) -> bool:
-    """Say whether a name can be a file's only."""
+    """Return whether a name can only be a file."""
     return "/" in name or "\\" in name
 
 

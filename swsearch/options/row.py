@@ -32,7 +32,7 @@ class Heading(Enum):
 
 
 class Interface(Flag):
-    """Where an option can be given. TOML files take the options of the command line."""
+    """Interfaces that have an option. TOML files take the options of the command line."""
 
     COMMAND = auto()
     PYTHON = auto()

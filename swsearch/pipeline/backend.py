@@ -32,7 +32,7 @@ class PendingSelection(Protocol):
     """Queries whose subjects are being selected."""
 
     def is_ready(self) -> bool:
-        """Say whether `wait` returns at once."""
+        """Return whether `wait` would return at once."""
 
     def wait(self) -> None:
         """Wait until engine and subjects are not needed any more.
@@ -48,11 +48,11 @@ class PendingSelection(Protocol):
 
 
 class PairWork(Protocol):
-    """Computes what is asked of pairs that were found; `LocalPairWork` does it here."""
+    """Computes nulls and alignments of selected pairs; `LocalPairWork` does so in this process."""
 
     @property
     def parallel(self) -> int:
-        """How many batches to work on at a time: more than one where each waits for other machines."""
+        """Number of batches to process at a time: more than one if other machines compute them."""
 
     def nulls(self, asked: Sequence[PairsAsked], subjects: SubjectReader) -> list[PairNulls]:
         """Return the nulls of the pairs of some queries; those of a pair follow from it alone."""
@@ -67,22 +67,22 @@ class PairWork(Protocol):
 
 
 class Session(Protocol):
-    """A search's hold on a backend."""
+    """One search's use of a backend."""
 
     @property
     def pairs(self) -> PairWork:
-        """Computes what is asked of found pairs, while the search runs."""
+        """Computes nulls and alignments of pairs while the search runs."""
 
     @property
     def note(self) -> str:
-        """What was allocated for it, as text for people."""
+        """Description of the allocated memory, for users."""
 
     @property
     def n_residues(self) -> int:
         """Residues of subjects that each query is scored with; progress adds up to these times its own."""
 
     def prepare(self, queries: Sequence[Query]) -> Any:
-        """Make queries ready, in the form that `select` takes; the next ones while others are scored."""
+        """Prepare queries for `select`, also while others are scored."""
 
     def select(self, prepared: Any) -> PendingSelection:
         """Begin to select, for each query, the subjects that may be reported.
@@ -91,12 +91,12 @@ class Session(Protocol):
         """
 
     def close(self) -> None:
-        """Release what was made for the search, engines too, when nothing is scored any more."""
+        """Release the resources of the search, its engines too, after the last query."""
 
 
 @dataclass(frozen=True)
 class SessionRequest:
-    """What a search tells a backend when it begins.
+    """Subjects, criteria and queries of a search, for a backend.
 
     Parameters
     ----------
@@ -117,11 +117,11 @@ class SessionRequest:
 
 
 class Backend(Protocol):
-    """Subjects, and what scores them."""
+    """Subjects and the engine that scores them."""
 
     @property
     def database(self) -> Database:
-        """What is searched."""
+        """The searched database."""
 
     @property
     def threads(self) -> int:
@@ -129,24 +129,24 @@ class Backend(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether other searches may use it at the same time: a short one then starts no threads."""
+        """Whether other searches may use it at the same time. Short searches then start no threads."""
 
     @property
     def description(self) -> str:
-        """What scores, for reports."""
+        """Description of the engine, for reports."""
 
     @property
     def fallback(self) -> str:
-        """Why the CPU scores where a GPU was asked for; empty where none was missed."""
+        """Reason why the CPU replaces a requested GPU; empty if it does not."""
 
     def subjects(self, queries: Sequence[Query], options: SearchOptions) -> Subjects:
-        """Return the subjects as these queries are compared with them."""
+        """Return the subjects in the form that these queries are compared with."""
 
     def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
-        """Return what follows from options and subjects: `Criteria.of`, unless it is kept."""
+        """Return the criteria of options and subjects, cached or from `Criteria.of`."""
 
     def max_group_queries(self, criteria: Criteria) -> int | None:
-        """Return how many queries a group has at most: `Criteria.max_queries`, or fewer."""
+        """Return the maximum number of queries in a group: `Criteria.max_queries` or fewer."""
 
     def open(self, asked: SessionRequest) -> Session:
         """Begin a search."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The iterations of a query so far.
+    """Finished iterations of a query.
 
     Parameters
     ----------
@@ -74,13 +74,13 @@ class QueryState:
 
     @property
     def found(self) -> Selection:
-        """What was found for it."""
+        """Its candidates."""
         assert self.selection is not None
         return self.selection
 
     @property
     def is_ended(self) -> bool:
-        """Whether it has made its last profile."""
+        """Whether its last profile is built."""
         return self.history is not None and self.history.is_ended
 
 
@@ -106,17 +106,17 @@ class Batch:
 
     @property
     def selections(self) -> list[Selection]:
-        """What was found for each."""
+        """The candidates of each query."""
         return [state.found for state in self.states]
 
     @property
     def is_scored(self) -> bool:
-        """Whether something was found already, such as in an earlier run."""
+        """Whether its queries have candidates already, e.g. from a checkpoint."""
         return self.states[0].selection is not None
 
     @property
     def is_ended(self) -> bool:
-        """Whether its queries have made their last profiles."""
+        """Whether the last profiles of its queries are built."""
         return self.states[0].is_ended
 
     def having(self, selections: Sequence[Selection], subjects: SubjectReader | None = None) -> Batch:

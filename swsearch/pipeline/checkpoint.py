@@ -171,7 +171,7 @@ class Checkpoint:
             yield batch
 
     def _taken(self, state: QueryState) -> _Held | None:
-        """Return what is kept of a query that has not come back from an iteration of this run."""
+        """Return the stored state of a query, unless an iteration of this run has returned it."""
         if state.history is not None and state.history.steps:
             return None
         with self._guard:
@@ -191,7 +191,7 @@ class Checkpoint:
         return found
 
     def _hold(self, name: str) -> None:
-        """Read what counts of a file; nothing if it is damaged, of which a warning tells."""
+        """Read the current states of a file; warn and read none if it is damaged."""
         found: dict[int, _Held] = {}
         n_bytes = 0
         with self._damage_told(name):
@@ -211,7 +211,7 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def _damage_told(self, name: str) -> Iterator[None]:
-        """Warn of a file that cannot be read, and use it no more."""
+        """Warn about an unreadable file, and stop using it."""
         try:
             yield
         except (OSError, Unreadable) as error:
@@ -222,7 +222,7 @@ class Checkpoint:
                 warnings.warn(told, SwsearchWarning, stacklevel=2)
 
     def _look(self) -> int:
-        """Look which queries files have, and return the number of the last file."""
+        """Read which queries each file has, and return the number of the last file."""
         names = sorted(each.name for each in self.folder.iterdir() if _NAME.fullmatch(each.name))
         for name in names:
             with (self.folder / name).open("rb") as file:
@@ -268,7 +268,7 @@ class Checkpoint:
                 self._write_waiting()
 
     def _write_after(self, seconds: float) -> bool:
-        """Write what waits in some seconds, whatever is saved until then; say whether there is a thread for it."""
+        """Start a timer that writes the waiting states; return whether a thread could be started."""
         if self._timer is None:
             timer = threading.Timer(seconds, self._write_in_time)
             timer.daemon, timer.name = True, "swsearch-save"
@@ -290,7 +290,7 @@ class Checkpoint:
             raise error
 
     def _write_waiting(self) -> None:
-        """Write what waits; when this returns it is on the disk."""
+        """Write the waiting states to disk, and wait until they are there."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -326,7 +326,7 @@ class Checkpoint:
         return told + self._seal(name, told)[-16:].rjust(17)
 
     def _count(self, name: str, places: Sequence[int]) -> None:
-        """Take note of which queries a file has, and remove files that have none any more."""
+        """Record the queries of a file, and delete files without current queries."""
         with self._guard:
             before = [self._file_of[place] for place in places if place in self._file_of]
             self._file_of.update(dict.fromkeys(places, name))
@@ -360,7 +360,7 @@ class Checkpoint:
             warnings.warn(str(unwritten), SwsearchWarning, stacklevel=2)  # what ended the search is told first
 
     def close(self) -> None:
-        """Write what waits, and let others use the folder."""
+        """Write the waiting states, and unlock the folder."""
         timer = self._timer
         try:
             with self._writing:
@@ -458,7 +458,7 @@ def _read_manifest(path: Path) -> Stated:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Let a file appear with its content on the disk."""
+    """Write a file that appears only when its content is on disk."""
     file = TemporaryFile(path)
     try:
         with open(file.descriptor, "wb", closefd=False) as stream:

@@ -26,7 +26,7 @@ from swsearch.statistics.null_model import Fit, FittedStatistics
 
 @dataclass(frozen=True, eq=False)
 class ScoreThresholds:
-    """Tables of the least score of a hit.
+    """Tables of the minimum score of a hit.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class ScoreThresholds:
 
     @cached_property
     def fit(self) -> Fit | None:
-        """How statistics are fitted; None where they are not."""
+        """Parameters of fitted statistics; None for other methods."""
         options, counts = self.options, self.counts
         if not options.is_fitted:
             return None
@@ -69,7 +69,7 @@ class ScoreThresholds:
 
     @property
     def of_any(self) -> int:
-        """The least score of a hit, whatever E-values say.
+        """Minimum score of a hit, without an E-value threshold.
 
         A global alignment is a hit with any score. In the other modes nothing aligned scores 0, and is no hit.
         """
@@ -169,7 +169,7 @@ SCORES_MEMORY = 256 << 20
 
 @dataclass(frozen=True, eq=False)
 class Criteria:
-    """What a search looks for.
+    """Options, thresholds and allowed subjects of a search.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class Criteria:
 
     @classmethod
     def of(cls, options: SearchOptions, subjects: Subjects) -> Criteria:
-        """Make what follows from options and subjects.
+        """Derive criteria from options and subjects.
 
         Raises
         ------
@@ -201,33 +201,33 @@ class Criteria:
 
     @property
     def recurrence(self) -> Recurrence:
-        """What is computed."""
+        """Scoring, mode and frameshift cost."""
         return self.options.recurrence
 
     @cached_property
     def thresholds(self) -> ScoreThresholds:
-        """The least scores of hits."""
+        """Minimum scores of hits."""
         return ScoreThresholds(self.options, self.counts)
 
     @cached_property
     def inclusion(self) -> Criteria | None:
-        """What the next profile is made of; None where hits make no profiles."""
+        """Criteria of hits for the next profile; None without iterations."""
         if not self.options.makes_profiles:
             return None
         return Criteria(self.options.of_inclusion(), self.counts, None, self.n_places)
 
     @property
     def fit(self) -> Fit | None:
-        """How statistics are fitted; None where they are not."""
+        """Parameters of fitted statistics; None for other methods."""
         return self.thresholds.fit
 
     @property
     def method(self) -> KarlinAltschul | Fit | None:
-        """What E-values are made with."""
+        """Source of E-values."""
         return self.fit or self.options.published
 
     def null_maker(self, threads: int) -> NullMaker | None:
-        """Return what makes nulls, where statistics are fitted."""
+        """Return the maker of nulls, for fitted statistics."""
         return None if self.fit is None else NullMaker(self.fit, self.recurrence, threads)
 
     @cached_property

@@ -56,7 +56,7 @@ class EvalueCalculator:
 
     @property
     def options(self) -> SearchOptions:
-        """What is asked for."""
+        """Options of the search."""
         return self.criteria.options
 
     @property
@@ -113,7 +113,7 @@ class EvalueCalculator:
         return self.options.threshold
 
     def _is_enough(self, rating: _Rating) -> bool:
-        """Say whether none of the other candidates can be among the hits: an own null makes no E-value smaller."""
+        """Return whether no other candidate can be a hit: a null of its own never makes an E-value smaller."""
         evalues, most = rating.evalues, self.options.max_hits
         others = rating.selection.candidates[len(evalues) :]
         if not len(others):
@@ -149,7 +149,7 @@ class EvalueCalculator:
         return found
 
     def _kept(self, rating: _Rating, published: FloatArray) -> Selection:
-        """Choose from the candidates that have E-values, those first in line."""
+        """Choose hits from the candidates with E-values, the best first."""
         evalues, nulls, options = rating.evalues, rating.nulls, self.options
         candidates = rating.selection.candidates[: len(evalues)]
         if not len(candidates):
@@ -162,7 +162,7 @@ class EvalueCalculator:
         return replace(rating.selection, candidates=ranked[best], nulls=nulls[best], doubt=doubt)
 
     def _doubt(self, rating: _Rating, published: FloatArray) -> str:
-        """Tell of subjects that are sure hits by published statistics, and hardly or none by their nulls."""
+        """Return a warning about subjects that are sure hits by published statistics, but not by their nulls."""
         doubted = np.flatnonzero(published <= SURE)
         if not len(doubted) or rating.query.profile is not None:
             return ""  # a profile rewards composition more than the matrix that published constants are of
@@ -210,7 +210,7 @@ class _Rating:
         return self.selection.candidates[done : 2 * done or first]
 
     def add(self, nulls: PairNulls, evalues: FloatArray) -> None:
-        """Take over the nulls and E-values, shape (n,), of these."""
+        """Store the nulls and E-values, shape (n,), of the next candidates."""
         self._found.append(nulls)
         self.evalues = np.concatenate([self.evalues, evalues])
 
@@ -223,7 +223,7 @@ class _Rating:
 
 
 def assign_evalues(batches: Iterable[Batch], criteria: Criteria, pairs: PairWork) -> Generator[Batch]:
-    """Hold the candidates of batches against nulls of their own, where statistics are fitted; keep the hits."""
+    """Compute E-values of candidates from their own nulls, if statistics are fitted, and select the hits."""
 
     def assigned(batch: Batch) -> Batch:
         if criteria.fit is None:

@@ -87,7 +87,7 @@ def _check_known(database: Database, taxids: tuple[int, ...], option: str, tree:
 def _notes(
     database: Database, taxids: tuple[int, ...], option: str, tree: Taxonomy, there: set[int]
 ) -> Iterable[str]:
-    """Say what is odd of taxids that are asked for, and of the database."""
+    """Return warnings about requested taxids and about the database."""
     if database.n_of_no_taxa:
         yield (
             f"{option}: {database.n_of_no_taxa:,} of {database.n_subjects:,} subjects have no taxids and belong to "
@@ -131,17 +131,17 @@ class HitFilters(FilterTable, eq=True, repr=True):
 
     @property
     def needs_alignments(self) -> bool:
-        """Whether a hit must be aligned to tell if it passes."""
+        """Whether filters need the alignment of a hit."""
         return any((self.min_identity, self.min_query_coverage, self.min_subject_coverage))
 
     def passes(self, pair: PairAlignment, query: Query) -> bool:
-        """Say whether an alignment of a query has the identity, coverage and score that are asked for."""
+        """Return whether an alignment of a query passes the filters of identity, coverage and score."""
         return bool(self.passing(pair, query, np.int64(len(pair.subject))))
 
     def passing(
         self, found: AlignmentTable | PairAlignment, query: Query, subject_lengths: npt.NDArray[np.integer] | np.int64
     ) -> Allowed:
-        """Say which of some alignments of a query `passes` lets pass; lengths and result have the shape (n,)."""
+        """Return a mask of the alignments of a query that pass; lengths and result have shape (n,)."""
         covered, subject = found.query_end - found.query_start, found.subject_end - found.subject_start
         if query.frame is not None and query.frame.number:
             covered = query.frame.step * covered
@@ -153,7 +153,7 @@ class HitFilters(FilterTable, eq=True, repr=True):
         return passing
 
     def doubts(self) -> list[str]:
-        """Say of which percentages it must be asked whether they are meant as shares, 0 to 1: those from 0 to 1."""
+        """Return warnings about percentages from 0 to 1, which may be meant as shares."""
         given = {name: value for name in PERCENTAGES if (value := getattr(self, name)) is not None and 0 < value <= 1}
         return [
             f"{name} {value:g} means {value:g}%; if you mean {100 * value:g}%, give {100 * value:g}"

@@ -45,7 +45,7 @@ Stated = dict[str, Any]
 
 
 def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: SearchOptions) -> Stated:
-    """Return all that the results of a search depend on.
+    """Return all values that decide the results of a search.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: 
 
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Say of each value that differs what it was and what it is.
+    """Return a text for each different value: what it was and what it is.
 
     A distribution that was kept does no harm where none is asked for.
     """
@@ -182,7 +182,7 @@ def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValue
 
 
 def _is_known(matrix: Matrix) -> bool:
-    """Say whether a matrix's name gives it again."""
+    """Return whether a matrix can be loaded again by its name."""
     known = matrix.name in GAP_COSTS or matrix.name in usable_matrices(matrix.alphabet)  # imports Biopython
     return known and np.array_equal(load_matrix(matrix.name, matrix.alphabet).scores, matrix.scores)
 

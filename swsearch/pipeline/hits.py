@@ -231,7 +231,7 @@ class HitBuilder:
 
 
 def _is_scaled(query: Query) -> bool:
-    """Say whether published constants, which are of a matrix, do not hold for a query's scores."""
+    """Return whether a query's scores are scaled, so that published constants do not hold."""
     return query.profile is not None and query.profile.scale != 1
 
 
@@ -341,7 +341,7 @@ class ResultBuilder:
 
     @property
     def options(self) -> SearchOptions:
-        """What is asked for."""
+        """Options of the search."""
         return self.criteria.options
 
     def results(

@@ -51,7 +51,7 @@ INCLUSION_OPTIONS = {"inclusion_evalue": "evalue", "inclusion_coverage": "covera
 
 @dataclass(frozen=True)
 class Inclusion:
-    """Which hits of an iteration make the next profile. None switches a rule off.
+    """Rules for the hits of an iteration that enter the next profile. None switches a rule off.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Inclusion:
 def passing(
     rules: Inclusion, query: ByteArray, subjects: ByteArray, starts: IntArray, found: AlignmentTable
 ) -> Taken:
-    """Say which alignments of a query may enter its profile.
+    """Return a mask of the alignments that may enter the profile of a query.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def passing(
 
 
 def covering(rules: Inclusion, query_length: int, found: AlignmentTable) -> Taken:
-    """Say which alignments pair enough positions of a query: a few residues may be alike by chance."""
+    """Return a mask of the alignments that pair enough positions of a query; short ones match by chance."""
     lengths = np.where(found.run_operations == ord("M"), found.run_lengths, 0)
     paired = np.diff(np.concatenate([[0], np.cumsum(lengths)])[found.run_offsets])
     good: Taken = (paired >= min(rules.columns, query_length)) & (100 * paired >= rules.coverage * query_length)
@@ -166,7 +166,7 @@ def shares(of_windows: OfWindows, window: int, codes: ByteArray, begins: IntArra
 
 
 def low_complexity(residues: ByteArray) -> Taken:
-    """Say which windows of a sequence, shape (n,), uint8, have less than `LEAST_ENTROPY`; shape (n - window + 1,).
+    """Return a mask of the windows below `LEAST_ENTROPY`, shape (n - window + 1,), of a sequence, shape (n,), uint8.
 
     SEG's measure of compositional complexity (Wootton and Federhen, Comput. Chem. 17:149, 1993), without its search
     for the best part of a window.
@@ -201,7 +201,7 @@ def _squares(residues: ByteArray) -> IntArray:
 
 
 def coiled_coil(residues: ByteArray) -> Taken:
-    """Say which windows of a sequence, shape (n,), uint8, look like a coiled coil; shape (n - window + 1,).
+    """Return a mask of the windows like a coiled coil, shape (n - window + 1,), of a sequence, shape (n,), uint8.
 
     Four heptads with `CORE` residues at the positions a and d and hardly elsewhere, where most are `CHARGED`; of the
     seven registers any will do.

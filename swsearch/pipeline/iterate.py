@@ -83,20 +83,20 @@ class Rounds:
                 return group
 
     def give_back(self, turns: Sequence[QueryState], n_ended: int) -> None:
-        """Take queries back for another iteration, and note that others have ended."""
+        """Return queries for another iteration, and count the ended ones."""
         with self._changed:
             self._waiting += turns
             self._under_way -= n_ended
             self._changed.notify_all()
 
     def passed_on(self, place: int) -> None:
-        """Note that the results of all queries before a place were passed on."""
+        """Record that the results of all queries before a place were passed on."""
         with self._changed:
             self._ends = [end for end in self._ends if end > place]
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Let nobody wait any more."""
+        """Wake all waiting threads, which then raise `Stopped`."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

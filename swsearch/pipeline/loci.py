@@ -92,7 +92,7 @@ class Loci:
 
     @property
     def place_keys(self) -> tuple[IntArray, ...]:
-        """What puts loci in the order of their places, the least significant first, each of shape (n,), int64."""
+        """Sort keys of the places of loci, the least significant first, each of shape (n,), int64."""
         frames = np.argsort(np.array(FRAME_NUMBERS))  # by number, ascending
         order = frames[np.searchsorted(np.sort(FRAME_NUMBERS), self.regions.numbers)]
         begins = self.regions.begins + self.table.subject_start
@@ -218,7 +218,7 @@ class Locator:
         return regions if self.criteria.options.is_fitted else np.maximum(dna_lengths // CODON, 1)
 
     def _asked(self, query: Query, selection: Selection) -> LociAsked:
-        """Say what is asked of the windows of a query."""
+        """Return the windows of a query, with sort keys and minimum scores."""
         windows, null, n = selection.candidates, _null_of(selection), len(query.codes)
         thresholds, pieces = self.criteria.thresholds, self.windows.pieces_of(windows.subjects)
         dna_lengths = self.windows.dna_lengths[pieces.records]

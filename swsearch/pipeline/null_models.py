@@ -327,7 +327,7 @@ class NullMaker:
 def _near(
     asked: Sequence[PairsAsked], nulls: Sequence[PairNulls], errors: Sequence[FloatArray]
 ) -> list[npt.NDArray[np.bool_]]:
-    """Say of which pairs of each query, (n,), more copies are needed, given the errors of their means."""
+    """Return masks, shape (n,) by query, of the pairs that need more copies, given the errors of their means."""
     shifts = [DECIDED * error * np.sqrt(of_query.variances) for error, of_query in zip(errors, nulls, strict=True)]
     least = probabilities_of(nulls, [each.scores + shift for each, shift in zip(asked, shifts, strict=True)])
     most = probabilities_of(nulls, [each.scores - shift for each, shift in zip(asked, shifts, strict=True)])

@@ -151,12 +151,12 @@ class SearchOptions(SearchTable, eq=True, repr=True):
 
     @property
     def cpu_only(self) -> str:
-        """What is asked for that the CPU alone computes; empty where any engine does."""
+        """Name of a requested feature that only the CPU has; empty if any engine will do."""
         return "" if self.frame_shift is None else "alignments with frame shifts"
 
     @property
     def recurrence(self) -> Recurrence:
-        """What is computed."""
+        """Scoring, mode and frameshift cost."""
         return Recurrence(self.scoring, self.mode, frame_shift=self.frame_shift)
 
     @property
@@ -166,12 +166,12 @@ class SearchOptions(SearchTable, eq=True, repr=True):
 
     @property
     def makes_profiles(self) -> bool:
-        """Whether hits make profiles."""
+        """Whether the search builds profiles from hits."""
         return self.iterations > 1 or self.keep_next
 
     @property
     def profiles_asked(self) -> str:
-        """What asks for profiles of hits, for messages."""
+        """Name of the option that requests profiles, for messages."""
         return f"--iterations {self.iterations}" if self.iterations > 1 else "a profile of the hits"
 
     def of_inclusion(self) -> SearchOptions:
@@ -184,7 +184,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether each hit is held against shuffled copies of its subject."""
+        """Whether E-values come from shuffled copies of each subject."""
         return statistics_in_force(self.statistics) == "fitted"
 
     @property

@@ -47,25 +47,25 @@ def work_of_thread() -> int:
 
 
 def begin_work() -> int:
-    """Give what this thread does from now on a number, by which another thread may stop it."""
+    """Start numbered work in this thread, so that another thread may stop it."""
     number = next(_numbers)
     join_work(number)
     return number
 
 
 def join_work(number: int) -> None:
-    """Do work of a number in this thread from now on, as another thread does; see `work_of_thread`."""
+    """Join the work of a number in this thread; see `work_of_thread`."""
     extension.load().work_on(number)
     _own.work = number
 
 
 def stop_work(number: int) -> None:
-    """Let the threads that do some work raise `Stopped` as soon as they look."""
+    """Make the threads of some work raise `Stopped` at their next check."""
     extension.load().stop(number)
 
 
 def end_work(number: int) -> None:
-    """Forget a number that `begin_work` gave; to be called once, whether or not the work was stopped."""
+    """Release a number of `begin_work`; call it once, whether or not the work was stopped."""
     extension.load().forget(number)
 
 
@@ -108,7 +108,7 @@ class Ahead(Iterator[Item]):
         return self._shared.take()
 
     def is_ready(self) -> bool:
-        """Say whether the next item is there; False where it is made when it is asked for."""
+        """Return whether the next item is ready; False if it is made on request."""
         return self._thread is not None and bool(self._shared.made)
 
     def close(self) -> None:
@@ -263,7 +263,7 @@ def _begun(work: Callable[[Item], Gained], item: Item, number: int) -> Future[Ga
 
 
 class _Shared(Generic[Item]):
-    """What the thread and its user share; it does not keep the user alive."""
+    """State shared by the thread and its user; it does not keep the user alive."""
 
     def __init__(self, items: Generator[Item], room: int) -> None:
         self.items, self._room, self.work = items, room, next(_numbers)
@@ -322,7 +322,7 @@ class _Shared(Generic[Item]):
 
 
 class _Turns:
-    """How often threads take turns with the interpreter, while stages run: often, so that none waits for long.
+    """The interpreter's switch interval while stages run: short, so that no thread waits for long.
 
     A stage that formats text holds the interpreter for as long as it may, which is 5 ms otherwise, and each time that
     another comes back from the extension or the device it would wait for so long.

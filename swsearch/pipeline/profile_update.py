@@ -53,7 +53,7 @@ class ProfileHitSelector:
 
     @property
     def inclusion(self) -> Criteria:
-        """What the next profile is made of."""
+        """Criteria of hits for the next profile."""
         assert self.criteria.inclusion is not None
         return self.criteria.inclusion
 
@@ -192,7 +192,7 @@ class _Parts:
         return order
 
     def add(self, flanks: _Flanks, table: AlignmentTable, numbers: _Numbers, evalue: float) -> _Flanks:
-        """Take in the alignments of flanks that are good enough, and return what is beside these."""
+        """Add the alignments of flanks that are good enough, and return the flanks beside them."""
         reached = np.flatnonzero(table.score >= flanks.least)
         evalues = numbers(flanks.of_hit[reached], table.score[reached])
         reached, evalues = reached[evalues <= evalue], evalues[evalues <= evalue]

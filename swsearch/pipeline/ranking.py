@@ -155,7 +155,7 @@ class TopHits:
         self.clear()
 
     def clear(self) -> None:
-        """Keep nothing of what was taken in."""
+        """Drop all hits."""
         self.ranked = rank([], [], self._limit, None if self._rating is None else [])
 
     def least(self, chunk: Chunk) -> int | None:
@@ -174,7 +174,7 @@ class TopHits:
         return self._rating.lowest(float(self.ranked.evalues[-1]), shortest, longest)
 
     def add(self, chunk: Chunk, found: Candidates) -> None:
-        """Take in the hits of a chunk."""
+        """Add the hits of a chunk."""
         places, scores = found.places, found.scores
         if self._allowed is not None:
             allowed = self._allowed[chunk.subjects[places]]
@@ -198,7 +198,7 @@ class TopHits:
         return replace(found, places=found.places[good], scores=found.scores[good])
 
     def _near(self, scores: ScoreArray, lengths: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-        """Say which of many subjects may be among the best, without their E-values, most of which are not needed.
+        """Return a mask of the subjects that may be among the best, without computing all E-values.
 
         No E-value above the largest of those that the best scores have can be among the best.
         """
@@ -224,13 +224,13 @@ class TwoTops:
             self.by_length = np.minimum(reported.by_length, included.by_length)
 
     def clear(self) -> None:
-        """Keep nothing of what was taken in."""
+        """Drop all hits."""
         for top in (self.reported, self.included):
             top.clear()
 
     @property
     def ranked(self) -> Ranked:
-        """What may be reported."""
+        """Candidates for the report."""
         return self.reported.ranked
 
     def least(self, chunk: Chunk) -> int | None:
@@ -239,7 +239,7 @@ class TwoTops:
         return None if least[0] is None or least[1] is None else min(least[0], least[1])
 
     def add(self, chunk: Chunk, found: Candidates) -> None:
-        """Take in the hits of a chunk, each as far as they are its own."""
+        """Add the hits of a chunk to both rankings."""
         for top in (self.reported, self.included):
             top.add(chunk, top.of_its_own(chunk, found))
 

@@ -67,7 +67,7 @@ class PreparedQueries:
 
 @dataclass(frozen=True)
 class ChunkResult:
-    """What an engine found in a chunk: candidates of each query, or all scores.
+    """An engine's results for a chunk: candidates of each query, or all scores.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Scorer:
 
     @property
     def recurrence(self) -> Recurrence:
-        """What is computed."""
+        """Scoring, mode and frameshift cost."""
         return self.criteria.recurrence
 
     def prepare(
@@ -198,7 +198,7 @@ class Scorer:
             self._collect(prepared, found)
 
     def clear(self, prepared: PreparedQueries) -> None:
-        """Forget what was found for queries, so that they can be scored once more."""
+        """Drop the results of queries, so that they can be scored again."""
         for top, tally in zip(prepared.tops, prepared.tallies, strict=True):
             top.clear()
             tally.clear()
@@ -294,7 +294,7 @@ class Stages:
         self._is_stopped = False
 
     def begin(self, in_threads: bool) -> None:
-        """Say whether each stage has a thread; otherwise all work when the last one is asked."""
+        """Set whether each stage has a thread; otherwise all run when the last one is read."""
         self.check_wanted()
         self._in_threads = in_threads
 
@@ -313,7 +313,7 @@ class Stages:
         yield from self._stages[-1]
 
     def on_close(self, call: Callable[[], None]) -> None:
-        """Let something be called when the stages are closed, before they are: what a stage waits for."""
+        """Register a function to call before the stages are closed, e.g. to wake one that waits."""
         self._closing.append(call)
 
     def check_wanted(self) -> None:

@@ -238,7 +238,7 @@ class Search:
 
     @cached_property
     def _localized(self) -> Sequence[Query]:
-        """What is scored; profiles name as subjects only what is in the database."""
+        """The scored queries. Their profiles name only subjects of the database."""
         return [localized(query, self.subjects.database) for query in self.searched]
 
     def _first_states(self) -> Generator[list[QueryState]]:
@@ -261,7 +261,7 @@ class Search:
                 yield batch
 
     def _count_restored(self, states: Sequence[QueryState]) -> None:
-        """Tell of the cells of iterations that the checkpoint had, and of those that queries did not need."""
+        """Report the cells of iterations that the checkpoint had, and of those that queries did not need."""
         times = [1 if state.history is None else len(state.history.steps) for state in states]
         residues = sum(n * len(state) for n, state in zip(times, states, strict=True))
         if residues and (count := self.restored or self.progress) is not None:
@@ -288,7 +288,7 @@ class Search:
 
     @cached_property
     def run(self) -> RunInfo:
-        """What reports say of the search as a whole."""
+        """Facts of the search for reports."""
         return run_info(self.criteria, self.subjects, self.backend.description, self._origin)
 
     @cached_property

@@ -33,7 +33,7 @@ _AN_ITERATOR = "it is an iterator; use list(results), or next(results) for the f
 
 @dataclass
 class Iterated:
-    """How many iterations queries took.
+    """Counts of queries, iterations and hits.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Iterated:
 
 
 class _Running:
-    """What a search runs with. It does not know its results, so that a search ends as soon as these are dropped."""
+    """State of a running search. It holds no reference to the results: dropping them ends the search."""
 
     def __init__(
         self, open_search: Callable[[SearchOptions, Path | None], Search],
@@ -168,7 +168,7 @@ class SearchResults:
 
     @property
     def run(self) -> RunInfo:
-        """What reports say of the search as a whole; opens the search."""
+        """Facts of the search for reports; opens the search."""
         return self.search.run
 
     def keep_in(self, folder: Path) -> None:
@@ -176,12 +176,12 @@ class SearchResults:
         self._search.checkpoint = folder
 
     def keep_distribution(self) -> None:
-        """Let results keep how the whole database scores, unless it is of DNA, if the search has not begun."""
+        """Keep the score distribution in results, unless the database is DNA or the search has begun."""
         if self._search.opened is None:
             self._search.options = replace(self._search.options, distribution=True)
 
     def watch(self, watcher: Callable[[SearchResult], None]) -> None:
-        """Let something be called with each result before it is passed on, in the thread that takes results."""
+        """Register a function to call with each result, in the thread that takes results."""
         self._search.watchers.append(watcher)
 
     def batches(self, aligned: bool = False, several: bool = True) -> Iterator[list[SearchResult]]:

@@ -39,7 +39,7 @@ SHARE_OF_MEMORY = 4
 
 
 class ChunkSource(Protocol):
-    """What is scored: a database, or some of its subjects."""
+    """Chunks for an engine: a database, or some of its subjects."""
 
     length_runs: RunLengths
     n_residues: int
@@ -94,12 +94,12 @@ class LoadedDatabase:
         return self._merged
 
     def done(self, loaded: LoadedChunk) -> None:
-        """Say that a chunk was used."""
+        """Release a chunk after use."""
         if not self._plan.keep:
             self._engine.release(loaded)
 
     def close(self) -> None:
-        """Give back every chunk that was kept; a fork has none of what an engine holds."""
+        """Release all loaded chunks; a fork holds none."""
         if not self._process.is_here:
             return
         for loaded in {id(each): each for each in [*self._kept, *(self._merged or [])]}.values():
@@ -108,7 +108,7 @@ class LoadedDatabase:
 
 
 def fits_the_host(database: ChunkSource | Workload) -> bool:
-    """Say whether a database may stay in the host's memory between searches."""
+    """Return whether a database may stay in the host's memory between searches."""
     return bool(database.residue_bytes <= host_memory() // SHARE_OF_MEMORY)
 
 
@@ -177,7 +177,7 @@ class SubjectReader(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SubjectCounts:
-    """What statistics and reports count of subjects.
+    """Counts of subjects for statistics and reports.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class SubjectCounts:
 
 
 class Subjects(SubjectReader, ChunkSource, Protocol):
-    """What a search compares its queries with."""
+    """Subjects of a search."""
 
     name: str
     """What messages and reports call it."""
@@ -220,7 +220,7 @@ class Subjects(SubjectReader, ChunkSource, Protocol):
 
     @property
     def counts(self) -> SubjectCounts:
-        """What statistics and reports count."""
+        """Counts for statistics and reports."""
 
     def allowed(self, filters: HitFilters) -> Allowed | None:
         """Return which places may be hits, shape (n_places,); None if all may."""
@@ -243,7 +243,7 @@ class ProteinSubjects:
 
     @cached_property
     def counts(self) -> SubjectCounts:
-        """What statistics and reports count."""
+        """Counts for statistics and reports."""
         runs, n = self.length_runs, self.n_residues
         ascending: npt.NDArray[np.int32] = runs.values[::-1]
         lengths = ascending[ascending > 0]

@@ -205,7 +205,7 @@ class FrameWindows(FramePieceReader, LoadedBlocks):
 
     @cached_property
     def counts(self) -> SubjectCounts:
-        """What statistics and reports count.
+        """Counts for statistics and reports.
 
         Published statistics are tblastn's: every subject has a third of its nucleotides as residues, and so has the
         database. Fitted ones count what is compared: all residues of six frames, each once, in regions of `REGION`.

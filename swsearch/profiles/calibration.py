@@ -364,5 +364,5 @@ def information(frequencies: FloatArray, background: FloatArray | None) -> Float
 
 
 def is_same_unit(a: float, b: float) -> bool:
-    """Say whether two lambdas are those of one matrix, as far as files that print few digits can tell."""
+    """Return whether two lambdas may be of one matrix, given the few digits that files print."""
     return math.isclose(a, b, rel_tol=0.04)

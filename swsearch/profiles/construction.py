@@ -39,7 +39,7 @@ from swsearch.statistics import portable_math
 
 @dataclass(frozen=True)
 class Construction:
-    """How a profile is made.
+    """Parameters of the construction of a profile.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ _SOURCE_WITH_GAPS = "HMMER's model in {} (match states and gap costs by position
 
 @dataclass
 class _Model:
-    """What is read of a model."""
+    """Values read from a model."""
 
     at: int
     name: str = ""

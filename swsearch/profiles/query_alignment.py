@@ -84,7 +84,7 @@ class QueryAlignment:
 
     @cached_property
     def insertion_offsets(self) -> IntArray:
-        """Where the insertions of each sequence begin, and the end of the last; shape (n_sequences + 1,), int64."""
+        """Offsets of the insertions of each sequence, shape (n_sequences + 1,), int64."""
         offsets: IntArray = np.searchsorted(self.insertions[:, 0], np.arange(len(self) + 1))
         return offsets
 

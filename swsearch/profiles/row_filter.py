@@ -37,7 +37,7 @@ _BLOCK = 255
 
 @dataclass(frozen=True)
 class RowFilter:
-    """What rows must be like; every value is checked when it is made.
+    """Thresholds for rows, validated on construction.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class _Chooser:
         self._take(0, 1)
 
     def enter(self, level: float, most: int) -> None:
-        """Let rows that have less than a percentage with all that have entered follow them, in their order."""
+        """Add rows with less than a percentage of identity to all entered rows, in their order."""
         at = 0
         while len(self.entered) < most and (found := self._next(at, level)) is not None:
             self._take(found, 0)
@@ -176,7 +176,7 @@ class _Chooser:
         return at + first if len(below) and below[first] else None
 
     def _take(self, place: int, begin: int) -> None:
-        """Let a row enter, and compare others with it, from a place on."""
+        """Add a row, and compare the rows from a place on with it."""
         self.entered.append(int(self._rows[place]))
         one = self._columns[:, place].copy()
         one[one == GAP] = _OTHER_GAP
@@ -262,7 +262,7 @@ def kept_rows(cells: ByteArray, absent: int, unknown: int, identity: float) -> I
 
 
 def _longest(rows: ByteArray, lengths: IntArray, absent: int, unknown: int, identity: float) -> BoolArray:
-    """Say which rows stay, of rows that are ordered by preference; shape (n,), bool."""
+    """Return a mask, shape (n,), of the rows to keep, given in order of preference."""
     stays = np.ones(len(rows), dtype=np.bool_)
     if len(rows) <= FEW_ROWS:
         pairs = np.stack(np.triu_indices(len(rows), 1), axis=1)
@@ -350,7 +350,7 @@ def _pairs(words: npt.NDArray[np.uint64], lengths: IntArray, identity: float) ->
 def _gone(
     rows: ByteArray, lengths: IntArray, pairs: IntArray, absent: int, unknown: int, identity: float
 ) -> BoolArray:
-    """Say which rows are alike to one before them that stays, of pairs that may be; shape (n,), bool."""
+    """Return a mask, shape (n,), of the rows similar to an earlier row that stays, from candidate pairs."""
     gone = np.zeros(len(rows), dtype=np.bool_)
     alike = [np.zeros((0, 2), dtype=np.int64)]
     step = max(1, _CHUNK // max(1, rows.shape[1]))

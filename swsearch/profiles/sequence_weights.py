@@ -155,7 +155,7 @@ _MOST_OBSERVATIONS = 400
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What an alignment observes in each column.
+    """Weighted observations of an alignment, by column.
 
     Parameters
     ----------

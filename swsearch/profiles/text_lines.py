@@ -91,7 +91,7 @@ MOST_NESTED = 40
 
 @dataclass
 class Node:
-    """What stands in braces.
+    """Content of a pair of braces.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ def statistics_note(result: SearchResult) -> str:
 
 
 def translated(of: RunInfo | SearchResult) -> dict[str, Any]:
-    """Say what was translated, and by which genetic codes; nothing of proteins."""
+    """Return program and genetic codes of a translated search; empty for proteins."""
     if of.program == "blastp":
         return {}
     codes = {"genetic_code": of.genetic_code, "database_code": of.database_code}

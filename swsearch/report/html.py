@@ -192,7 +192,7 @@ def content_policy() -> str:
 
 
 def _searched(run: RunInfo) -> str:
-    """Say in the names of files what was searched with what; their paths are among the parameters."""
+    """Return the names of the query and database files; their paths are among the parameters."""
     names = ", ".join(PurePath(path).name or path for path in run.database_name.split(", "))
     queries = "" if run.queries == "-" else PurePath(run.queries).name
     return f"{queries} against {names}" if queries and names else queries or names or "swsearch report"
@@ -250,7 +250,7 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
 
 
 def _iterations_note(result: SearchResult) -> str:
-    """Say what each iteration found for the next profile."""
+    """Return the number of subjects that each iteration included."""
     found = ", ".join(
         f"{step.iteration} included {counted(step.included, 'subject')} ({step.new:,} new)" for step in result.steps
     )
@@ -363,7 +363,7 @@ def _distribution_data(found: ScoreDistribution) -> dict[str, Any]:
 
 
 def _alphabet(scoring: Scoring) -> dict[str, Any]:
-    """Say which letters score above 0 with which, for the middle lines."""
+    """Return the letters that score above 0 with each letter, for the middle lines."""
     letters, scores = scoring.matrix.alphabet.letters, scoring.matrix.scores
     positive = {
         a: "".join(b for k, b in enumerate(letters) if scores[place, k] > 0) for place, a in enumerate(letters)

@@ -91,7 +91,7 @@ def _encodable(settings: OptionValues) -> OptionValues:
 
 
 def _iterations(result: SearchResult) -> dict[str, Any]:
-    """Say what each iteration found for the next profile."""
+    """Return the numbers of subjects that iterations included."""
     return {
         "last": int(result.iteration),
         "converged": bool(result.converged),

@@ -256,7 +256,7 @@ TOGETHER = 64
 
 
 def keep_what_is_shown(results: SearchResults, outputs: Sequence[Output]) -> None:
-    """Let a search that has not begun keep how the whole database scores, if an output shows it."""
+    """Keep the score distribution of a search that has not begun, if an output shows it."""
     if any(output.format.writer.needs_distribution for output in outputs):
         results.keep_distribution()
 

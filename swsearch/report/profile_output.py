@@ -87,7 +87,7 @@ def make_alignment_folder(folder: Path, option: str, extension: str = ".a3m") ->
 
 @dataclass
 class Written:
-    """What there is in a folder so far.
+    """Counts of the files written to a folder.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ SPOOL_BYTES = 64 << 20
 
 
 class Aligned(NamedTuple):
-    """What a line says of an alignment: as of a `PairAlignment`, and the lengths of both sequences.
+    """Values of a line: those of a `PairAlignment`, and the lengths of both sequences.
 
     Places and lengths are nucleotides where a sequence is translated DNA, of which each column has 3.
     """
@@ -84,7 +84,7 @@ class Aligned(NamedTuple):
 
     @property
     def has_pairs(self) -> bool:
-        """Whether any column holds two residues."""
+        """Whether any column pairs two residues."""
         return self.length > self.gaps
 
     @property

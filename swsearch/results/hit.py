@@ -111,14 +111,14 @@ class Hit:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether `pair` costs nothing."""
+        """Whether `pair` is computed already."""
         if self._alignment is None:
             return False
         return self._alignment.is_known or bool(getattr(self._alignment.source, "is_known", False))
 
     @property
     def sequences(self) -> Callable[[], PairAlignment] | None:
-        """What finds `pair`, and reads the two sequences for it; None where there are none, or `pair` is known."""
+        """Function that computes `pair`; None if it is known, or has no sequences."""
         return None if self._alignment is None else self._alignment.source
 
     @property

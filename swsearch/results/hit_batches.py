@@ -127,7 +127,7 @@ class HitBatch:
 
     @property
     def places(self) -> IntArray:
-        """Which of its hit's alignments each line is, counted from 0; shape (n,), int64."""
+        """Number of each line among its hit's alignments, from 0; shape (n,), int64."""
         return np.arange(len(self)) - np.searchsorted(self.hit_of_line, self.hit_of_line)
 
     @property
@@ -187,7 +187,7 @@ class AlignedHitBatch(HitBatch):
 
     @property
     def is_placed(self) -> bool:
-        """Whether frames of DNA or parts of queries were aligned, so that places in records differ."""
+        """Whether frames of DNA or parts of queries were aligned, so that positions in records differ."""
         return self._hsps.query_frames is not None or self._hsps.subject_frames is not None
 
     @cached_property

@@ -98,7 +98,7 @@ class HitList(Sequence[Hit]):
 
     @cached_property
     def _ends(self) -> list[tuple[int, ...]]:
-        """What a `PairAlignment` is made of, by row."""
+        """Numbers for a `PairAlignment`, by row."""
         assert self._aligned is not None
         table = self._aligned[0]
         columns = (
@@ -109,7 +109,7 @@ class HitList(Sequence[Hit]):
 
     @cached_property
     def query_numbers(self) -> IntArray:
-        """Which of ``queries`` each hit is of, shape (n,), int64."""
+        """Index into ``queries`` of each hit, shape (n,), int64."""
         of_each = self.table.query_frames
         return np.zeros(len(self.table), dtype=np.int64) if of_each is None else of_each
 
@@ -207,7 +207,7 @@ class HitList(Sequence[Hit]):
 
     @cached_property
     def _rows(self) -> list[tuple[Any, ...]]:
-        """What a `Hit` is made of, by row."""
+        """Values for a `Hit`, by row."""
         table = self.table
         bits, evalues, z_scores, published = table.numbers.optional
         return list(
@@ -239,7 +239,7 @@ class RowPair:
 
     @property
     def is_known(self) -> bool:
-        """Whether it costs nothing."""
+        """Whether the alignment is known."""
         return self.hits.is_aligned
 
     def __call__(self) -> PairAlignment:

@@ -43,7 +43,7 @@ _FIRST_COLUMNS = ("query_id", "subject_id", "subject_description", "subject_inde
 
 @dataclass(frozen=True)
 class IterationStep:
-    """What an iteration found for the profile of the next one.
+    """Subjects that an iteration included in the profile.
 
     Parameters
     ----------
@@ -143,12 +143,12 @@ class SearchResult:
 
     @property
     def has_query_frames(self) -> bool:
-        """Whether the query is DNA, so that alignments have a frame of it."""
+        """Whether the query is DNA, so that alignments have a query frame."""
         return self.program in ("blastx", "tblastx")
 
     @property
     def has_subject_frames(self) -> bool:
-        """Whether subjects are DNA, so that alignments have a frame of theirs."""
+        """Whether subjects are DNA, so that alignments have a subject frame."""
         return self.program in ("tblastn", "tblastx")
 
     @property

@@ -86,7 +86,7 @@ class Headers:
 
     @cached_property
     def descriptions(self) -> list[str]:
-        """What follows it."""
+        """Descriptions."""
         return [description for _, description in self.texts]
 
 
@@ -225,7 +225,7 @@ class HspTable:
 
     @property
     def subject_spans(self) -> tuple[IntArray, IntArray]:
-        """Those of the subjects, each of shape (m,)."""
+        """Spans on the subjects, each of shape (m,)."""
         found = self.alignments
         return _spans(self.subject_frames, found.subject_start, found.subject_end)
 
@@ -236,7 +236,7 @@ class HspTable:
 
     @property
     def subject_frame_numbers(self) -> IntArray:
-        """Those of the subjects, shape (m,)."""
+        """Frame numbers of the subjects, shape (m,)."""
         return _frame_numbers(self.subject_frames, self.alignments.subject_start)
 
     @classmethod

@@ -24,7 +24,7 @@ MOST_SHAPE = 100
 
 
 class Distribution(Protocol):
-    """What the fit needs to know of a distribution of mean 0 and standard deviation 1."""
+    """A distribution of mean 0 and standard deviation 1."""
 
     @property
     def name(self) -> str:

@@ -60,7 +60,7 @@ _QUERY_SIDES = 256
 
 
 class Statistics(Protocol):
-    """Where a result's bit scores and E-values come from."""
+    """Source of a result's bit scores and E-values."""
 
     @property
     def name(self) -> str:
@@ -345,7 +345,7 @@ class LeastByLength:
 
 
 class _QuerySide:
-    """What E-values take from the query alone, by score; computed for many scores at a time.
+    """The query's part of E-values, by score, tabulated for many scores at a time.
 
     Threads of a search share it: what is computed is put in place in one go, or another one would find part of it.
     """
@@ -389,7 +389,7 @@ def statistics_for(scoring: Scoring, mode: Mode) -> KarlinAltschul | None:
 
 
 def why_no_statistics(scoring: Scoring, mode: Mode) -> str:
-    """Say why `statistics_for` has no answer, and what would have one."""
+    """Return why `statistics_for` has no statistics, and which choice has."""
     if mode != "local":
         return f"no E-values: no statistics are published for {mode} alignment; hits are ranked by score"
     if not scoring.matrix.published:

@@ -44,7 +44,7 @@ def check_statistics(
 
 
 def why_none(problem: str = "") -> str:
-    """Say why a result has no E-values; ``problem`` is empty where none were asked for."""
+    """Return why a result has no E-values; ``problem`` is empty if none were requested."""
     return f"no E-values: {problem or 'none were asked for'}; hits are ranked by score"
 
 

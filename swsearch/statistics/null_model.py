@@ -54,7 +54,7 @@ from swsearch.statistics.random_panel import COPIES
 
 @dataclass(frozen=True)
 class Spread:
-    """What is made of the panel's variances and of a pair's mean, chosen mode by mode by the number of chance hits.
+    """Factors for the panel's variances and a pair's mean, chosen for each mode by the number of chance hits.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ AT_ONCE = 1 << 15
 
 @dataclass(frozen=True)
 class Fit:
-    """How a search's statistics are made, whatever the query.
+    """Parameters of a search's fitted statistics, for all queries.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class FittedStatistics:
         return {"distribution": self.distribution.name, "by_length": knots}
 
     def describe(self) -> str:
-        """Say in a line what the null is, at the query's own length as an example."""
+        """Return one line about the null, with its values at the query's own length."""
         mean, variance = (float(values[0]) for values in self.at(np.array([self.query_length])))
         return (
             f"random sequences of the query's length score {mean:.1f} on average, standard deviation "
@@ -284,7 +284,7 @@ def _share(above: FloatArray, full: float, power: int) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class PairNulls:
-    """What chance gives for some pairs of one query and a subject.
+    """Null models of pairs of one query with subjects.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ so many times fewer of them than numbers from the least to the greatest."""
 
 @dataclass(frozen=True, eq=False)
 class ScoreCounts:
-    """How many subjects have which score with one query; those of a database's parts can be added.
+    """Number of subjects by score with one query. Counts of the parts of a database can be added.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class Frame:
 
     @property
     def is_reverse(self) -> bool:
-        """Whether it is read on the other strand."""
+        """Whether the frame is on the reverse strand."""
         return self.number < 0
 
     def dna_span(self, begin: int, end: int) -> tuple[int, int]:
@@ -181,7 +181,7 @@ _COMPLEMENTS = dict(zip("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN", strict=True))
 
 @dataclass(frozen=True)
 class QueryTranslation:
-    """How DNA queries are translated; every value is checked when it is made.
+    """Translation of DNA queries, validated on construction.
 
     Parameters
     ----------

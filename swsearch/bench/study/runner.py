@@ -41,7 +41,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Settings:
-    """What to run.
+    """Choices of a run.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Settings:
 
 @dataclass
 class StudyResults:
-    """What a run found.
+    """Results of a run.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def check_parasail() -> None:
 
 @dataclass(frozen=True)
 class CpuTime:
-    """What one thread of the CPU takes.
+    """Seconds of one CPU thread, and the scores.
 
     Parameters
     ----------

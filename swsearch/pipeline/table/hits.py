@@ -9,7 +9,7 @@ from swsearch.pipeline.table.values import IdentifierList, Identifiers, TaxidLis
 
 
 class SelectionTable(OptionTable, init=False):
-    """Which hits are reported, and how they are rated."""
+    """Options of the number, order and E-values of hits."""
 
     HEADING: ClassVar = Heading.HITS
 

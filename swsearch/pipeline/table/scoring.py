@@ -54,7 +54,7 @@ class QueryTable(OptionTable, init=False):
 
 
 class ScoringTable(OptionTable, init=False):
-    """How pairs are scored."""
+    """Options of scoring."""
 
     HEADING: ClassVar = Heading.SCORING
 
@@ -146,7 +146,7 @@ _MASKS = {"none": "none", "lower": "lower case", "tantan": "low complexity (tant
 
 
 class SequenceTable(OptionTable, init=False):
-    """How sequences are read."""
+    """Options of masks and translation."""
 
     HEADING: ClassVar = Heading.TRANSLATION
 
