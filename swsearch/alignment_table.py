@@ -1,4 +1,4 @@
-"""Many alignments as columns: places, counts, and all CIGARs in one pool of runs.
+"""Many alignments as columns, with their CIGARs in one pool of runs.
 
 `swsearch.alignment` is one alignment with its sequences. This module knows no sequences and no engine.
 """

@@ -76,18 +76,11 @@ class Alphabet:
         ----------
         sequence : str or bytes
             Residue letters.
-        source, record : str, optional
-            Named in the error message.
 
         Returns
         -------
         ndarray, shape (n_residues,), uint8
             Codes below 32.
-
-        Raises
-        ------
-        SequenceError
-            If a byte is no residue letter.
         """
         raw = sequence.encode("utf-8") if isinstance(sequence, str) else bytes(sequence)
         data = np.frombuffer(raw, dtype=np.uint8)

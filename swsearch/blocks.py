@@ -309,13 +309,7 @@ def check_mask(name: str, value: str) -> None:
 
 
 def tantan() -> Callable[[ByteArray], list[tuple[int, int]]]:
-    """Return what finds the stretches of low complexity of a protein's codes, shape (n,), uint8.
-
-    Raises
-    ------
-    InputError
-        If pytantan is not installed.
-    """
+    """Return what finds the stretches of low complexity of a protein's codes, shape (n,), uint8."""
     try:
         from pytantan import RepeatFinder
         from pytantan.lib import default_scoring_matrix

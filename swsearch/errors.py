@@ -1,4 +1,4 @@
-"""Errors of swsearch, with the exit codes of the command line, and checks of numbers.
+"""Errors of swsearch, their exit codes, and checks of numbers.
 
 Codes 0 to 6 and 255 are those of BLAST+; 7 is swsearch's own. A message says what was wrong, where, what was expected
 and what to do about it. Numbers of options are checked here too, in one way for all of them.

@@ -1,4 +1,4 @@
-"""Alignment of a strand of DNA with a protein, with frameshifts of one nucleotide."""
+"""Alignment of DNA with a protein, with frameshifts of one nucleotide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries and subjects in all their forms, read as records or as a database."""
+"""Queries and subjects in all their forms, read as records."""
 
 from __future__ import annotations
 
@@ -146,8 +146,6 @@ def read_queries(
         30 letters, half of them or more in lower case, is a mistyped name; in a list, strings are never names. A
         mapping is names to sequences. An open file, in text or binary mode, holds FASTA. With ``scoring``, files may
         hold profiles or alignments as well, and profiles and alignments may stand alone or among sequences.
-    alphabet : Alphabet, optional
-        What the letters mean.
     what : str, optional
         Named in error messages and in the identifiers of nameless sequences.
     argument : str, optional
@@ -160,17 +158,6 @@ def read_queries(
         What a file holds, one of `swsearch.profiles.formats.QUERY_FORMATS`; by default what its content says.
     remedy : str, optional
         What messages say is to be done about queries that are DNA.
-
-    Returns
-    -------
-    list of Query
-        Not empty.
-
-    Raises
-    ------
-    InputError
-        If there is no sequence, one has a byte that is no residue letter, or protein is expected and the first are
-        DNA; if a file is not of its format, or a profile is in the units of another matrix.
     """
     from swsearch.db import Record
     from swsearch.db.python_records import named
@@ -526,12 +513,6 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
     -------
     Database
         ``subjects`` itself if it is one; otherwise the caller's to close.
-
-    Raises
-    ------
-    DatabaseError
-        If the subjects cannot be read, or are a database that was closed; if databases in a list have different
-        masks, or one is there twice.
     """
     from swsearch.db import Database
     from swsearch.db.python_records import is_fasta_text, is_handle, is_single, opened

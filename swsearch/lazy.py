@@ -1,4 +1,4 @@
-"""A lazy value: computed on first access, or set before, and then cached."""
+"""A lazy value: computed on first access, or set before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output files that appear only when complete, one or several at once, and stdout."""
+"""Output files that appear only when complete, and stdout."""
 
 from __future__ import annotations
 
@@ -43,16 +43,6 @@ def open_outputs(targets: Sequence[tuple[str | None, bool]], sweep: bool = True)
         Name (None and ``-`` are stdout), and whether bytes are written instead of text.
     sweep : bool, optional
         Whether to look for what killed runs left beside them, which takes a look at each file that is there.
-
-    Yields
-    ------
-    list of file objects
-        In the same order.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written.
     """
     opened: list[_Target] = []
     files = ", ".join(str(path) for path, _ in targets if not is_stdout(path))
@@ -107,11 +97,6 @@ def check_spared(outputs: Iterable[str | None], inputs: Iterable[str | None]) ->
         Where results go; None is stdout.
     inputs : iterable of str or None
         What is read; what is no regular file, such as a pipe or letters that were given as they are, is left alone.
-
-    Raises
-    ------
-    OutputError
-        If so.
     """
     written = [each for each in outputs if each is not None]
     for name in filter(None, inputs):
@@ -269,8 +254,6 @@ def lock_for_change(target: Path, is_needed: bool = True) -> Iterator[bool]:
 
     Parameters
     ----------
-    target : path
-        The file; its folder must exist.
     is_needed : bool, optional
         Whether to fail if other commands hold the lock for `LOCK_SECONDS`; otherwise the work goes on without it.
 
@@ -281,8 +264,6 @@ def lock_for_change(target: Path, is_needed: bool = True) -> Iterator[bool]:
 
     Raises
     ------
-    OutputError
-        If the lock is needed and cannot be had.
     OSError
         If the folder cannot be written.
     """

@@ -126,10 +126,6 @@ def score(
         Codes of the scoring's alphabet, or scores by position; may be empty.
     subject : ndarray, shape (n,), uint8
         Codes; may be empty.
-    scoring : Scoring
-        Matrix and gap costs.
-    mode : {"local", "global", "semiglobal"}
-        Which ends are free.
     ends : Ends, optional
         Which ends are free in semi-global mode; all four by default.
 
@@ -159,8 +155,6 @@ def align(
         Codes of the scoring's alphabet, or scores by position; may be empty.
     subject : ndarray, shape (n,), uint8
         Codes; may be empty.
-    scoring, mode, ends
-        As for `score`.
     forbidden : set of (int, int)
         Residues of query and subject, counted from 0, that may not be paired.
 
@@ -229,8 +223,6 @@ def align_with_further(
         As for `align`.
     subject : ndarray, shape (n,), uint8
         Codes of the scoring's alphabet.
-    scoring : Scoring
-        Matrix and gap costs.
     most : int
         How many to find, the best included.
     least : int, optional

@@ -1,4 +1,4 @@
-"""Facts of a run for reports: inputs with checksums, options, engine and times."""
+"""Facts of a run for reports: inputs, options, engine and times."""
 
 from __future__ import annotations
 

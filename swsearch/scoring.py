@@ -107,13 +107,7 @@ class Ends:
 
 
 def check_ends(mode: Mode, ends: Ends | None) -> Ends:
-    """Return the ends in force.
-
-    Raises
-    ------
-    OptionError
-        If ends are chosen in a mode that fixes them.
-    """
+    """Return the ends in force."""
     if ends is None:
         return Ends.of_mode(mode)
     if not isinstance(ends, Ends):
@@ -551,8 +545,6 @@ def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet | None, *
     ----------
     table : dict of (str, str) to float
         Scores by letter pair, the query's letter first.
-    name : str
-        For messages and reports.
     alphabet : Alphabet or None
         What is scored; the table must hold its unambiguous letters. None is what the table has scores for.
     biopythons : bool

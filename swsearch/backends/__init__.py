@@ -1,1 +1,1 @@
-"""Backends: a search in this process, with its own or a shared engine."""
+"""Backends: searches with an engine of their own or shared."""

@@ -66,13 +66,7 @@ class Timing:
 
 
 def parse_identity(text: str) -> float | None:
-    """Read ``unrelated`` (None) or a share above 0 and up to 1.
-
-    Raises
-    ------
-    OptionError
-        If it is neither.
-    """
+    """Read ``unrelated`` (None) or a share above 0 and up to 1."""
     if text == UNRELATED:
         return None
     try:
@@ -96,8 +90,6 @@ def random_pair(length: int, alphabet: Alphabet, identity: float | None, seed: i
     identity : float or None
         About this share of the first is found again in the second; the rest is substituted, deleted, or has
         something inserted. None makes the second on its own, of the same length.
-    seed : int
-        Of the random numbers.
 
     Returns
     -------

@@ -129,14 +129,8 @@ def measure(
     ----------
     queries, subjects : str or None
         FASTA files; None for made-up sequences.
-    peers : bool
-        Whether other programs run too.
     runs : int
         Timed runs of each, after one that is not counted.
-    top : int
-        Hits with alignments per query.
-    threads : int
-        Threads of each.
 
     Returns
     -------

@@ -185,13 +185,7 @@ MAX_ENTRY = 127
 
 
 def exact_cost(name: str, value: Any) -> Fraction:
-    """Return a gap cost, of a fraction as its decimals say.
-
-    Raises
-    ------
-    OptionError
-        If it is none.
-    """
+    """Return a gap cost, of a fraction as its decimals say."""
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not is_number or not value >= 0:  # nan is none
         raise OptionError(name, value, "a number >= 0 (costs are positive here)")
@@ -201,13 +195,7 @@ def exact_cost(name: str, value: Any) -> Fraction:
 
 
 def scaled_scores(scores: npt.NDArray[np.int32], n_letters: int, scale: int, name: str) -> npt.NDArray[np.int32]:
-    """Return a matrix, shape (32, 32), with the scores of letters so many times as large.
-
-    Raises
-    ------
-    OptionError
-        If one is too large then.
-    """
+    """Return a matrix, shape (32, 32), with the scores of letters so many times as large."""
     largest = max(int(np.abs(scores[:n_letters, :n_letters]).max(initial=0)), 1)
     if largest * scale > MAX_ENTRY:
         least = f"fractions of {MAX_ENTRY // largest} parts at most"

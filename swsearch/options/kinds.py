@@ -1,4 +1,4 @@
-"""Kinds of option values: each one checks, parses, formats and describes its values.
+"""Kinds of option values: checking, parsing, formatting and description.
 
 Values have four sources: Python (`ValueKind.check`), JSON (`ValueKind.check_json`), the text of a form or query
 string, which `ValueKind.parse` turns into JSON, and the words of the command line and of TOML files, which

@@ -1,4 +1,4 @@
-"""Shape of an option table: a data class of options, each with its row."""
+"""Option tables: data classes whose fields have rows."""
 
 from __future__ import annotations
 

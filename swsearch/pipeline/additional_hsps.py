@@ -35,10 +35,6 @@ def find_after(first: PairAlignment, most: int, least: int = 1) -> list[FoundFur
 
     Parameters
     ----------
-    first : PairAlignment
-        The best, local.
-    most : int
-        Most to find.
     least : int, optional
         The least score of one, at least 1.
 

@@ -37,7 +37,7 @@ class FurtherOfFrames:
     Parameters
     ----------
     criteria : Criteria
-        What is looked for.
+        Options and thresholds of the search.
     pairs : LocalPairWork
         Aligns, and makes nulls.
     reader : SubjectReader

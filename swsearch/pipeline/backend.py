@@ -103,7 +103,7 @@ class SessionRequest:
     subjects : Subjects
         As `Backend.subjects` returned them.
     criteria : Criteria
-        What it looks for, of the whole database: shares are scored with these.
+        Criteria for the whole database, also when shares of it are scored.
     groups : sequence of sequence of int
         Query lengths of each group that is scored together.
     progress : callable or None

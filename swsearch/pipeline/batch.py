@@ -31,12 +31,12 @@ class History:
     last : int
         Number of its last iteration.
     steps : tuple of IterationStep
-        What each iteration found for the next profile.
+        Subjects that each iteration included.
     is_ended, converged, is_cut : bool
         Whether no other iteration follows; whether it would search with the same subjects; whether there were more
         subjects than a profile takes.
     next_profile : Profile or None
-        What the next iteration would search with, where that was asked for.
+        Profile of the next iteration, if requested.
     """
 
     base: QueryAlignment
@@ -59,7 +59,7 @@ class QueryState:
     query : Query
         As it is scored, with the profile of its iteration.
     selection : Selection or None
-        What was found for it; None before it is scored.
+        Its candidates; None before it is scored.
     history : History or None
         Its iterations; None where hits make no profiles.
     """
@@ -93,7 +93,7 @@ class Batch:
     states : sequence of QueryState
         All scored, or none. Frames of one DNA query stand together.
     subjects : SubjectReader
-        What the places in their selections are of.
+        Subjects that the places in their selections refer to.
     """
 
     states: Sequence[QueryState]
@@ -146,10 +146,6 @@ def query_groups(queries: Sequence[Query], most: int | None = None, together: in
 
     Parameters
     ----------
-    queries : sequence of Query
-        All, in order.
-    most : int or None
-        Maximum queries in a group.
     together : int
         Frames of one query, which stay in one group.
     """

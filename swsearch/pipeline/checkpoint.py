@@ -76,13 +76,13 @@ class Checkpoint:
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
+        Created if missing.
     queries : sequence of Query
         All that are searched, as `StateDecoder` takes them.
     criteria : Criteria
-        What is looked for.
+        Options and thresholds of the search.
     subjects : Subjects
-        What is searched.
+        The searched subjects.
     grower : ProfileGrower or None
         Makes profiles, where hits make some.
     is_read : bool, optional
@@ -154,13 +154,7 @@ class Checkpoint:
             yield from batches_of([each for each in found if (each[0].selection is None) == is_new])
 
     def stored(self, places: Iterable[int]) -> Iterator[Batch]:
-        """Return what is kept of queries that are done.
-
-        Raises
-        ------
-        OutputError
-            If it is damaged, or not there.
-        """
+        """Return what is kept of queries that are done."""
         states = [QueryState(place, self._queries[place]) for place in places]
         for batch in self.resumed(states):
             if not batch.is_scored:
@@ -247,12 +241,7 @@ class Checkpoint:
         states : sequence of QueryState
             Of queries that were scored, or come back from an iteration.
         subjects : SubjectReader
-            What their places are of.
-
-        Raises
-        ------
-        OutputError
-            If they cannot be written.
+            Subjects that places refer to.
         """
         is_known = (each.selection is not None and self._known.get(each.place) is each.selection for each in states)
         if self._is_read or all(is_known):
@@ -416,13 +405,7 @@ class Checkpoint:
 
 
 def checkpoint_folder(given: object) -> Path:
-    """Return the folder that an argument names.
-
-    Raises
-    ------
-    OptionError
-        If it is no path, or that of a file.
-    """
+    """Return the folder that an argument names."""
     name = os.fsdecode(given) if isinstance(given, (str, os.PathLike)) else ""
     if not name or "\0" in name:
         raise OptionError("checkpoint", given, "the name of a folder")

@@ -201,10 +201,8 @@ def encode(states: Sequence[QueryState], subjects: SubjectReader) -> tuple[Facts
 
     Parameters
     ----------
-    states : sequence of QueryState
-        Of one batch.
     subjects : SubjectReader
-        What their places are of.
+        Subjects that places refer to.
     """
     writer, facts, used = ArrayWriter(), Facts(), None
     if isinstance(subjects, LocusSubjects):
@@ -252,11 +250,11 @@ class StateDecoder:
     queries : sequence of Query
         All that are searched; profiles name what is in the database.
     criteria : Criteria
-        What is looked for.
+        Options and thresholds of the search.
     grower : ProfileGrower or None
         Makes profiles again, where hits make some.
     subjects : Subjects
-        What is searched.
+        The searched subjects.
     """
 
     queries: Sequence[Query]

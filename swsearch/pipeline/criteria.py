@@ -31,7 +31,7 @@ class ScoreThresholds:
     Parameters
     ----------
     options : SearchOptions
-        What is asked for.
+        Options of the search.
     counts : SubjectCounts
         Of the subjects.
     """
@@ -174,7 +174,7 @@ class Criteria:
     Parameters
     ----------
     options : SearchOptions
-        What is asked for.
+        Options of the search.
     counts : SubjectCounts
         Of the subjects.
     allowed : ndarray, shape (n_places,), bool, or None
@@ -190,13 +190,7 @@ class Criteria:
 
     @classmethod
     def of(cls, options: SearchOptions, subjects: Subjects) -> Criteria:
-        """Derive criteria from options and subjects.
-
-        Raises
-        ------
-        InputError
-            If the filters name a subject that is not there, or leave none.
-        """
+        """Derive criteria from options and subjects."""
         return cls(options, subjects.counts, subjects.allowed(options.filters), subjects.n_places)
 
     @property

@@ -71,8 +71,6 @@ class EvalueCalculator:
 
         Parameters
         ----------
-        queries : sequence of Query
-            The queries.
         selections : sequence of Selection
             Of each; what has no null, or whose candidates have theirs, stays as it is.
 

@@ -35,19 +35,8 @@ def subjects_of_taxa(database: Database, taxids: tuple[int, ...], option: str, i
 
     Parameters
     ----------
-    database : Database
-        Open.
-    taxids : tuple of int
-        Merged ones are followed.
-    option : str
-        Named in messages.
     ignore_missing : bool
         Whether taxids that the database does not have are left out.
-
-    Raises
-    ------
-    InputError
-        If the database has no taxids, or no subject of a taxid or below it.
 
     Warns
     -----
@@ -162,13 +151,7 @@ class HitFilters(FilterTable, eq=True, repr=True):
 
 
 def allowed_subjects(database: Database, filters: HitFilters) -> Allowed | None:
-    """Return which subjects may be hits, by ordinal; None if all may.
-
-    Raises
-    ------
-    InputError
-        If an identifier or a taxid is not in the database, or no subject is left.
-    """
+    """Return which subjects may be hits, by ordinal; None if all may."""
     asked = [(name, is_wanted) for name, is_wanted in SUBJECT_FILTERS if getattr(filters, name) is not None]
     if not asked:
         return None

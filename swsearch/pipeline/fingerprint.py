@@ -47,17 +47,6 @@ Stated = dict[str, Any]
 def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: SearchOptions) -> Stated:
     """Return all values that decide the results of a search.
 
-    Parameters
-    ----------
-    queries : sequence of Query
-        Masked, in order.
-    database : Database
-        Open.
-    mask : {"none", "lower", "tantan"}
-        What of it is masked.
-    options : SearchOptions
-        What is asked for.
-
     Returns
     -------
     dict of str to (int, float, str or None)
@@ -152,8 +141,6 @@ def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValue
 
     Parameters
     ----------
-    options : SearchOptions
-        What is asked for.
     files : dict of str to str
         Files that a matrix and lists of identifiers were read from, by the option's name in Python.
 

@@ -30,16 +30,10 @@ def align_with_shifts(
 
     Parameters
     ----------
-    queries : sequence of Query
-        Strands; see `swsearch.pipeline.search_queries.query_frames`.
     of_query : ndarray, shape (n,), int64
         The strand that each subject is aligned with.
     subjects : SubjectCodes
         n of them.
-    recurrence : Recurrence
-        What is computed, with frame shifts.
-    threads : int
-        Pairs at a time.
 
     Returns
     -------

@@ -56,8 +56,6 @@ def align_hits(results: Sequence[SearchResult], threads: int) -> None:
 
     Parameters
     ----------
-    results : sequence of SearchResult
-        From a search.
     threads : int
         Hits that are aligned side by side, the longest first, so that all threads end at about the same time; the
         tables of each take at most `ALIGNMENT_MEMORY`.

@@ -78,7 +78,7 @@ class HitBuilder:
     Parameters
     ----------
     criteria : Criteria
-        What was looked for.
+        Options and thresholds of the search.
     pairs : PairWork
         Aligns now.
     local : LocalPairWork
@@ -94,8 +94,6 @@ class HitBuilder:
 
         Parameters
         ----------
-        batch : Batch
-            Chosen hits.
         aligned : bool, optional
             Whether to find their alignments now, and further ones where hits may have several.
         """
@@ -324,9 +322,9 @@ class ResultBuilder:
     queries : sequence of Query
         All that were searched, as they were given.
     criteria : Criteria
-        What was looked for.
+        Options and thresholds of the search.
     run : RunInfo
-        What reports say of the search as a whole.
+        Facts of the search for reports.
     length_runs : RunLengths
         How many subjects have each length.
     local : LocalPairWork
@@ -351,10 +349,6 @@ class ResultBuilder:
 
         Parameters
         ----------
-        batches : iterable of Batch
-            The hits, in query order.
-        pairs : PairWork
-            Aligns now.
         aligned : bool, optional
             Whether hits come with their alignments, and further ones where they may have several.
         """

@@ -102,8 +102,6 @@ def passing(
 
     Parameters
     ----------
-    rules : Inclusion
-        What is asked for.
     query : ndarray, shape (n,), uint8
         Codes that are not masked.
     subjects : ndarray, shape (n_residues,), uint8
@@ -143,8 +141,6 @@ def shares(of_windows: OfWindows, window: int, codes: ByteArray, begins: IntArra
 
     Parameters
     ----------
-    of_windows : callable
-        `low_complexity` or `coiled_coil`.
     window : int
         Residues of its windows; a part that is shorter has none.
     codes : ndarray, shape (n_residues,), uint8
@@ -246,10 +242,6 @@ def trimmed(
     found : AlignmentTable
         m alignments of one query; of the result all but the counts hold: score, identities and positives are those
         of the whole alignments.
-    rows : QueryRows
-        The query's scores by position.
-    scoring : Scoring
-        Gap costs.
     subjects : ndarray, shape (n_residues,), uint8
         Codes of subjects end to end, as they are scored.
     starts : ndarray, shape (m,), int64

@@ -128,7 +128,7 @@ class ProfileGrower:
     Parameters
     ----------
     criteria : Criteria
-        What is looked for, with what profiles are made of.
+        Options and thresholds of the search, with those of inclusion.
     """
 
     criteria: Criteria
@@ -164,14 +164,6 @@ class ProfileGrower:
 
         Parameters
         ----------
-        batches : iterable of (Batch, Batch or None)
-            What `include_hits` yields.
-        selector : ProfileHitSelector
-            Aligns hits.
-        rounds : Rounds
-            Takes queries back.
-        keep : callable
-            Stores queries before they go back.
         forgone : callable
             Called with the query residues of iterations that a query did not need.
         """

@@ -1,4 +1,4 @@
-"""Null models of queries and pairs, from scores with shuffled and reversed sequences.
+"""Null models of queries and pairs, from shuffled and reversed sequences.
 
 Every candidate is scored with its reversed subject and a few shuffled copies. More copies follow while the error of
 their mean could change whether the pair is a hit. A copy depends only on the sequence and the copy's number
@@ -58,20 +58,11 @@ def score_shuffled(
         The query's place and the sequence's.
     copies : range
         Numbers of the copies, from `REVERSED` on; other numbers are other copies.
-    recurrence : Recurrence
-        What is computed.
-    threads : int
-        How many to use.
 
     Returns
     -------
     ndarray, shape (n_pairs, n_copies), int32
         Exact scores, matrix units.
-
-    Raises
-    ------
-    InputError
-        If a score might not fit 32 bits.
     """
     scores = np.empty((len(pairs), len(copies)), dtype=np.int32)
     if not scores.size:
@@ -119,8 +110,6 @@ def shuffled_chunk(sequences: Sequence[ByteArray], copies: range, threads: int) 
         Codes; none is empty.
     copies : range
         Numbers of the copies, from `REVERSED` on; other numbers are other copies.
-    threads : int
-        How many to use.
 
     Returns
     -------
@@ -227,7 +216,7 @@ class NullMaker:
     fit : Fit
         The search.
     recurrence : Recurrence
-        What is computed.
+        Scoring, mode and frameshift cost.
     threads : int
         For shuffling and scoring, on the CPU.
     """
@@ -275,15 +264,7 @@ class NullMaker:
                 yield from fit_panels(self.fit, [len(query)], panel.lengths, panel.parted(row[None]))
 
     def of_pairs(self, asked: Sequence[PairsAsked], read: ReadMany) -> list[PairNulls]:
-        """Return the nulls of the pairs of some queries.
-
-        Parameters
-        ----------
-        asked : sequence of PairsAsked
-            One for a query.
-        read : callable
-            Returns the codes of subjects.
-        """
+        """Return the nulls of the pairs of some queries."""
         parts: list[list[PairNulls]] = [[] for _ in asked]
         for places, run in _runs(asked):
             for place, nulls in zip(places, self._of_run(run, read), strict=True):

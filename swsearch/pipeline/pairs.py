@@ -103,7 +103,7 @@ class LocalPairWork:
     Parameters
     ----------
     recurrence : Recurrence
-        What pairs are aligned by.
+        Scoring, mode and frameshift cost of alignments.
     threads : int
         Pairs that are aligned at a time.
     maker : NullMaker or None
@@ -197,10 +197,6 @@ def align_pairs(
 
     Parameters
     ----------
-    recurrence : Recurrence
-        What they are aligned by.
-    queries : sequence of Query
-        Some.
     subjects : SubjectCodes
         n of them.
     of_query : ndarray, shape (n,), int64
@@ -249,11 +245,11 @@ class AskedPairs:
     Parameters
     ----------
     queries, subjects : sequence of Query
-        What was read.
+        The sequences read.
     kind : {"one", "order", "all"}
         Which pairs of them.
     recurrence : Recurrence
-        What is computed.
+        Scoring, mode and frameshift cost.
     """
 
     queries: Sequence[Query]
@@ -263,13 +259,7 @@ class AskedPairs:
 
     @classmethod
     def read(cls, a: Any, b: Any, kind: str, recurrence: Recurrence, is_named: bool, allow_dna: bool) -> AskedPairs:
-        """Read both sides, with the gap costs that profiles go with where none are named.
-
-        Raises
-        ------
-        InputError
-            If a side cannot be read, or they are not as many where pairs are those in order.
-        """
+        """Read both sides, with the gap costs that profiles go with where none are named."""
         check_choice("pairs", kind, ("one", "order", "all"))
         scoring = recurrence.scoring
         if kind == "one":

@@ -1,4 +1,4 @@
-"""Order of hits, and the selection of the best subjects of a query.
+"""Order of hits, and selection of the best subjects.
 
 Hits are sorted by ascending E-value, then by descending score, then by the subject's place in the input. Without
 E-values, or with ``--sort score``, the score comes first. No two subjects are equal in this order. So the best N of a
@@ -79,10 +79,8 @@ def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int, evalues: np
         Matrix units.
     subjects : array_like, shape (n,), integer
         Places in the input, each once.
-    limit : int
-        How many to keep.
     evalues : array_like, shape (n,), optional
-        What the order is by; by default scores.
+        Sort key of the order; scores by default.
     """
     rated = None if evalues is None else np.asarray(evalues, dtype=np.float64)
     found = Ranked(np.asarray(scores, dtype=np.int64), np.asarray(subjects, dtype=np.int64), rated)
@@ -141,7 +139,7 @@ class TopHits:
     allowed : ndarray, shape (n_subjects,), bool, optional
         Which subjects may be hits, in input order; by default all.
     rating : Rating, optional
-        What the order is by; by default scores.
+        Sort key of the order; scores by default.
     """
 
     def __init__(
@@ -214,7 +212,7 @@ class TwoTops:
     Parameters
     ----------
     reported, included : TopHits
-        What keeps each.
+        The two rankings.
     """
 
     def __init__(self, reported: TopHits, included: TopHits) -> None:
@@ -256,7 +254,7 @@ class Selection:
     limit : int
         Most candidates that are kept.
     statistics : Statistics or None
-        What bit scores and E-values come from.
+        Source of bit scores and E-values.
     reason : str
         Why there are no statistics, where scoring and mode do not say it already.
     distribution : ScoreCounts or None
@@ -302,13 +300,6 @@ def merge(parts: Sequence[Selection], most_included: int | None = None) -> Selec
     -------
     Selection
         The same for every order of the parts, and for every way of merging some of them first.
-
-    Raises
-    ------
-    ValueError
-        If there are no parts, or they differ in limit, order, statistics or in what was kept: E-values of one list
-        must come from one source. Or if the candidates of one have their own nulls: parts are merged before; or if
-        there are candidates of a next profile, and it is not said how many are kept.
     """
     if not parts:
         raise ValueError("parts: got none, expected at least one selection")

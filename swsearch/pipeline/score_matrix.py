@@ -99,8 +99,6 @@ def best_of_everything(
 
     Parameters
     ----------
-    queries, database, engine, recurrence, progress
-        As for `score_everything`.
     top : int
         Subjects of each query: all, where there are no more.
     """

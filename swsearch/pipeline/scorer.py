@@ -51,11 +51,11 @@ class PreparedQueries:
     nulls : sequence of FittedStatistics or None
         Each query's null, where statistics are fitted and it has residues.
     tops : sequence of TopHits or TwoTops
-        What keeps each query's best subjects.
+        The best subjects of each query.
     group : QueryGroup
-        What the engine made of them.
+        The prepared queries of the engine.
     tallies : sequence of ScoreTally
-        What counts each query's scores, where that is asked for.
+        Counts of each query's scores, if requested.
     """
 
     queries: Sequence[Query]
@@ -93,7 +93,7 @@ class Scorer:
     engine : Engine
         Open.
     criteria : Criteria
-        What is looked for.
+        Options and thresholds of the search.
     threads : int
         For nulls, and for counting scores.
     """
@@ -384,10 +384,6 @@ def restore_order(batches: Iterable[Batch], rounds: Rounds | None = None, first:
     ----------
     batches : iterable of Batch
         Those of a query once.
-    rounds : Rounds, optional
-        Begins new queries.
-    first : int, optional
-        The place of the first state.
     """
     held: dict[int, tuple[QueryState, SubjectReader]] = {}
     place = first

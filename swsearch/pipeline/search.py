@@ -53,13 +53,13 @@ class Search:
     queries : sequence of Query
         As they were read, in the order of the results.
     options : SearchOptions
-        What is asked for.
+        Options of the search.
     backend : Backend
-        Where it is computed.
+        Backend that computes the search.
     progress : callable, optional
         Called with the cells just finished, from a thread of the search.
     origin : Origin, optional
-        Where the queries and the command come from, for reports.
+        Query file, command and times, for reports.
 
     Raises
     ------
@@ -100,17 +100,8 @@ class Search:
 
         Parameters
         ----------
-        folder : Path
-            Made if it is not there.
         is_read : bool, optional
             Whether all is done, and `stored` is to read it.
-
-        Raises
-        ------
-        InputError
-            If the folder is in use, or of another search; the message names all that differs.
-        OutputError
-            If it cannot be written.
         """
         self.checkpoint = Checkpoint(
             folder, self._localized, self.criteria, self.subjects, self._grower, is_read=is_read
@@ -201,15 +192,6 @@ class Search:
         ----------
         first : int
             Place of the first query, counted from 0.
-        count : int
-            How many.
-        aligned : bool, optional
-            As for `results`.
-
-        Raises
-        ------
-        OutputError
-            If what was stored is damaged, or not there.
         """
         aligned = aligned or self.options.max_alignments > 1
         yield from self.results_of(self._stored(first, count), aligned)

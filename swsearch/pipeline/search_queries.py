@@ -52,26 +52,10 @@ def search_queries(
 ) -> list[Query]:
     """Read the queries of a search.
 
-    Parameters
-    ----------
-    queries : path, open file, sequences or profiles
-        As for `swsearch.inputs.read_queries`.
-    options : SearchOptions
-        What is asked for.
-    query_format : str, optional
-        What a file holds.
-    argument : str, optional
-        What messages call the queries.
-
     Returns
     -------
     list of Query
         Not empty; with codes of `swsearch.alphabet.DNA` where they are to be translated.
-
-    Raises
-    ------
-    InputError
-        As `read_queries` does, or if there are profiles or proteins where DNA is expected.
     """
     if options.translation is None:
         return read_queries(
@@ -137,15 +121,8 @@ def part_of(query: Query, loc: tuple[int, int] | None) -> Query:
 
     Parameters
     ----------
-    query : Query
-        As it was read.
     loc : (int, int) or None
         First and last residue, counted from 1; what is behind the query's end is left out of account.
-
-    Raises
-    ------
-    InputError
-        If the query ends before, or is none that has parts.
     """
     if loc is None:
         return query
@@ -200,8 +177,6 @@ def best_of_frames(parts: Sequence[Ranked], limit: int, sort: SortKey = "evalue"
     ----------
     parts : sequence of Ranked
         The hits of each frame, all of the same order.
-    limit : int
-        Most subjects.
     sort : {"evalue", "score"}, optional
         What the order is by, if there are E-values.
 

@@ -115,7 +115,7 @@ class SearchResults:
     subjects : Database, path, or an iterable of sequences
         As `swsearch.search` takes them; opened when the search begins.
     options : SearchOptions
-        What is asked for.
+        Options of the search.
     backend_of : callable
         Returns the backend that searches a database.
     close : callable, optional
@@ -125,7 +125,7 @@ class SearchResults:
     threads : int, optional
         For alignments; one for each processor by default.
     origin : Origin, optional
-        Where the queries and the command come from, for reports.
+        Query file, command and times, for reports.
     """
 
     def __init__(

@@ -134,13 +134,7 @@ def read_ahead(chunks: Iterator[Chunk]) -> Generator[Chunk]:
 
 
 def database_mask(database: Database, wanted: str) -> Mask:
-    """Return which of a database's masks is in force; ``"database"`` is its own.
-
-    Raises
-    ------
-    InputError
-        If the database was built without it.
-    """
+    """Return which of a database's masks is in force; ``"database"`` is its own."""
     if wanted in ("database", database.mask):
         return database.mask
     if wanted == "tantan":

@@ -1,4 +1,4 @@
-"""DNA databases as subjects: windows of reading frames, wide enough for the queries."""
+"""DNA databases as subjects: windows of reading frames."""
 
 from __future__ import annotations
 
@@ -49,19 +49,8 @@ def subjects_of(
 
     Parameters
     ----------
-    database : Database
-        Open.
-    queries : sequence of Query
-        All that are compared with it.
-    options : SearchOptions
-        What is asked for.
     kept : FrameWindows, optional
         Of the database, wide enough for other queries; returned if they are for these.
-
-    Raises
-    ------
-    InputError
-        If the database lacks the mask, or holds DNA and what is asked for needs proteins.
     """
     if database.genetic_code is None:
         return ProteinSubjects(database, database_mask(database, options.subject_mask))

@@ -240,18 +240,11 @@ def ungapped_lambda(
         Scores of n rows, which are amino acids or positions of a profile, with m letters.
     rows, columns : ndarray, shape (n,) and (m,), float64, optional
         Frequencies of both; they are scaled to sum to 1. By default those of proteins.
-    name : str, optional
-        What messages call the scores.
 
     Returns
     -------
     float
         Nats per unit.
-
-    Raises
-    ------
-    InputError
-        If there is none, since no score is above 0 or the mean score is not below 0.
     """
     table = np.asarray(scores, dtype=np.float64)
     weights = np.outer(rows / rows.sum(), columns / columns.sum())
@@ -283,13 +276,7 @@ def _lambda_of(scores: bytes, name: str) -> float:
 
 
 def lambda_of(matrix: Matrix) -> float:
-    """Return a protein matrix's lambda, nats per unit, of ungapped alignments of proteins of usual composition.
-
-    Raises
-    ------
-    InputError
-        If its scores have none.
-    """
+    """Return a protein matrix's lambda, nats per unit, of ungapped alignments of proteins of usual composition."""
     table = np.ascontiguousarray(matrix.scores[:N_AMINO_ACIDS, :N_AMINO_ACIDS], dtype=np.int32)
     return _lambda_of(table.tobytes(), matrix.name)
 
@@ -316,8 +303,6 @@ def letter_scores(scores: FloatArray, codes: ByteArray, matrix: Matrix) -> npt.N
         Of the amino acids in the order of the codes, in the matrix's units.
     codes : ndarray, shape (n,), uint8
         What the positions are shown as.
-    matrix : Matrix
-        That of the search.
 
     Returns
     -------

@@ -234,18 +234,10 @@ def stack(
     ----------
     query : QueryAlignment
         The query alone, or with sequences, which stay as they are.
-    found : FoundSequences
-        The subjects.
     alignments : AlignmentTable
         Of the query's columns with these, in any order, which the rows keep.
-    iteration : int, optional
-        The search that found them.
     earlier : QueryAlignment, optional
         What the search before this was made with: a subject that is in it has its iteration.
-
-    Returns
-    -------
-    QueryAlignment
     """
     places = found.places[found.of_subject]
     of_subject = found.of_subject.tolist()
@@ -275,8 +267,6 @@ def laid_out(
     ----------
     alignments : AlignmentTable
         m of them.
-    pool : (ndarray, ndarray)
-        Codes of subjects, and their offsets.
     of_subject : ndarray, shape (m,), int64
         The subject of each.
     n_columns : int

@@ -60,13 +60,7 @@ _OF_MANY = ("json", "hmm")
 
 
 def format_to_write(path: str, n_profiles: int = 1) -> QueryFormat:
-    """Return the format in which so many profiles are written to a file, by its name; ``-`` is stdout, in JSON lines.
-
-    Raises
-    ------
-    InputError
-        If the name has another ending, or the format holds only one profile and there are more.
-    """
+    """Return the format of a profile file, by its name and number of profiles; ``-`` is stdout, in JSON lines."""
     ending = PurePath(path).suffix.lower()
     if path != "-" and ending not in PROFILE_ENDINGS:
         names = [
@@ -91,13 +85,6 @@ def format_of(source: ByteSource, asked: QueryFormat = "auto") -> QueryFormat:
 
     FASTA is whatever is nothing else. A file that begins with ``>`` is A3M where its name says so, for A3M without
     gaps cannot be told from FASTA.
-
-    Raises
-    ------
-    OptionError
-        If the format that is asked for is not known.
-    SequenceError
-        If it is a PSSM in a form that is not read.
     """
     check_choice("query_format", asked, QUERY_FORMATS)
     if asked != "auto":
@@ -134,13 +121,7 @@ _MOST_EXTENSION = 0.99
 
 
 def unit_of(profile: Profile) -> float:
-    """Return the size of a unit of the profile's log-odds, nats.
-
-    Raises
-    ------
-    InputError
-        If the profile does not say.
-    """
+    """Return the size of a unit of the profile's log-odds, nats."""
     if profile.lambda_ is None:
         raise InputError(
             f"profile {profile.identifier}: lambda_ is None, expected the nats of a unit of its scores; give it, or "

@@ -45,13 +45,7 @@ _SCALE = 1000
 
 
 def read_hhm(text: Text, scoring: Scoring) -> list[Profile]:
-    """Read models of HH-suite, one or several.
-
-    Raises
-    ------
-    SequenceError
-        If there are none, or one is damaged.
-    """
+    """Read models of HH-suite, one or several."""
     found: list[Profile] = []
     k = 0
     while k < len(text.lines):

@@ -70,17 +70,10 @@ def read_hmm(text: Text, scoring: Scoring, position_gaps: bool = False) -> list[
 
     Parameters
     ----------
-    text : Text
-        One or several models.
     scoring : Scoring
         That of the search, in whose units the profile is to be.
     position_gaps : bool, optional
         Whether to take gap costs by position from the models' transitions.
-
-    Raises
-    ------
-    SequenceError
-        If it holds no models, or one of another alphabet.
     """
     found: list[Profile] = []
     k, lines = 0, text.lines

@@ -78,13 +78,7 @@ def save(profiles: Profile | Iterable[Profile], path: str | os.PathLike[str]) ->
 
 
 def lines_of(profile: Profile, format: QueryFormat) -> Iterator[str]:
-    """Yield the lines of a profile in a format of `swsearch.profiles.formats.PROFILE_ENDINGS`.
-
-    Raises
-    ------
-    InputError
-        If it has no positions, which only JSON can say.
-    """
+    """Yield the lines of a profile in a format of `swsearch.profiles.formats.PROFILE_ENDINGS`."""
     if not len(profile) and format != "json":
         raise InputError(f"profile {profile.identifier}: has no positions, expected at least one; save it as .json")
     yield from (f"{line}\n" for line in _WRITERS[format](profile))
@@ -191,13 +185,7 @@ class _Line:
 
 
 def read_json(text: Text) -> list[Profile]:
-    """Read profiles that `save` wrote; the scores are in the units of the matrix that they were made for.
-
-    Raises
-    ------
-    SequenceError
-        If a line is none, or of a later version.
-    """
+    """Read profiles that `save` wrote; the scores are in the units of the matrix that they were made for."""
     found = [_read_line(text, k, line) for k, line in enumerate(text.lines) if line.strip()]
     if not found:
         text.fail("no profile, expected a line of JSON for each")

@@ -47,13 +47,7 @@ class Row:
 
 
 def read_a3m(text: Text) -> list[QueryAlignment]:
-    """Read alignments in A3M, each of which may begin with a line of comment, ``#``.
-
-    Raises
-    ------
-    SequenceError
-        If it is no A3M; so for the other readers here.
-    """
+    """Read alignments in A3M, each of which may begin with a line of comment, ``#``."""
     return [_of_a3m(text, rows) for rows in _headed_rows(text, "A3M")]
 
 

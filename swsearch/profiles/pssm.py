@@ -45,15 +45,8 @@ def read_ascii(text: Text, scoring: Scoring) -> list[Profile]:
 
     Parameters
     ----------
-    text : Text
-        One or several.
     scoring : Scoring
         That of the search, in whose units the profile is to be.
-
-    Raises
-    ------
-    SequenceError
-        If it is none.
     """
     columns: list[str] | None = None
     found: list[Profile] = []
@@ -144,11 +137,6 @@ def read_asn(text: Text, scoring: Scoring) -> list[Profile]:
 
     Final scores are taken where there are any, divided by their scaling factor; else scores are made of the
     frequencies. Gap costs are taken where they are given and the scores are in the matrix's units as they are.
-
-    Raises
-    ------
-    SequenceError
-        If it is none.
     """
     return [_of_node(text, node, scoring) for node in parse(text)]
 

@@ -1,4 +1,4 @@
-"""Sequences aligned to a query, as profiles are built from and A3M files hold."""
+"""Sequences aligned to a query: the source of profiles."""
 
 from __future__ import annotations
 

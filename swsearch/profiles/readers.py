@@ -43,22 +43,8 @@ def profiles_of(source: ByteSource, format_: QueryFormat, scoring: Scoring) -> l
 
     Parameters
     ----------
-    source : ByteSource
-        At its beginning.
-    format_ : str
-        As `format_of` returns it, not ``fasta``.
     scoring : Scoring
         That of the search, in whose units the scores are to be.
-
-    Returns
-    -------
-    list of Profile
-        Not empty.
-
-    Raises
-    ------
-    SequenceError
-        If the file is not what the format says.
     """
     text = _text(source)
     if format_ in _ALIGNMENTS:

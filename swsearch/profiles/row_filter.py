@@ -111,10 +111,6 @@ def different(columns: ByteArray, max_identity: float, most: int | None = None) 
     ----------
     columns : ndarray, shape (n, n_columns), uint8
         Rows, the best first; the first always enters.
-    max_identity : float
-        Per cent. At 100 all enter.
-    most : int, optional
-        Most rows.
 
     Returns
     -------

@@ -47,11 +47,6 @@ def replacements(matrix: Matrix) -> FloatArray:
     -------
     ndarray, shape (20, 20), float64
         Row b holds the frequencies of what stands opposite b; they sum to 1.
-
-    Raises
-    ------
-    InputError
-        If the matrix has no lambda.
     """
     scores = matrix.scores[:N_AMINO_ACIDS, :N_AMINO_ACIDS].astype(np.float64)
     expected = BACKGROUND * portable_math.exp(lambda_of(matrix) * scores)
@@ -114,8 +109,6 @@ def by_diversity(frequencies: FloatArray, diversity: FloatArray, matrix: Matrix)
         Observed ones, which sum to 1.
     diversity : ndarray, shape (n,), float64
         Effective number of different sequences in each position.
-    matrix : Matrix
-        Whose pairs are expected.
 
     Returns
     -------
@@ -227,10 +220,6 @@ def observe(cells: ByteArray, least_block: int, most_block: int) -> Observed:
         What `cells_of` returns; the first row is the query, and has residues in all columns.
     least_block, most_block : int
         Columns of a block, where there are so many.
-
-    Returns
-    -------
-    Observed
     """
     n_rows, n_columns = cells.shape
     begins, ends = extents(cells)

@@ -130,13 +130,7 @@ AsnValue = Node | str
 
 
 def parse(text: Text) -> list[Node]:
-    """Return the values of a file that begin with ``NAME ::= {``.
-
-    Raises
-    ------
-    SequenceError
-        If it is no ASN.1 text, or ends early.
-    """
+    """Return the values of a file that begin with ``NAME ::= {``."""
     found: list[Node] = []
     open_: list[tuple[Node, list[AsnValue], int]] = []
     words: list[AsnValue] = []

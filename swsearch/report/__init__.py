@@ -118,13 +118,7 @@ _BY_KEY = {each.key: each for each in OUTPUT_FORMATS}
 
 
 def find_format(outfmt: str) -> OutputFormat:
-    """Find the format that an ``--outfmt`` begins with.
-
-    Raises
-    ------
-    OptionError
-        If there is no such format.
-    """
+    """Find the format that an ``--outfmt`` begins with."""
     name = (outfmt.split() or [""])[0]
     key = FORMATS.get(name.lower())
     if key is None:
@@ -156,15 +150,6 @@ def create_writer(outfmt: str, stream: IO[Any], header: bool = False) -> Writer:
         Where to write: text, or bytes where the format's writer is binary.
     header : bool, optional
         Whether the first line is to name the columns, in formats that can have such a line.
-
-    Returns
-    -------
-    Writer
-
-    Raises
-    ------
-    OptionError
-        If there is no such format or column, or the format has no columns to choose.
     """
     found, (name, *columns) = find_format(outfmt), outfmt.split()
     if columns and not found.writer.has_columns:

@@ -251,8 +251,6 @@ def objects(
 
     Parameters
     ----------
-    columns : dict
-        The values of each key.
     absent : dict of str to ndarray, shape (n,), bool, optional
         Which rows do not have a key.
     """
@@ -274,8 +272,6 @@ def with_hits(value: Mapping[str, Any], hits: Iterable[Sequence[str]]) -> Iterat
 
     Parameters
     ----------
-    value : dict
-        The object.
     hits : iterable of sequence of str
         Objects as JSON, some at a time, none of them empty.
     """

@@ -1,4 +1,4 @@
-"""BLAST's JSON in one file (15), and the terms that XML (5) shares.
+"""BLAST's JSON (15), and the terms that XML (5) shares.
 
 It follows NCBI_BlastOutput2.xsd with ``_`` for ``-``. Identifiers are those that blastp prints for a database made
 with ``-parse_seqids``, and that diamond prints. Queries are ``Query_1``, ``Query_2`` ... with their whole header as

@@ -239,13 +239,6 @@ def settings_in(text: str, name: str) -> OptionValues:
     ----------
     text : str
         The file, or enough of its beginning.
-    name : str
-        Of the file, for messages.
-
-    Raises
-    ------
-    InputError
-        If it is none of these.
     """
     if text.lstrip()[:1] == "{":
         return _of_json(text.lstrip().partition("\n")[0], name)

@@ -1,10 +1,10 @@
-"""The HTML report: one file that works offline, with tables, plots and alignments.
+"""HTML report: one file that works offline.
 
-Python writes data and a few fixed words. ``assets/report.js`` draws a query when the reader opens it. The data of a
-query are a block of their own, written when the query is done, so that neither the search nor the browser holds all
-of them. No header becomes markup: data are JSON without a ``<``, text is set as text, and the page's policy allows
-only its own two assets, by their hashes. All bytes are ASCII. Only the block "Run" (engine, time, command line)
-differs between runs of equal results.
+It has tables to sort and filter, plots and alignments. Python writes data and a few fixed words. ``assets/report.js``
+draws a query when the reader opens it. The data of a query are a block of their own, written when the query is done,
+so that neither the search nor the browser holds all of them. No header becomes markup: data are JSON without a ``<``,
+text is set as text, and the page's policy allows only its own two assets, by their hashes. All bytes are ASCII. Only
+the block "Run" (engine, time, command line) differs between runs of equal results.
 """
 
 from __future__ import annotations

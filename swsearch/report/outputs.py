@@ -1,4 +1,4 @@
-"""Outputs of a search: the format of each file, and the writing of all of them."""
+"""Outputs of a search: their formats, and the writing of all."""
 
 from __future__ import annotations
 
@@ -65,21 +65,10 @@ def pair_outputs(paths: Sequence[str], formats: Sequence[str], header: bool = Fa
 
     Parameters
     ----------
-    paths : sequence of str
-        Every ``--output``.
     formats : sequence of str
         Every ``--outfmt``: one for each output, in the same order, or none at all, so that extensions decide.
     header : bool, optional
         Whether tables begin with the names of their columns.
-
-    Raises
-    ------
-    OptionError
-        If there is no such format or column, or an extension means none.
-    InputError
-        If options contradict each other.
-    OutputError
-        If a file can surely not be written.
     """
     times = {name: f"{name} {len(given)} times" for name, given in (("--outfmt", formats), ("--output", paths))}
     if len(formats) > 1 and not paths:
@@ -103,13 +92,7 @@ def pair_outputs(paths: Sequence[str], formats: Sequence[str], header: bool = Fa
 
 
 def with_header(outputs: Sequence[Output]) -> list[Output]:
-    """Return outputs whose tables begin with the names of their columns.
-
-    Raises
-    ------
-    InputError
-        If none of them can.
-    """
+    """Return outputs whose tables begin with the names of their columns."""
     if not any(each.format.writer.takes_header for each in outputs):
         able = " or ".join(each.key for each in report.OUTPUT_FORMATS if each.writer.takes_header)
         found = ", ".join(dict.fromkeys(each.format.key for each in outputs))
@@ -268,19 +251,8 @@ def write_reports(
 
     Parameters
     ----------
-    results : SearchResults or iterable of SearchResult
-        What to write.
-    outputs : sequence of Output
-        Where.
     written : callable, optional
         Called with the number of results just written.
-
-    Raises
-    ------
-    InputError
-        If results are of different searches, or there is nothing to say which search they are of.
-    OutputError
-        If a file cannot be written.
     """
     with _open_writers(outputs) as writers:
         aligned = any(writer.needs_alignments for writer in writers)
@@ -313,13 +285,7 @@ def check_queries(n_queries: int, outputs: Sequence[Output]) -> None:
 
 
 def check_program(program: Program, outputs: Sequence[Output]) -> None:
-    """Refuse formats that cannot hold what a search of this kind finds, before the search.
-
-    Raises
-    ------
-    InputError
-        It names what can.
-    """
+    """Refuse formats that cannot hold what a search of this kind finds, before the search."""
     for output in outputs:
         output.format.writer.check_program(program, f"--outfmt {output.format.key}")
 
@@ -430,13 +396,7 @@ def _reports(outputs: Sequence[str]) -> list[Output]:
 
 
 def write_job_outputs(results: SearchResults, outputs: Sequence[JobOutput], header: bool) -> None:
-    """Write all files of a job, while the results are taken once.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written.
-    """
+    """Write all files of a job, while the results are taken once."""
     outputs[0].folder.mkdir(exist_ok=True)
     identifiers = [query.identifier for query in results.search.queries]
     reports, folders = [], []

@@ -1,4 +1,7 @@
-"""The formats of `swsearch align`: EMBOSS-like blocks, CIGAR, SAM, PAF, JSON lines and scores."""
+"""Report formats of `swsearch align`.
+
+They are EMBOSS-like blocks, CIGAR, SAM, PAF, JSON lines and scores.
+"""
 
 from __future__ import annotations
 
@@ -307,13 +310,7 @@ def check_format(name: str) -> None:
 
 
 def format_of_file(path: str | None) -> str:
-    """Return the format that a file's name means: that of its extension, else blocks.
-
-    Raises
-    ------
-    OptionError
-        If the extension means a format that pairs do not have.
-    """
+    """Return the format that a file's name means: that of its extension, else blocks."""
     found = format_for_path(path or "")
     if found is not None and found.key == "15":
         remedy = "pairs are written as JSON lines"
@@ -322,12 +319,6 @@ def format_of_file(path: str | None) -> str:
 
 
 def create_pair_writer(name: str, stream: IO[str]) -> PairWriter:
-    """Make the writer of a format.
-
-    Raises
-    ------
-    OptionError
-        If there is no such format.
-    """
+    """Make the writer of a format."""
     check_format(name)
     return PAIR_FORMATS[name](stream)

@@ -1,4 +1,4 @@
-"""Profiles and alignments saved per query, to continue in another search or program."""
+"""Profiles and alignments saved per query."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ def file_names(identifiers: Sequence[str], extension: str) -> list[str]:
     identifiers : sequence of str
         Whatever headers hold. All but letters of ASCII, digits and ``._+=@-`` become ``_``; a name is cut at
         `LONGEST_FILE_NAME`, and does not begin with ``.`` or ``-``.
-    extension : str
-        End of the names.
 
     Returns
     -------
@@ -140,13 +138,7 @@ class AlignmentFolder:
         make_alignment_folder(folder, option, extension)
 
     def write(self, alignment: QueryAlignment | None, alphabet: Alphabet = PROTEIN) -> None:
-        """Write the alignment of the next query, unless there is none.
-
-        Raises
-        ------
-        OutputError
-            If its file cannot be written; none is left of it then.
-        """
+        """Write the alignment of the next query, unless there is none."""
         path = next(self._next)
         if alignment is None:
             return
@@ -170,17 +162,10 @@ def saved(
     ----------
     results : SearchResults
         Of a search that has not begun.
-    identifiers : sequence of str
-        Of all queries, in order.
     profiles : str or None
         File of profiles, whose ending says the format; ``-`` is stdout, in JSON lines.
     alignments : str or None
         A file of Stockholm for all queries, by its extension, or a folder, with a file of A3M per query.
-
-    Raises
-    ------
-    OutputError
-        If something cannot be written.
     """
     with contextlib.ExitStack() as stack:
         if profiles is not None:
@@ -200,8 +185,6 @@ def check_places(profiles: str | None, alignments: str | None, outputs: Sequence
 
     Parameters
     ----------
-    profiles, alignments : str or None
-        As for `saved`.
     outputs : sequence of str or None
         Where reports go; None is stdout.
 
@@ -231,20 +214,7 @@ def check_places(profiles: str | None, alignments: str | None, outputs: Sequence
 
 
 def check_saved(profiles: str | None, queries: Sequence[Query]) -> None:
-    """Raise if the profiles of some queries are not for the format of a file.
-
-    Parameters
-    ----------
-    profiles : str or None
-        As for `saved`.
-    queries : sequence of Query
-        All, before the search.
-
-    Raises
-    ------
-    InputError
-        If the format holds one profile, or one at least, and there are more or none.
-    """
+    """Raise if the profiles of some queries are not for the format of a file."""
     if profiles is None:
         return
     if format_to_write(profiles, len(queries)) != "json" and not any(len(query.codes) for query in queries):

@@ -246,11 +246,6 @@ def choose_columns(names: Iterable[str], outfmt: str) -> list[Column]:
     """Find columns by name; ``std`` means the twelve of `STANDARD`, no name at all means ``std``.
 
     As in blastp, a column that is named twice is printed once.
-
-    Raises
-    ------
-    OptionError
-        If there is no such column.
     """
     chosen: dict[str, Column] = {}
     for name in list(names) or ["std"]:

@@ -36,11 +36,6 @@ class TaxonHits:
 def hits_by_taxon(hits: HitTable) -> list[TaxonHits]:
     """Count the hits of each taxon as reports show them, pieces of a record as one.
 
-    Parameters
-    ----------
-    hits : HitTable
-        All hits of a query.
-
     Returns
     -------
     counts : list of TaxonHits

@@ -1,4 +1,4 @@
-"""Results of a search: one per query, with its hits as objects and as columns."""
+"""Results of a search, one per query, as objects and columns."""
 
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.hit_list import HitList

@@ -1,4 +1,4 @@
-"""The table of fields: all values of hits and alignments, with their names in each format.
+"""Table of fields: all values of hits and alignments, by format.
 
 Tables (6, 7, 10), BLAST's XML and JSON (5, 15), JSON lines, Parquet, Arrow and `SearchResult.to_columns` read it.
 """

@@ -1,4 +1,4 @@
-"""Batches of the hits of a result, as columns that fit in memory.
+"""Batches of the hits of a result, as columns.
 
 Writers format many hits at a time. A line is an alignment (HSP), or a hit where no alignment is needed. Hits of a
 translated database in one record are one hit here, with a line for each.

@@ -61,13 +61,7 @@ def alignment_of(
 
 
 def query_codes(result: SearchResult) -> ByteArray:
-    """Return the codes of a result's query as it was given, not as a mask scores it; shape (n,), uint8.
-
-    Raises
-    ------
-    InputError
-        If nothing holds them.
-    """
+    """Return the codes of a result's query as it was given, not as a mask scores it; shape (n,), uint8."""
     matrix = result.scoring.matrix
     if isinstance(result.hits, HitList):
         return _unmasked(result.hits.query.codes, result.hits.query.letters, matrix)

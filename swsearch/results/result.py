@@ -77,7 +77,7 @@ class SearchResult:
     mode : {"local", "global", "semiglobal"}
         Which ends were free.
     statistics : KarlinAltschul, FittedStatistics or None
-        What bit scores and E-values come from.
+        Source of bit scores and E-values.
     database_name : str
         Path of the database or FASTA file.
     database_subjects, database_residues : int
@@ -104,7 +104,7 @@ class SearchResult:
         The iteration whose hits first included each one's subject in a profile; the last one, where none did. None
         where the search had no iterations.
     steps : tuple of IterationStep
-        What each iteration found for the next profile.
+        Subjects that each iteration included.
     next_profile : Profile or None
         What goes on where this stopped, if the search was asked to keep it: made of these hits, or what found them
         where the query converged.

@@ -163,13 +163,7 @@ def _taxa_of(hits: Sequence[Hit]) -> list[Taxa] | None:
 
 
 def frames_of(frames: Sequence[Frame | None]) -> Frames | None:
-    """Return the frames of all rows as columns; None where there are none.
-
-    Raises
-    ------
-    ValueError
-        If some rows have one and others have none.
-    """
+    """Return the frames of all rows as columns; None where there are none."""
     known = [frame for frame in frames if frame is not None]
     if known and len(known) < len(frames):
         raise ValueError(f"got frames of {len(known)} rows out of {len(frames)}, expected those of all or of none")

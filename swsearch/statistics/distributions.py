@@ -1,4 +1,4 @@
-"""Distributions that alignment scores follow, scaled to mean 0 and standard deviation 1."""
+"""Distributions of alignment scores, with mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 

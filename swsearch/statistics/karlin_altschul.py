@@ -312,8 +312,6 @@ class LeastByLength:
 
         Parameters
         ----------
-        evalue : float
-            The largest that is good enough.
         query_length, shortest, longest : int
             Residues.
         """

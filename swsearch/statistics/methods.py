@@ -1,4 +1,4 @@
-"""Choice of the statistics of a search, and the numbers of its hits."""
+"""Choice of statistics, and the numbers of hits."""
 
 from __future__ import annotations
 
@@ -26,13 +26,7 @@ def statistics_in_force(method: StatisticsMethod) -> Literal["published", "fitte
 def check_statistics(
     method: StatisticsMethod, scoring: Scoring, mode: Mode, *, evalue: float | None, dbsize: int | None
 ) -> None:
-    """Raise unless the method can be used here, and gives E-values where an option needs them.
-
-    Raises
-    ------
-    InputError
-        Otherwise; the message names the option.
-    """
+    """Raise unless the method can be used here, and gives E-values where an option needs them."""
     if method == "published" and statistics_for(scoring, mode) is None:
         reason = (
             why_no_statistics(scoring, mode).removeprefix("no E-values: ").removesuffix("; hits are ranked by score")
@@ -111,8 +105,6 @@ def numbers_as_arrays(
     ----------
     statistics : Statistics, PairNulls or None
         What is in force: one for all of the query's hits, or a null for each.
-    published : KarlinAltschul or None
-        What to report beside it.
     scores : ndarray, shape (n_hits,), integer
         Raw scores, matrix units.
     query_length : int

@@ -1,4 +1,4 @@
-"""E-values from shuffled and reversed sequences: each hit is compared with copies of its own subject.
+"""E-values from shuffled and reversed copies of each subject.
 
 Published constants describe the average protein. A distribution fitted to the scores of the database takes a large
 family of homologs for chance hits. Copies of a subject with its residues shuffled, or in reverse order, have its
@@ -367,8 +367,6 @@ class PairNulls:
         ----------
         shuffled, reversed_ : ndarray, shape (n,)
             As for `with_copies`, which made these.
-        n_copies : int
-            How many shuffled copies there are.
 
         Returns
         -------
@@ -458,8 +456,6 @@ def probabilities_of(pairs: Sequence[PairNulls], scores: Sequence[npt.ArrayLike]
 
     Parameters
     ----------
-    pairs : sequence of PairNulls
-        Of each query.
     scores : sequence of array_like, shape (n,)
         Of each query's pairs, matrix units.
 
@@ -496,8 +492,6 @@ def fit_panel(
 
     Parameters
     ----------
-    fit : Fit
-        The search.
     query_length : int
         Residues, at least 1.
     lengths : tuple of int
@@ -525,8 +519,6 @@ def fit_panels(
 
     Parameters
     ----------
-    fit : Fit
-        The search.
     query_lengths : sequence of int
         Residues, at least 1.
     lengths : tuple of int

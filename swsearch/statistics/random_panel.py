@@ -1,4 +1,4 @@
-"""The fixed panel of random sequences, for the null model of a query.
+"""Fixed panel of random sequences, for the null of a query.
 
 Random sequences have the background composition of proteins, with independent residues. Some copies of each, shuffled
 in windows, are scored as copies of subjects are (`swsearch.pipeline.null_models`), so that both kinds of chance
@@ -124,8 +124,6 @@ def random_codes(seed: int, n: int) -> ByteArray:
     ----------
     seed : int
         At least 0; another seed gives other residues.
-    n : int
-        How many.
 
     Returns
     -------

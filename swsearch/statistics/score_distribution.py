@@ -194,14 +194,8 @@ def distribution_of(
 
     Parameters
     ----------
-    counted : ScoreCounts
-        The scores with every subject.
     query_length : int
         Residues.
-    lengths : Lengths
-        The subjects'.
-    statistics : Statistics or None
-        Where E-values come from.
     database_residues : int
         Of the whole database as it is, whatever ``dbsize`` says: its subjects are what is counted.
 

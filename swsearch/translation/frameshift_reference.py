@@ -1,4 +1,4 @@
-"""The plain, slow, obviously right recurrence of alignments with frame shifts: the oracle of their tests.
+"""Reference recurrence of alignments with frameshifts: the oracle of tests.
 
 One strand of DNA is aligned with a protein. Codons may begin at every nucleotide: a column of the tables stands for
 the subject's residues up to j, a row for the strand's nucleotides up to i, and ``codon(i)`` is the amino acid of the
@@ -101,8 +101,6 @@ def shifted_align(codons: ByteArray, subject: ByteArray, scoring: Scoring, shift
         alphabet. May be empty.
     subject : ndarray, shape (m,), uint8
         Codes; may be empty.
-    scoring : Scoring
-        Matrix and gap costs.
     shift : int
         What a frame shift costs, matrix units, at least 1.
 
@@ -143,11 +141,6 @@ def shifted_align(codons: ByteArray, subject: ByteArray, scoring: Scoring, shift
 
 def read_codons(codons: ByteArray, start: int, cigar: Cigar) -> ByteArray:
     """Return the amino acids that an alignment reads, one after the other: of the strand as it was corrected.
-
-    Parameters
-    ----------
-    codons, start, cigar
-        As `shifted_align` takes and returns them.
 
     Returns
     -------

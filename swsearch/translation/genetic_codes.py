@@ -224,15 +224,8 @@ def asked_translation(
 
     Parameters
     ----------
-    translate : bool
-        Whether to.
     genetic_code, strand, frame_shift : optional
         As for `QueryTranslation`; by default its own.
-
-    Raises
-    ------
-    OptionError
-        If one cannot be used, or is there although nothing is translated.
     """
     check_flag("translate", translate)
     given = {"genetic_code": genetic_code, "strand": strand, "frame_shift": frame_shift}
@@ -260,13 +253,7 @@ def genetic_codes() -> dict[int, str]:
 
 
 def checked_code(genetic_code: Any) -> int:
-    """Return the number of a genetic code.
-
-    Raises
-    ------
-    OptionError
-        If there is none of this number.
-    """
+    """Return the number of a genetic code."""
     if type(genetic_code) is int and genetic_code == STANDARD_CODE:
         return STANDARD_CODE  # which needs no table yet
     known = genetic_codes()
@@ -283,11 +270,6 @@ def codon_table(genetic_code: int) -> ByteArray:
 
     A codon with ambiguous letters means what all those have in common that it may stand for, and else X. Codons that
     mean a residue or a stop, as context has it (codes 27, 28 and 31), mean the residue, as NCBI has it.
-
-    Parameters
-    ----------
-    genetic_code : int
-        NCBI's number, of those in `genetic_codes`.
 
     Returns
     -------
@@ -323,8 +305,6 @@ def translate(codes: ByteArray, genetic_code: int = STANDARD_CODE) -> ByteArray:
     ----------
     codes : ndarray, shape (n,), uint8
         Codes of `DNA`.
-    genetic_code : int, optional
-        NCBI's number.
 
     Returns
     -------
@@ -344,8 +324,6 @@ def strand_codons(codes: ByteArray, genetic_code: int = STANDARD_CODE) -> ByteAr
     ----------
     codes : ndarray, shape (n,), uint8
         Codes of `DNA`.
-    genetic_code : int, optional
-        NCBI's number.
 
     Returns
     -------
@@ -366,8 +344,6 @@ def translated_frames(
     ----------
     codes : ndarray, shape (n,), uint8
         Codes of `DNA`.
-    genetic_code : int, optional
-        NCBI's number.
     numbers : sequence of int, optional
         Which frames, by NCBI's numbers; see `Frame`.
 

@@ -107,8 +107,6 @@ def check_variant(
     ------
     MismatchError
         If a cell differs.
-    OptionError
-        If the variant does not fit this machine.
     """
     if variant.approach == "inter-task":
         return sum(_check_inter_task(machine, variant, gaps, length) for length in CHECK_QUERIES)

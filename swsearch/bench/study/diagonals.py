@@ -59,7 +59,7 @@ class MatrixRun:
     Parameters
     ----------
     machine : GpuMachine
-        Where it runs.
+        GPU of the run.
     variant : Variant
         Of one of the three approaches.
     problem : Problem
@@ -227,7 +227,7 @@ class StripRun:
     Parameters
     ----------
     machine : GpuMachine
-        Where it runs.
+        GPU of the run.
     variant : Variant
         Its threads are the rows of a strip, its blocks the kernels under way at a time.
     problem : Problem

@@ -1,4 +1,4 @@
-"""Expected matrices and directions of a pair, and the traceback on the CPU.
+"""Expected matrices and directions, and the traceback on the CPU.
 
 H, E and F are computed row by row in numpy, and proved against `swsearch.reference`
 (tests/bench/study/test_expected.py); numpy takes a second where the reference takes minutes. E runs along a row:
@@ -71,12 +71,6 @@ def random_problem(rows: int, columns: int, mode: Mode, gaps: str, *, protein: b
 
     Parameters
     ----------
-    rows, columns : int
-        Lengths of query and subject.
-    mode : {"local", "global"}
-        Which matrix is filled.
-    gaps : {"linear", "affine"}
-        Kind of gap costs.
     protein : bool
         20 amino acids with BLOSUM62 instead of 4 bases with match and mismatch.
     """
@@ -195,8 +189,6 @@ def walk_back(direction: Direction, end: tuple[int, int], mode: str, gap_states:
 
     Parameters
     ----------
-    direction : callable
-        Row and column to direction.
     end : (int, int)
         The cell to begin at: query rows and subject columns used.
     mode : {"local", "global"}

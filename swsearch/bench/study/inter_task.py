@@ -97,7 +97,7 @@ class InterTaskRun:
     Parameters
     ----------
     machine : GpuMachine
-        Where it runs.
+        GPU of the run.
     variant : Variant
         Grid, and where the buffers stand.
     database : DatabaseOnDevice

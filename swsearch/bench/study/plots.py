@@ -1,6 +1,7 @@
-"""Plots and reports of the study, from the rows of a results file.
+"""Plots and reports of the study.
 
-Plots need matplotlib (``pip install 'swsearch[plot]'``). The same results give the same bytes.
+They come from the rows of a results file. Plots need matplotlib (``pip install 'swsearch[plot]'``). The same results
+give the same bytes.
 """
 
 from __future__ import annotations
@@ -185,15 +186,7 @@ PANELS: dict[str, Callable[[Axes, list[ResultRow]], None]] = {
 
 
 def save_plots(results: dict[str, Any], folder: Path) -> list[Path]:
-    """Draw every plot into a folder, as ``study_time.svg`` and so on.
-
-    Parameters
-    ----------
-    results : dict
-        As `StudyResults.as_json` returns them.
-    folder : Path
-        Made if it is not there.
-    """
+    """Draw every plot into a folder, as ``study_time.svg`` and so on."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, draw in PANELS.items():

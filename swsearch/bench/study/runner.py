@@ -119,8 +119,6 @@ def run_study(
 
     Parameters
     ----------
-    settings : Settings
-        What to run.
     say : callable
         Takes each line as it is known.
     save : callable, optional
@@ -298,13 +296,7 @@ def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measur
 def pair_times(
     timer: Timer, approach: str, gaps: str, sizes: Sequence[int], device: int | None
 ) -> Iterator[Measurement]:
-    """Time the pair aligner on an approach's pairs, by the time that its kernels run.
-
-    Raises
-    ------
-    EngineError
-        If it does not reach the CPU's score.
-    """
+    """Time the pair aligner on an approach's pairs, by the time that its kernels run."""
     from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 
     protein = approach == "strips"

@@ -1,4 +1,4 @@
-"""Times of checked kernels by the GPU's clock, and of parasail on one CPU thread.
+"""Times of kernels, and of parasail on one CPU thread.
 
 Papers compare with plain C without vector instructions. The scan form, with vector instructions, shows what a CPU can
 do. Both give only the score, which every timed run on the GPU must equal. The striped form is not used: with linear
@@ -97,8 +97,6 @@ def cpu_database(query: ByteArray, subjects: Sequence[ByteArray], scoring: Scori
         Codes of the scoring's alphabet.
     subjects : sequence of ndarray, each of shape (n,), uint8
         The database.
-    scoring : Scoring
-        Matrix and gap costs.
     """
     sample = subjects[:SAMPLE]
     taken = _time(PROTEIN.decode(query), [PROTEIN.decode(one) for one in sample], scoring, "local")
@@ -246,13 +244,7 @@ class Timer:
         self._rows: dict[tuple[object, ...], npt.NDArray[np.int32]] = {}
 
     def pair(self, variant: Variant, gaps: str, length: int, checked: int) -> Measurement:
-        """Time a variant with a pair of equally long sequences.
-
-        Raises
-        ------
-        EngineError
-            If it does not reach the CPU's score.
-        """
+        """Time a variant with a pair of equally long sequences."""
         protein = variant.approach == "strips"
         problem = random_problem(length, length, variant.mode, gaps, protein=protein)
         cpu = self.cpu_pair(problem, gaps, protein)
@@ -291,15 +283,7 @@ class Timer:
             )
 
     def inter_task(self, variant: Variant, gaps: str, length: int, checked: int) -> Measurement:
-        """Time a variant with a query against the whole database.
-
-        Raises
-        ------
-        EngineError
-            If the first subjects do not reach the CPU's scores.
-        OptionError
-            If the query is too long for the variant here.
-        """
+        """Time a variant with a query against the whole database."""
         scoring, query = protein_scoring(gaps), inter_task_query(length)
         run = InterTaskRun(self.machine, variant, self.database, query, scoring, gaps)
         cpu = self.database_cpu(gaps, length)

@@ -91,12 +91,8 @@ class Variant:
 
         Parameters
         ----------
-        gaps : {"linear", "affine"}
-            Kind of gap costs.
         keep : bool
             Whether kernels that need no matrix write it nevertheless, to be checked.
-        source : str
-            Another file with the same constants.
         """
         every = {"MODE": MODE_NUMBERS[self.mode], "AFFINE": int(gaps == "affine"), **dict(self.constants)}
         if self.approach not in MATRIX_APPROACHES:
