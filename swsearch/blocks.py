@@ -115,8 +115,7 @@ class RunLengths:
     @property
     def counts(self) -> IntArray:
         """Subjects of each run, shape (n_runs,), int64."""
-        counts: IntArray = np.diff(self.ends, prepend=0)
-        return counts
+        return np.diff(self.ends, prepend=0)
 
     @property
     def n_residues(self) -> int:
@@ -181,8 +180,7 @@ def block_columns(lengths: npt.NDArray[np.integer]) -> IntArray:
 
 def _columns(longest: npt.NDArray[np.integer]) -> IntArray:
     """Return the columns of blocks by the length of their longest subjects."""
-    columns: IntArray = -(-longest.astype(np.int64) // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
-    return columns
+    return -(-longest.astype(np.int64) // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
 
 
 def interleave(residues: ByteArray, lengths: npt.NDArray[np.integer], out: ByteArray) -> None:

@@ -407,5 +407,4 @@ def _axes(ax: Axes | None) -> Axes:
         return ax
     from matplotlib import pyplot
 
-    axes: Axes = pyplot.figure(figsize=(8, 4.5), layout="constrained").add_subplot()
-    return axes
+    return pyplot.figure(figsize=(8, 4.5), layout="constrained").add_subplot()

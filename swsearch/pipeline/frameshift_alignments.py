@@ -107,5 +107,4 @@ def _read(
 
 def _sums(of_runs: IntArray, offsets: IntArray) -> IntArray:
     """Add up what runs have, by alignment; offsets of shape (n + 1,), result of shape (n,)."""
-    sums: IntArray = np.diff(offsets_of(of_runs)[offsets])
-    return sums
+    return np.diff(offsets_of(of_runs)[offsets])

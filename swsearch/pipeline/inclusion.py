@@ -132,8 +132,7 @@ def covering(rules: Inclusion, query_length: int, found: AlignmentTable) -> Take
     """Return a mask of the alignments that pair enough positions of a query; short ones match by chance."""
     lengths = np.where(found.run_operations == ord("M"), found.run_lengths, 0)
     paired = np.diff(np.concatenate([[0], np.cumsum(lengths)])[found.run_offsets])
-    good: Taken = (paired >= min(rules.columns, query_length)) & (100 * paired >= rules.coverage * query_length)
-    return good
+    return (paired >= min(rules.columns, query_length)) & (100 * paired >= rules.coverage * query_length)
 
 
 def shares(of_windows: OfWindows, window: int, codes: ByteArray, begins: IntArray, ends: IntArray) -> FloatArray:

@@ -188,8 +188,7 @@ class _Parts:
 
     def in_order(self) -> IntArray:
         """Return the places of all alignments: the best hit first, and of each the best part."""
-        order: IntArray = np.lexsort((self.table.subject_start, self.evalues, self.of_hit))
-        return order
+        return np.lexsort((self.table.subject_start, self.evalues, self.of_hit))
 
     def add(self, flanks: _Flanks, table: AlignmentTable, numbers: _Numbers, evalue: float) -> _Flanks:
         """Add the alignments of flanks that are good enough, and return the flanks beside them."""
@@ -270,5 +269,4 @@ def stored_codes(codes: ByteArray, letters: ByteArray | None) -> ByteArray:
     """Return codes, shape (n,), uint8, without X where they are masked, from the letters that are shown."""
     if letters is None:
         return codes
-    stored: ByteArray = PROTEIN.encode_table[letters]
-    return stored
+    return PROTEIN.encode_table[letters]

@@ -93,8 +93,7 @@ def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int, evalues: np
 def in_order(found: Ranked) -> IntArray:
     """Return the rows of subjects, shape (n,), in order, the best first: by E-values where there are any."""
     keys = (found.subjects, -found.scores)
-    order: IntArray = np.lexsort(keys if found.evalues is None else (*keys, found.evalues))
-    return order
+    return np.lexsort(keys if found.evalues is None else (*keys, found.evalues))
 
 
 def joined(parts: Sequence[Ranked]) -> Ranked:

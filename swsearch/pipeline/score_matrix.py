@@ -118,5 +118,4 @@ def _best_places(scores: npt.NDArray[np.int32], k: int) -> IntArray:
     least = np.partition(scores, len(scores) - k)[len(scores) - k]
     above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
     places = np.concatenate([above, equal[: k - len(above)]])
-    found: IntArray = places[np.argsort(-scores[places].astype(np.int64), kind="stable")]
-    return found
+    return places[np.argsort(-scores[places].astype(np.int64), kind="stable")]

@@ -257,13 +257,11 @@ class ProteinSubjects:
 
     def part(self, allowed: Allowed) -> ChunkSource | None:
         """Return the subjects that may be hits."""
-        part: ChunkSource = self.database.subset(allowed)
-        return part
+        return self.database.subset(allowed)
 
     def lengths_of(self, places: IntArray) -> IntArray:
         """See `SubjectReader.lengths_of`."""
-        lengths: IntArray = self.database.lengths_of(places).astype(np.int64)
-        return lengths
+        return self.database.lengths_of(places).astype(np.int64)
 
     published_lengths_of = lengths_of
 

@@ -81,8 +81,7 @@ def calibrate(emissions: FloatArray, transitions: FloatArray, background: FloatA
         codes = np.searchsorted(np.cumsum(background)[:-1] / background.sum(), drawn)
         parts = max(1, math.ceil(_SEQUENCES * n / _CELLS))
         found = np.concatenate([score(part) for part in np.array_split(codes, min(parts, _SEQUENCES), axis=1)])
-        bits: FloatArray = (found - length * math.log(length / (length + 1)) + math.log(length + 1)) / _LN2
-        return bits
+        return (found - length * math.log(length / (length + 1)) + math.log(length + 1)) / _LN2
 
     entries = _entries(transitions)
     msv = scores(_FILTER_LENGTH, lambda codes: _msv(logs, codes))

@@ -173,8 +173,7 @@ def shares_of(observed: Observed, settings: Construction = USUAL) -> FloatArray:
     """
     spread = observed.unknown + observed.gaps if settings.gaps_as_background else observed.unknown
     found = observed.frequencies + spread[:, None] * BACKGROUND
-    shares: FloatArray = found / np.maximum(np.cumsum(found, axis=1)[:, -1:], 1e-300)
-    return shares
+    return found / np.maximum(np.cumsum(found, axis=1)[:, -1:], 1e-300)
 
 
 def _alone(opposite: FloatArray) -> FloatArray:
@@ -313,8 +312,7 @@ def _running(lengths: IntArray, first: IntArray, counts: IntArray) -> IntArray:
     """Return what stands before each run within its alignment; ``first`` and ``counts`` are its runs."""
     before = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=before[1:])
-    running: IntArray = before[:-1] - np.repeat(before[first], counts)
-    return running
+    return before[:-1] - np.repeat(before[first], counts)
 
 
 def _new_ones(query: QueryAlignment, rows: QueryAlignment, places: IntArray) -> IntArray:
@@ -327,8 +325,7 @@ def _new_ones(query: QueryAlignment, rows: QueryAlignment, places: IntArray) -> 
         above = above[query.subjects >= 0]
     _, first = np.unique(np.concatenate([above, keys]), axis=0, return_index=True)
     new = np.sort(first[first >= len(above)]) - len(above)
-    chosen: IntArray = new[(spans[1] > spans[0])[new]]
-    return chosen
+    return new[(spans[1] > spans[0])[new]]
 
 
 def _first_found(places: IntArray, iteration: int, earlier: QueryAlignment | None) -> IntArray:

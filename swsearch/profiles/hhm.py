@@ -16,14 +16,7 @@ from swsearch.blocks import FloatArray
 from swsearch.errors import printable
 from swsearch.profiles import calibration
 from swsearch.profiles.construction import observations_of
-from swsearch.profiles.formats import (
-    MODEL_LETTERS,
-    MODEL_PLACES,
-    one_word,
-    probabilities,
-    shown_letters,
-    transitions,
-)
+from swsearch.profiles.formats import MODEL_LETTERS, MODEL_PLACES, one_word, probabilities, shown_letters, transitions
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.profiles.sequence_weights import by_diversity

@@ -235,8 +235,7 @@ def _table(text: Text, node: Node, n_rows: int, n: int, by_row: bool) -> FloatAr
         text.fail(f"{problem} as numRows and numColumns say", node.at)
     values = np.array([_number(text, item, node.at) for item in node.items])
     table = values.reshape(n_rows, n).T if by_row else values.reshape(n, n_rows)
-    chosen: FloatArray = table[:, [STDAA.index(letter) for letter in calibration.AMINO_ACIDS]]
-    return chosen
+    return table[:, [STDAA.index(letter) for letter in calibration.AMINO_ACIDS]]
 
 
 def _number(text: Text, item: Node | str, at: int) -> float:

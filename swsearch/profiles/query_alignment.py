@@ -85,8 +85,7 @@ class QueryAlignment:
     @cached_property
     def insertion_offsets(self) -> IntArray:
         """Offsets of the insertions of each sequence, shape (n_sequences + 1,), int64."""
-        offsets: IntArray = np.searchsorted(self.insertions[:, 0], np.arange(len(self) + 1))
-        return offsets
+        return np.searchsorted(self.insertions[:, 0], np.arange(len(self) + 1))
 
     @property
     def spans(self) -> tuple[IntArray, IntArray]:

@@ -78,8 +78,7 @@ class RowFilter:
         rows = rows[first_ones(columns[rows])]
         if self.max_identity < 100 or (self.max_seqs is not None and len(rows) > self.max_seqs):
             rows = rows[different(columns[rows], self.max_identity, self.max_seqs)]
-        kept: IntArray = rows.astype(np.int64)
-        return kept
+        return rows.astype(np.int64)
 
     def filtered(self, alignment: QueryAlignment) -> QueryAlignment:
         """Return an alignment with the rows that are kept."""
@@ -94,8 +93,7 @@ def first_ones(columns: ByteArray) -> IntArray:
         return np.arange(min(n, 1))
     whole = np.ascontiguousarray(columns).view(np.dtype((np.void, n_columns))).reshape(n)
     _, first = np.unique(whole, return_index=True)
-    kept: IntArray = np.sort(first)
-    return kept
+    return np.sort(first)
 
 
 def different(columns: ByteArray, max_identity: float, most: int | None = None) -> IntArray:

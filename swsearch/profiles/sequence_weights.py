@@ -50,8 +50,7 @@ def replacements(matrix: Matrix) -> FloatArray:
     """
     scores = matrix.scores[:N_AMINO_ACIDS, :N_AMINO_ACIDS].astype(np.float64)
     expected = BACKGROUND * portable_math.exp(lambda_of(matrix) * scores)
-    found: FloatArray = expected / np.cumsum(expected, axis=1)[:, -1:]
-    return found
+    return expected / np.cumsum(expected, axis=1)[:, -1:]
 
 
 def with_pseudocounts(
@@ -116,8 +115,7 @@ def by_diversity(frequencies: FloatArray, diversity: FloatArray, matrix: Matrix)
         None is 0.
     """
     part = (1 / (1 + diversity / 1.5))[:, None]
-    mixed: FloatArray = (1 - part) * frequencies + part * _opposite(frequencies, replacements(matrix))
-    return mixed
+    return (1 - part) * frequencies + part * _opposite(frequencies, replacements(matrix))
 
 
 def by_entropy(observed: FloatArray, observations: FloatArray) -> tuple[FloatArray, FloatArray]:

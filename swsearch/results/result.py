@@ -261,8 +261,7 @@ def _fields_of(program: Program, is_iterated: bool) -> list[Field]:
 def _as_list(values: ColumnValues) -> list[Any]:
     if isinstance(values, list):
         return values
-    found: list[Any] = optional(values.astype(np.float64, copy=False)) if values.dtype == FLOAT else values.tolist()
-    return found
+    return optional(values.astype(np.float64, copy=False)) if values.dtype == FLOAT else values.tolist()
 
 
 def pandas_frame(columns: dict[str, ColumnValues]) -> pandas.DataFrame:
@@ -279,8 +278,7 @@ def join_columns(parts: Sequence[ColumnValues]) -> ColumnValues:
     """Return parts of a column as one, an array of shape (n,) or a list of texts."""
     if isinstance(parts[0], list):
         return [value for part in parts for value in part]
-    joined: IntArray | FloatArray = np.concatenate(parts)
-    return joined
+    return np.concatenate(parts)
 
 
 def arrow_table(columns: dict[str, ColumnValues]) -> pyarrow.Table:

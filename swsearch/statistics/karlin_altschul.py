@@ -83,11 +83,7 @@ class Statistics(Protocol):
         """
 
     def evalues(
-        self,
-        scores: npt.ArrayLike,
-        query_length: int,
-        subject_lengths: npt.ArrayLike,
-        database_residues: int,
+        self, scores: npt.ArrayLike, query_length: int, subject_lengths: npt.ArrayLike, database_residues: int
     ) -> FloatArray:
         """See `KarlinAltschul.evalues`."""
 
@@ -136,8 +132,7 @@ class KarlinAltschul:
     def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray:
         """See `Statistics.bit_scores`; the subjects' lengths do not matter."""
         raw = np.asarray(scores, dtype=np.float64)
-        bits: FloatArray = (self.lambda_ * raw - portable_math.log(self.k)) / portable_math.LN2
-        return bits
+        return (self.lambda_ * raw - portable_math.log(self.k)) / portable_math.LN2
 
     def evalues(
         self,
@@ -183,12 +178,7 @@ class KarlinAltschul:
         return self.k * portable_math.exp(-self.lambda_ * y)
 
     def combine(
-        self,
-        y: FloatArray | np.float64,
-        chance: FloatArray,
-        query: Room,
-        subject: Room,
-        subjects: FloatArray,
+        self, y: FloatArray | np.float64, chance: FloatArray, query: Room, subject: Room, subjects: FloatArray
     ) -> FloatArray:
         """Compute E-values from what both sides leave room for.
 
@@ -211,8 +201,7 @@ class KarlinAltschul:
         tau = 2 * self.gap_first * (self.alpha_ungapped - self.sigma)
         covariance = np.maximum(2 * self.sigma / self.lambda_, self.sigma * y + tau)
         area = p_query * p_subject + covariance * above_query * above_subject
-        evalues: FloatArray = area * chance * subjects
-        return evalues
+        return area * chance * subjects
 
     def finite_size(self, y: FloatArray | np.float64, length: FloatArray | np.float64) -> Room:
         """Compute how much room a sequence leaves for an alignment.
@@ -338,8 +327,7 @@ class LeastByLength:
         evalues = self._statistics.combine(
             y, chance, side, (room[lengths], probability[lengths]), self._subjects[lengths]
         )
-        good: npt.NDArray[np.bool_] = evalues <= evalue
-        return good
+        return evalues <= evalue
 
 
 class _QuerySide:

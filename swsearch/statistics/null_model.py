@@ -263,14 +263,12 @@ def rise(above: FloatArray, full: float, power: int = 2) -> FloatArray:
 
     It is nothing below 0, ``full`` times (above / full)**power up to ``full``, and then all of it.
     """
-    raised: FloatArray = np.maximum(above, 0.0) * _share(above, full, power)
-    return raised
+    return np.maximum(above, 0.0) * _share(above, full, power)
 
 
 def _slope(above: FloatArray, full: float, power: int = 2) -> FloatArray:
     """Return the derivative of `rise`, shape (n,), but at most 1."""
-    slope: FloatArray = np.minimum(power * _share(above, full, power), 1.0)
-    return slope
+    return np.minimum(power * _share(above, full, power), 1.0)
 
 
 def _share(above: FloatArray, full: float, power: int) -> FloatArray:
@@ -376,8 +374,7 @@ class PairNulls:
         deviations, error = np.sqrt(self.variances), 1.0 / math.sqrt(n_copies)
         slopes = _slope((self.levels - self._usual) / deviations + error, self._full)
         kept = 1.0 - _slope((reversed_ - shuffled) / deviations - error / 2, REVERSED_FULL, REVERSED_POWER)
-        errors: FloatArray = error * slopes * kept
-        return errors
+        return error * slopes * kept
 
     @property
     def _full(self) -> float:
@@ -418,8 +415,7 @@ class PairNulls:
 
     def z_scores(self, scores: npt.ArrayLike) -> FloatArray:
         """Count the standard deviations between scores, shape (n,), and the means of their nulls."""
-        deviations: FloatArray = (np.asarray(scores, dtype=np.float64) - self.means) / np.sqrt(self.variances)
-        return deviations
+        return (np.asarray(scores, dtype=np.float64) - self.means) / np.sqrt(self.variances)
 
     def bit_scores(self, scores: npt.ArrayLike) -> FloatArray | None:
         """Normalise raw scores of local mode, shape (n,), in bits; None in the other modes, where they mean nothing.
@@ -437,8 +433,7 @@ class PairNulls:
         lambda_ = math.pi / np.sqrt(6 * self.variances)
         log_area = log_of(np.array([self.statistics.query_length])) + log_of(self.lengths)
         log_k = lambda_ * (self.means + 0.5) - EULER - log_area
-        bits: FloatArray = (lambda_ * np.asarray(scores, dtype=np.float64) - log_k) / portable_math.LN2
-        return bits
+        return (lambda_ * np.asarray(scores, dtype=np.float64) - log_k) / portable_math.LN2
 
     def least_scores(self, evalue: float, database_residues: int) -> IntArray:
         """Bound from below the scores that have an E-value of at most ``evalue``, shape (n,), int64."""
@@ -447,8 +442,7 @@ class PairNulls:
         if probability >= LIKELY:
             return np.full(len(self), np.iinfo(np.int64).min)
         reach = self.statistics.distribution.upper(probability) * np.sqrt(self.variances)
-        least: IntArray = np.floor(self.means + reach).astype(np.int64)
-        return least
+        return np.floor(self.means + reach).astype(np.int64)
 
 
 def probabilities_of(pairs: Sequence[PairNulls], scores: Sequence[npt.ArrayLike]) -> list[FloatArray]:
@@ -510,10 +504,7 @@ def fit_panel(
 
 
 def fit_panels(
-    fit: Fit,
-    query_lengths: Sequence[int],
-    lengths: tuple[int, ...],
-    scores: Sequence[npt.NDArray[np.integer]],
+    fit: Fit, query_lengths: Sequence[int], lengths: tuple[int, ...], scores: Sequence[npt.NDArray[np.integer]]
 ) -> list[FittedStatistics]:
     """Make the nulls of several queries of their scores with the same panel, as `fit_panel` does for one.
 
@@ -563,8 +554,7 @@ def _length_cost(fit: Fit, query_length: int, lengths: npt.NDArray[np.integer]) 
     """Return the least cost of the difference in length, in global mode; nothing in the others."""
     if fit.mode != "global":
         return np.zeros(len(lengths), dtype=np.int64)
-    cost: IntArray = fit.gap_extend * np.abs(lengths.astype(np.int64) - query_length)
-    return cost
+    return fit.gap_extend * np.abs(lengths.astype(np.int64) - query_length)
 
 
 def _smoothed(values: list[float], weights: list[float]) -> tuple[float, ...]:

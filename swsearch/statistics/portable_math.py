@@ -105,8 +105,7 @@ def log(x: npt.ArrayLike) -> FloatArray:
     low = fraction < 0.7071067811865476
     fraction = np.where(low, 2.0 * fraction, fraction)
     exponent = np.where(low, power - 1, power).astype(np.float64)
-    found: FloatArray = exponent * LN2_HIGH + (_log_ratio((fraction - 1.0) / (fraction + 1.0)) + exponent * LN2_LOW)
-    return found
+    return exponent * LN2_HIGH + (_log_ratio((fraction - 1.0) / (fraction + 1.0)) + exponent * LN2_LOW)
 
 
 def log1p(x: npt.ArrayLike) -> FloatArray:
@@ -131,8 +130,7 @@ _ODD = tuple(1.0 / k for k in range(3, 37, 2))
 def _log_ratio(s: FloatArray) -> FloatArray:
     """Return log((1 + s) / (1 - s)) for s from -1/3 to 1/3, by the series of the inverse hyperbolic tangent."""
     square = s * s
-    found: FloatArray = 2.0 * s + 2.0 * s * (square * _polynomial(_ODD, square))
-    return found
+    return 2.0 * s + 2.0 * s * (square * _polynomial(_ODD, square))
 
 
 def erfc(x: npt.ArrayLike) -> FloatArray:
@@ -157,8 +155,7 @@ def erfc(x: npt.ArrayLike) -> FloatArray:
         one, other = twice * one - other + coefficient, one
     above = 0.5 * (_ERFC[0] + twice * one) - other
     positive = t * exp(above - size * size)
-    found: FloatArray = np.where(given < 0.0, 2.0 - positive, positive)
-    return found
+    return np.where(given < 0.0, 2.0 - positive, positive)
 
 
 def _polynomial(coefficients: tuple[float, ...], x: FloatArray) -> FloatArray:

@@ -167,8 +167,7 @@ def _mixed(states: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     with np.errstate(over="ignore"):
         mixed = (states ^ (states >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        found: npt.NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(31))
-        return found
+        return mixed ^ (mixed >> np.uint64(31))
 
 
 def probability_of(codes: ByteArray) -> float:

@@ -215,10 +215,7 @@ class QueryTranslation:
 
 
 def asked_translation(
-    translate: object,
-    genetic_code: int | None = None,
-    strand: Strand | None = None,
-    frame_shift: int | None = None,
+    translate: object, genetic_code: int | None = None, strand: Strand | None = None, frame_shift: int | None = None
 ) -> QueryTranslation | None:
     """Return how queries are to be translated; None where they are not.
 
@@ -313,8 +310,7 @@ def translate(codes: ByteArray, genetic_code: int = STANDARD_CODE) -> ByteArray:
     """
     n = len(codes) // CODON
     first, second, third = (codes[place : CODON * n : CODON] for place in range(CODON))
-    found: ByteArray = codon_table(genetic_code)[first, second, third]
-    return found
+    return codon_table(genetic_code)[first, second, third]
 
 
 def strand_codons(codes: ByteArray, genetic_code: int = STANDARD_CODE) -> ByteArray:
@@ -331,8 +327,7 @@ def strand_codons(codes: ByteArray, genetic_code: int = STANDARD_CODE) -> ByteAr
         Codes of `PROTEIN`; every third one is of the same frame.
     """
     n = max(len(codes) - CODON + 1, 0)
-    found: ByteArray = codon_table(genetic_code)[codes[:n], codes[1 : n + 1], codes[2 : n + 2]]
-    return found
+    return codon_table(genetic_code)[codes[:n], codes[1 : n + 1], codes[2 : n + 2]]
 
 
 def translated_frames(
