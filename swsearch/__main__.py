@@ -8,7 +8,7 @@ WATCH = "swsearch.cli.memory_limit"
 
 
 def main() -> None:
-    """Run the command line; what it stands on comes first: signals, the standard streams, and memory."""
+    """Run the command line, after setting up signals, standard streams and memory limits."""
     try:
         code = _run()
     except KeyboardInterrupt:  # before signals were set

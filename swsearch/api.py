@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 def _check_callable(progress: object) -> None:
-    """Raise unless what is to be called with the progress can be called."""
+    """Raise unless ``progress`` is callable or None."""
     if progress is not None and not callable(progress):
         raise OptionError("progress", progress, "something that can be called with a number of cells")
 

@@ -219,7 +219,7 @@ def deinterleave(block: ByteArray) -> ByteArray:
 
 
 class Chunk:
-    """A run of whole blocks: what an engine loads at once.
+    """A run of whole blocks, the unit that an engine loads.
 
     Parameters
     ----------
@@ -300,14 +300,14 @@ MASKED = PROTEIN.letters.index("X")
 
 
 def check_mask(name: str, value: str) -> None:
-    """Raise `OptionError` unless a mask is known, and tantan here where it is asked for."""
+    """Raise `OptionError` unless a mask is known, and for tantan unless it is installed."""
     check_choice(name, value, MASKS)
     if value == "tantan":
         tantan()
 
 
 def tantan() -> Callable[[ByteArray], list[tuple[int, int]]]:
-    """Return what finds the stretches of low complexity of a protein's codes, shape (n,), uint8."""
+    """Return a function that finds the low-complexity regions of a protein's codes, shape (n,), uint8."""
     try:
         from pytantan import RepeatFinder
         from pytantan.lib import default_scoring_matrix

@@ -169,7 +169,7 @@ class SequenceError(InputError):
 
 
 class OtherCheckpointError(InputError):
-    """A checkpoint's folder that holds something else than what is stored of this search."""
+    """A checkpoint folder of another search, or with other files."""
 
 
 class DatabaseError(SwsearchError):
@@ -179,7 +179,7 @@ class DatabaseError(SwsearchError):
 
 
 class DatabaseDamageError(DatabaseError):
-    """A database file whose content is not what was written.
+    """A damaged database file.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class ClusterError(EngineError):
 
 
 class ServerError(EngineError):
-    """A server that cannot be reached, or cannot do what it is asked for, or answers something else."""
+    """A server that cannot be reached, fails a request, or answers unexpectedly."""
 
 
 class MemoryLimitError(SwsearchError, MemoryError):
@@ -224,7 +224,7 @@ class OutputError(SwsearchError):
 
 
 class GpuUnavailableError(EngineError):
-    """The GPU was asked for and cannot be used."""
+    """A requested GPU cannot be used."""
 
     exit_code = 7
 

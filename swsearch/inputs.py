@@ -104,7 +104,7 @@ class Query:
         return cls(profile.identifier, profile.description, profile.codes, profile=profile)
 
     def rows(self, scoring: Scoring) -> QueryRows:
-        """Return the query's scores by position: its profile's, those of X where it is masked, or the matrix's."""
+        """Return the query's scores by position, of its profile or the matrix, and of X where it is masked."""
         if self.profile is None:
             return scoring.rows(self.codes)
         masked = self.codes != self.profile.codes  # and where a position was X before
@@ -113,7 +113,7 @@ class Query:
         return self.profile.rows(scoring, masked)
 
     def scored(self, scoring: Scoring) -> QueryLike:
-        """Return what is aligned with subjects: the codes, or the profile's scores by position."""
+        """Return the codes, or the profile's scores by position."""
         return self.codes if self.profile is None else self.rows(scoring)
 
     def masked(self, mask: Mask) -> Query:
@@ -194,7 +194,7 @@ def read_queries(
 def _items(
     queries: Any, path: str, alphabet: Alphabet, what: str, query_format: QueryFormat, scoring: Scoring | None
 ) -> Iterator[Any]:
-    """Yield what stands for queries, one after the other: records, profiles, or what a caller has given."""
+    """Yield queries one by one, as records, profiles or the caller's objects."""
     from swsearch.db.input_stream import Input
     from swsearch.db.python_records import is_fasta_text, is_handle, items_of, opened
 

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Later(Generic[T]):
-    """A value that is found when it is first asked for, or handed in before that, and then kept.
+    """A lazy value: computed on first access, or set before, and then cached.
 
     Pickling finds it and pickles the value alone. Several threads may ask: all get the same value.
 

@@ -127,7 +127,7 @@ class _Target:
         """Mark all targets as complete."""
 
     def discard(self) -> None:
-        """Remove what was not published; called last."""
+        """Remove unpublished files; called last."""
         with contextlib.suppress(OSError):  # what could not be written cannot be flushed either
             self.stream.close()
 
@@ -425,7 +425,7 @@ def _is_at(number: int, path: Path) -> bool:
 
 
 def _remove_if_abandoned(path: Path) -> None:
-    """Remove a file with a name of ours if nobody has it locked any more."""
+    """Remove a temporary file of swsearch if no process has it locked."""
     match = re.fullmatch(_NAME, path.name)
     status = path.lstat()
     if match is None or not _is_ours(status):

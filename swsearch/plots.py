@@ -122,7 +122,7 @@ class DrawnResult(Protocol):
 
 
 def plot_scores(result: DrawnResult, ax: Axes | None = None) -> Axes:
-    """Draw the distribution of all subjects' scores, what is expected by chance, and the reported hits.
+    """Draw the distribution of all subjects' scores, the expectation by chance, and the reported hits.
 
     Parameters
     ----------
@@ -144,30 +144,14 @@ def plot_scores(result: DrawnResult, ax: Axes | None = None) -> Axes:
     if found is None:
         raise InputError("plot_scores: the result has no distribution of scores; search with distribution=True")
     axes = _axes(ax)
-    starts, counts = found.histogram()
-    axes.bar(
-        starts,
-        counts,
-        found.width,
-        align="edge",
-        color=BARS,
-        edgecolor=BARS,
-        lw=0.5,
-        label=f"all {found.n_subjects:,} subjects",
-    )
     hits = np.array([hit.score for hit in result.hits if hit.score >= found.edges[0]], dtype=np.int64)
     places, n_hits = np.unique((hits - found.edges[0]) // found.width, return_counts=True)
-    at = found.edges[0] + places * found.width
-    axes.bar(
-        at,
-        n_hits,
-        found.width,
-        align="edge",
-        color=HITS,
-        edgecolor=HITS,
-        lw=1,
-        label=f"{len(result.hits):,} reported hits",
-    )
+    of_hits = found.edges[0] + places * found.width, n_hits
+    for (starts, counts), colour, line, label in (
+        (found.histogram(), BARS, 0.5, f"all {found.n_subjects:,} subjects"),
+        (of_hits, HITS, 1, f"{len(result.hits):,} reported hits"),
+    ):
+        axes.bar(starts, counts, found.width, align="edge", color=colour, edgecolor=colour, lw=line, label=label)
     if found.expected is not None:
         middles = found.edges[:-1] + found.width / 2
         seen = np.where(found.expected >= 0.1, found.expected, np.nan)

@@ -49,7 +49,7 @@ def available_processors() -> int:
 
 
 def threads_that_help(asked: int | None) -> int:
-    """Return how many threads to work with: as many as were asked for, at most one for each processor.
+    """Return the number of threads to use: as requested, at most one for each processor.
 
     More would take turns, and memory.
     """

@@ -110,7 +110,7 @@ class Recurrence:
 
 
 def check_frame_shift(cost: int | None, mode: Mode = "local") -> int | None:
-    """Return what a frame shift costs, None where there are none.
+    """Return the cost of a frameshift; None without frameshifts.
 
     Raises
     ------

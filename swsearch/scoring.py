@@ -195,7 +195,7 @@ class PositionGaps:
 
     @classmethod
     def uniform(cls, n_rows: int, gap_open: int, gap_extend: int) -> PositionGaps:
-        """Return the same costs for every row, matrix units: what a `Scoring` with these costs amounts to."""
+        """Return the same costs for every row, matrix units, equivalent to a `Scoring` with these costs."""
         opens, extends = (np.full(n_rows, cost, dtype=np.int16) for cost in (gap_open, gap_extend))
         return cls(opens, extends, opens, extends)
 
@@ -209,7 +209,7 @@ GAP_COLUMNS = ("deletion_open", "deletion_extend", "insertion_open", "insertion_
 
 @dataclass(frozen=True, eq=False)
 class QueryRows:
-    """Scores of each query row against every letter: what an engine needs to know of a query.
+    """Query profile: the score of each query position against every letter.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ class Scoring:
         return self.most_gap_cost(1)
 
     def most_gap_cost(self, length: int) -> int:
-        """Return what a gap of ``length`` residues costs at most, wherever in the query it is; 0 for none."""
+        """Return the maximum cost of a gap of ``length`` residues anywhere in the query; 0 for none."""
         if self._reach is None or length <= 0:
             return self.gap_cost(length)
         return self._reach[2] + length * self._reach[3]

@@ -59,7 +59,7 @@ class LocalBackend:
 
     @property
     def fallback(self) -> str:
-        """Why the CPU scores where a GPU was asked for; empty where none was missed."""
+        """Reason why the CPU replaces a requested GPU; empty if it does not."""
         return self.engine.fallback
 
     def subjects(self, queries: Sequence[Query], options: SearchOptions) -> Subjects:
@@ -67,7 +67,7 @@ class LocalBackend:
         return subjects_of(self.database, queries, options)
 
     def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
-        """Return what follows from options and subjects."""
+        """Return the criteria of options and subjects."""
         return Criteria.of(options, subjects)
 
     def max_group_queries(self, criteria: Criteria) -> int | None:

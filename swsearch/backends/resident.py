@@ -126,7 +126,7 @@ class ResidentBackend:
 
     @property
     def fallback(self) -> str:
-        """Why the CPU scores where a GPU was asked for; empty where none was missed."""
+        """Reason why the CPU replaces a requested GPU; empty if it does not."""
         return self.engine.fallback
 
     def subjects(self, queries: Sequence[Query], options: SearchOptions) -> Subjects:
@@ -141,7 +141,7 @@ class ResidentBackend:
             return found if self._is_closed else self._subjects.setdefault(found.mask, found)
 
     def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
-        """Return what follows from options and subjects; kept for the next search with the same."""
+        """Return the criteria of options and subjects, cached for the next search."""
         key = options, subjects
         with self._guard:
             if key in self._kinds:
@@ -204,7 +204,7 @@ class ResidentBackend:
             self._changed.notify_all()
 
     def forget(self, session: ResidentSession) -> None:
-        """Do not score what nobody waits for; stop what is being scored, if that was for this session alone."""
+        """Drop the parts of a session; stop the running parts if no other session needs them."""
         if not self._process.is_here:  # in a fork, the condition may be held by a thread that is not there
             return
         with self._changed:
@@ -311,7 +311,7 @@ class ResidentBackend:
         return None if usage is None else float(usage.kernel_seconds)
 
     def _load(self, subjects: Subjects, rows: int) -> LoadedDatabase:
-        """Return subjects as the engine has them, with room for queries of so many residues."""
+        """Return the subjects loaded in the engine, with memory for queries of some residues."""
         is_same = subjects.length_runs is self._planned.lengths  # those of other masks are
         if not is_same or rows > sum(self._planned.groups[0]):
             self._make_room(_workload(subjects, GROUP_RESIDUES if rows <= GROUP_RESIDUES else 2 * rows))
@@ -343,7 +343,7 @@ class ResidentBackend:
 
 
 class ResidentSession:
-    """A search by a `ResidentBackend`: it makes queries ready, and works on what was found, in its own threads."""
+    """A search by a `ResidentBackend`: it prepares queries and processes candidates in its own threads."""
 
     def __init__(self, backend: ResidentBackend, asked: SessionRequest) -> None:
         criteria, threads = asked.criteria, backend.threads
@@ -370,7 +370,7 @@ class ResidentSession:
         return ResidentSelection(self, prepared, parts)
 
     def _cut(self, prepared: PreparedQueries) -> Iterator[PreparedQueries]:
-        """Cut queries into parts of about a turn, and of so many at most."""
+        """Cut queries into parts of about one turn, and at most `most` queries."""
         rows = self._backend.rows_of_turn(self.asked.subjects)
         each = [max(len(query.codes), -(-rows // self.most)) for query in prepared.queries]
         parts = list(split_by_size(each, rows))
@@ -407,12 +407,12 @@ class ResidentSelection:
             raise
 
     def selections(self) -> list[Selection]:
-        """Return what was selected, which the engine's thread has kept."""
+        """Return the candidates, which the engine's thread has collected."""
         return self.session.scorer.candidates(self.prepared, ())
 
 
 def _workload(subjects: Subjects, rows: int) -> Workload:
-    """Return what an engine is asked for with queries of so many residues together."""
+    """Return the workload of queries of some residues together."""
     each = max(1, rows // QUERIES_TOGETHER)
     groups = [[rows - each * (QUERIES_TOGETHER - 1)] + [each] * (QUERIES_TOGETHER - 1)]
     return Workload(subjects.residue_bytes, subjects.length_runs, groups, subjects.n_segments)

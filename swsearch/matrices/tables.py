@@ -195,7 +195,7 @@ def exact_cost(name: str, value: Any) -> Fraction:
 
 
 def scaled_scores(scores: npt.NDArray[np.int32], n_letters: int, scale: int, name: str) -> npt.NDArray[np.int32]:
-    """Return a matrix, shape (32, 32), with the scores of letters so many times as large."""
+    """Return a matrix, shape (32, 32), with the scores of letters times a factor."""
     largest = max(int(np.abs(scores[:n_letters, :n_letters]).max(initial=0)), 1)
     if largest * scale > MAX_ENTRY:
         least = f"fractions of {MAX_ENTRY // largest} parts at most"

@@ -206,7 +206,7 @@ def rows_of(table: type[OptionTable], interface: Interface | None = None) -> Map
 
 
 def _complete(table: type[OptionTable], declared: DataclassField[Any]) -> Option:
-    """Fill in what a row takes from its field and its table."""
+    """Complete a row from its field and its table."""
     row: Option = declared.metadata["row"]
     kind = declared.metadata["kind"] or _kind_of(declared.type)
     owner: Any = next(

@@ -32,7 +32,7 @@ HspsOf = Callable[[Query, Statistics | PairNulls | None, Sequence[PairAlignment]
 
 @dataclass(frozen=True, eq=False)
 class FurtherOfFrames:
-    """Makes what finds the further alignments of the hits of one DNA query.
+    """Finder of further alignments of the hits of one DNA query.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class PendingSelection(Protocol):
         """
 
     def selections(self) -> list[Selection]:
-        """Return what was selected for each query; called once, after `wait`, by any thread."""
+        """Return the candidates of each query; called once, after `wait`, by any thread."""
 
 
 class PairWork(Protocol):
@@ -55,7 +55,7 @@ class PairWork(Protocol):
         """Number of batches to process at a time: more than one if other machines compute them."""
 
     def nulls(self, asked: Sequence[PairsAsked], subjects: SubjectReader) -> list[PairNulls]:
-        """Return the nulls of the pairs of some queries; those of a pair follow from it alone."""
+        """Return the nulls of pairs; the null of a pair depends only on the pair."""
 
     def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
         """Align pairs; return the alignments and the subjects, both in the order of the pairs."""
@@ -63,7 +63,7 @@ class PairWork(Protocol):
     def further(
         self, wanted: Callable[[], FurtherToFind], subjects: SubjectReader
     ) -> list[list[FoundFurther]] | None:
-        """Return further alignments of pairs; None where each is found when it is asked for."""
+        """Return further alignments of pairs; None if each is computed on access."""
 
 
 class Session(Protocol):

@@ -169,7 +169,7 @@ def query_groups(queries: Sequence[Query], most: int | None = None, together: in
 
 
 def split_by_size(sizes: Sequence[int], most: int, together: int = 1) -> Iterator[slice]:
-    """Cut items of some sizes into runs of about ``most``; so many as belong together stay in one run."""
+    """Cut items of some sizes into runs of about ``most``; groups of ``together`` items stay in one run."""
     begin = total = 0
     for place in range(0, len(sizes), together):
         size = sum(sizes[place : place + together])
@@ -187,7 +187,7 @@ def next_iteration(profile: Profile | None) -> int:
 
 
 def subjects_of(alignment: QueryAlignment) -> IntArray:
-    """Return the places in the database of what an alignment holds, ascending, each once; shape (n,), int64."""
+    """Return the distinct database places of the rows of an alignment, ascending; shape (n,), int64."""
     return np.unique(alignment.subjects[alignment.subjects >= 0])
 
 
@@ -218,7 +218,7 @@ def first_found(subjects: IntArray, profile: Profile | None) -> IntArray:
 
 
 def localized(query: Query, database: Database) -> Query:
-    """Return a query whose profile names as subjects only what is in this database, at the same place."""
+    """Return a query whose profile names only subjects of this database, at the same place."""
     profile = query.profile
     alignment = None if profile is None else profile.alignment
     if profile is None or alignment is None:

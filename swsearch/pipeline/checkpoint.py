@@ -146,7 +146,7 @@ class Checkpoint:
     # reading
 
     def resumed(self, states: Sequence[QueryState]) -> Iterator[Batch]:
-        """Return states in batches: those of which something is kept as they were then, the others as they are."""
+        """Return states in batches, as stored or, if not stored, unchanged."""
         with self._guard:
             by_file = sorted(states, key=lambda state: self._file_of.get(state.place, ""))
         found = sorted([self._taken(state) or (state, self._subjects) for state in by_file], key=_place_of)
@@ -154,7 +154,7 @@ class Checkpoint:
             yield from batches_of([each for each in found if (each[0].selection is None) == is_new])
 
     def stored(self, places: Iterable[int]) -> Iterator[Batch]:
-        """Return what is kept of queries that are done."""
+        """Return the stored states of finished queries."""
         states = [QueryState(place, self._queries[place]) for place in places]
         for batch in self.resumed(states):
             if not batch.is_scored:

@@ -57,11 +57,11 @@ _SIZE = struct.Struct("<I")
 
 
 class Unreadable(ValueError):  # noqa: N818  # the caller says what is wrong where
-    """Bytes that are not what they should be, or of another search."""
+    """Bytes that are damaged, or from another search."""
 
 
 def require(is_good: Any, what: str) -> None:
-    """Raise `Unreadable` with what is wrong unless all is good."""
+    """Raise `Unreadable` with a reason unless a condition holds."""
     if not is_good:
         raise Unreadable(what)
 
@@ -215,7 +215,7 @@ def encode(states: Sequence[QueryState], subjects: SubjectReader) -> tuple[Facts
 
 
 def _add_state(state: QueryState, writer: ArrayWriter, used: IntArray | None) -> Facts:
-    """Give a state's numbers to a writer; its places count among those of the loci, if these are written."""
+    """Add a state's numbers to a writer; its places refer to the loci, if these are written."""
     facts: Facts = {"place": state.place}
     if (selection := state.selection) is not None:
         candidates, table = selection.candidates, selection.alignments
@@ -418,7 +418,7 @@ def _take_table(n: int, reader: ArrayReader) -> AlignmentTable:
 
 
 def _check_table(table: AlignmentTable, query: Query, subject_lengths: IntArray) -> None:
-    """Raise unless alignments can be some of a query with subjects of these lengths, shape (n,)."""
+    """Raise unless alignments are possible for a query and subjects of these lengths, shape (n,)."""
     is_shifted = query.frame is not None and query.frame.step == 1
     steps = NUCLEOTIDES_OF if is_shifted else {"M": 1, "I": 1, "D": 0}
     operations, counts = table.run_operations, np.diff(table.run_offsets)

@@ -144,7 +144,7 @@ class ScoreThresholds:
     def evalues(
         self, query_length: int, null: FittedStatistics | None, scores: IntArray, lengths: IntArray
     ) -> FloatArray | None:
-        """Return E-values of scores with subjects of these lengths, each of shape (n,); a null's are the least."""
+        """Return E-values of scores with subjects of these lengths, each of shape (n,); a null gives lower bounds."""
         if null is not None:
             return null.evalues(scores, query_length, lengths, self.effective_residues)
         statistics = self.options.published

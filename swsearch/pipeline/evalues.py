@@ -199,7 +199,7 @@ class _Rating:
         self._found: list[PairNulls] = []
 
     def next_part(self, first: int) -> Ranked:
-        """Return the next candidates: so many ``first``, and then as many again as have their nulls.
+        """Return the next candidates: ``first`` of them, and then as many as already have nulls.
 
         So a query with thousands of candidates has few rounds, in which all threads have something to do, and twice
         as many of them get nulls as have to, at most.

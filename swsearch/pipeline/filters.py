@@ -168,7 +168,7 @@ def allowed_subjects(database: Database, filters: HitFilters) -> Allowed | None:
 
 
 def _places(database: Database, identifiers: tuple[str, ...], option: str, ignore_missing: bool) -> IntArray:
-    """Return the ordinals of all subjects of these names."""
+    """Return the ordinals of all subjects with these names."""
     asked, subjects = database.places_of(identifiers)
     if not ignore_missing:
         known = np.zeros(len(identifiers), dtype=np.bool_)

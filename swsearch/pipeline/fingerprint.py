@@ -77,7 +77,7 @@ def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: 
 
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return a text for each different value: what it was and what it is.
+    """Return a text for each different value, with its old and new value.
 
     A distribution that was kept does no harm where none is asked for.
     """
@@ -113,7 +113,7 @@ def _queries(queries: Sequence[Query]) -> str:
 
 
 def _profile(profile: Profile) -> bytes:
-    """Return what a profile scores with, and what reports show of it."""
+    """Return a profile's scores, and its texts in reports, as bytes."""
     gaps = [] if profile.gaps is None else [getattr(profile.gaps, name).tobytes() for name in GAP_COLUMNS]
     shown = f"{profile.iteration} {profile.source}"
     return b"".join([profile.scores.tobytes(), *gaps, _text(shown), _alignment(profile.alignment)])
@@ -137,7 +137,7 @@ WRITTEN_WHEN_OFF = ("ignore_missing_ids",)
 
 
 def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValues:
-    """Return the options of a search that decide what is found.
+    """Return the options of a search that affect its hits.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ PROGRAM_NAMES: dict[tuple[bool, bool], Program] = {
 
 
 def shown_options(options: SearchOptions, mask: Mask) -> Asked:
-    """Return what is asked for beyond every search's parameters, by name; ``mask`` is that of the subjects."""
+    """Return the options that reports show beside the basic parameters; ``mask`` is that of the subjects."""
     told: Asked = {}
     for name, row in rows_of(SearchTable).items():
         is_told = row.header is Header.ALWAYS or getattr(options, name) != row.default

@@ -24,7 +24,7 @@ HIT_BATCH_RESIDUES = 16 << 20
 
 @dataclass(frozen=True, eq=False)
 class HitSource:
-    """The sequences of a query's hits, to be aligned when that is asked for.
+    """The sequences of a query's hits, aligned on access.
 
     Parameters
     ----------

@@ -135,7 +135,7 @@ class HitBuilder:
         return found
 
     def _published(self, batch: Batch, lengths: IntArray) -> FloatArray:
-        """Return the published E-values of all hits, NaN where there are none, in one go: most queries have few."""
+        """Return the published E-values of all hits of a batch at once, NaN where there are none."""
         thresholds = self.criteria.thresholds
         if thresholds.published is None or not len(lengths):
             return np.full(len(lengths), np.nan)
@@ -147,7 +147,7 @@ class HitBuilder:
         return found
 
     def _of_frames(self, parts: Sequence[_HitColumns]) -> _HitColumns:
-        """Return the hits of a DNA query, as many as are asked for, from those of its frames."""
+        """Return the hits of a DNA query, at most `max_hits`, from the hits of its frames."""
         options, ranked = self.criteria.options, [each.ranked for each in parts]
         frames, rows = best_of_frames(ranked, options.max_hits, options.sort)
         tables = [each.alignments for each in parts if each.alignments is not None]
@@ -172,7 +172,7 @@ class HitBuilder:
         return made
 
     def _further(self, batch: Batch, columns: _HitColumns) -> FindFurther | None:
-        """Return what finds the further alignments of hits; of DNA subjects they are hits of their own."""
+        """Return the finder of further alignments of hits; None for DNA subjects, where they are separate hits."""
         options = self.criteria.options
         if options.max_alignments == 1 or self.criteria.counts.are_windows:
             return None
@@ -234,7 +234,7 @@ def _is_scaled(query: Query) -> bool:
 
 
 class _FurtherOf:
-    """Makes what finds the further alignments of the hits of one query.
+    """Finder of further alignments of the hits of one query.
 
     Parameters
     ----------

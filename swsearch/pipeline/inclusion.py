@@ -179,7 +179,7 @@ def low_complexity(residues: ByteArray) -> Taken:
 
 
 def _squares(residues: ByteArray) -> IntArray:
-    """Return the sum of the squares of how often each letter is in a window of `ENTROPY_WINDOW`; shape as of these.
+    """Return the sum of squared letter counts of each window of `ENTROPY_WINDOW`, shape (n - window + 1,).
 
     The logarithm of the sum of squared frequencies, negative, is at most the entropy (Renyi).
     """
@@ -370,7 +370,7 @@ class _Columns:
 
 
 def _moved(places: IntArray, starts: IntArray, offsets: IntArray, begins: IntArray, ends: IntArray) -> IntArray:
-    """Return the first residue of each part, shape (m,), from those of the whole alignments."""
+    """Return the first residue of each part, shape (m,), from the first residues of the alignments."""
     moved = starts.copy()
     some = np.flatnonzero(ends > begins)
     moved[some] += places[begins[some]] - places[offsets[:-1][some]]

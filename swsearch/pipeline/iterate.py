@@ -134,7 +134,7 @@ class ProfileGrower:
     criteria: Criteria
 
     def first_state(self, place: int, query: Query) -> QueryState:
-        """Return a query before its first iteration here; a profile of it names what is in the database."""
+        """Return the state of a query before its first iteration; its profile names subjects of the database."""
         profile = query.profile
         base = QueryAlignment.of_query(query.identifier, query.description, stored_codes(query.codes, query.letters))
         if profile is not None and profile.alignment is not None:
@@ -147,7 +147,7 @@ class ProfileGrower:
     def include_hits(
         self, batches: Iterable[Batch], pairs: PairWork, local: LocalPairWork
     ) -> Generator[tuple[Batch, Batch | None]]:
-        """Choose what makes profiles among candidates; queries that have ended pass, with None."""
+        """Choose the candidates for profiles; finished queries pass, with None."""
         selector = ProfileHitSelector(self.criteria, pairs, local)
         for batch in batches:
             yield batch, None if batch.is_ended else selector.select(batch)

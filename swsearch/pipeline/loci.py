@@ -121,7 +121,7 @@ class LociAsked:
     least: IntArray
 
     def best(self, limit: int) -> LociAsked:
-        """Return the question without windows that hold none of the best loci of so many.
+        """Drop the windows that cannot hold one of the best ``limit`` loci.
 
         What is found in a window is a locus or meets one that is as good; and one meets three windows at most.
         """
@@ -271,7 +271,7 @@ class Locator:
     def _aligned(
         self, queries: Sequence[Query], of_query: IntArray, stretches: _Stretches
     ) -> tuple[Loci, IntArray, _Stretches, IntArray]:
-        """Align stretches; return the loci, whose each is, and what is left and right of them, and whose that is."""
+        """Align stretches; return the loci and the stretches left and right of them, each with its query."""
         found: list[tuple[AlignmentTable, IntArray]] = []
         for part in cut_at(stretches.pieces.lengths, RESIDUES_AT_ONCE):
             rows = np.arange(len(of_query))[part]

@@ -92,7 +92,7 @@ def _check_reach(rows: IntArray, lengths: IntArray, recurrence: Recurrence) -> N
 
 
 def cut_at(sizes: IntArray, most: int) -> Iterator[slice]:
-    """Cut items of these sizes, shape (n,), into runs of about ``most`` together; what is larger stands alone."""
+    """Cut items of these sizes, shape (n,), into runs of about ``most``; larger items are runs of their own."""
     before = np.cumsum(sizes) - sizes
     begin = 0
     while begin < len(sizes):
@@ -235,7 +235,7 @@ class NullMaker:
         return found
 
     def _scored(self, query: Query) -> QueryLike:
-        """Return what a query is scored as."""
+        """Return the codes or the profile rows of a query."""
         return query.codes if query.profile is None else query.rows(self.recurrence.scoring)
 
     def _of_fixed(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
@@ -325,7 +325,7 @@ def _together(queries: Sequence[QueryLike]) -> Iterator[Sequence[QueryLike]]:
 
 
 def _runs(asked: Sequence[PairsAsked]) -> Iterator[tuple[list[int], list[PairsAsked]]]:
-    """Cut what is asked for into runs of at most `MOST_RESIDUES`, or of one pair; with whose pairs these are."""
+    """Cut pairs into runs of at most `MOST_RESIDUES`, or of one pair; yield the queries of each run too."""
     whose = np.repeat(np.arange(len(asked)), [len(each.subjects) for each in asked])
     starts = np.searchsorted(whose, np.arange(len(asked)))
     sizes = np.concatenate([np.empty(0, dtype=np.int64), *(each.lengths for each in asked)])

@@ -226,7 +226,7 @@ def check_is_whole(scoring: Scoring, where: str = "in a search") -> None:
 
 
 def check_scales(queries: Sequence[Query], options: SearchOptions) -> None:
-    """Raise `OptionError` if published statistics are asked for, and a profile has other scores than they are of."""
+    """Raise `OptionError` if published statistics do not hold for the scores of a profile."""
     if options.published is None:
         return
     for query in queries:
@@ -330,7 +330,7 @@ def protein_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
 
 
 def checked_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
-    """Return what scores: what is given, else the preset's, which is BLOSUM62, 11, 1 where nothing is given."""
+    """Return the given scoring, else the preset's; BLOSUM62, 11, 1 by default."""
     if scoring is None:
         return Scoring.of_preset("default" if preset is None else preset)
     if not isinstance(scoring, Scoring):
@@ -362,7 +362,7 @@ def options_of(function: str = "search", **asked: Unpack[SearchKeywords]) -> Sea
 def engine_of(
     engine: str | Engine, threads: int | None, device: Devices | None, gpu_memory: int | None, cpu_only: str = ""
 ) -> tuple[Engine, Callable[[], None]]:
-    """Return the engine of a name, or the given one, and the function that closes what was opened here."""
+    """Return the engine of a name, or the given one, and a function that closes an engine opened here."""
     if isinstance(engine, str):
         made = create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory, cpu_only=cpu_only)
         return made, made.close

@@ -98,7 +98,7 @@ class FurtherToFind:
 
 
 class LocalPairWork:
-    """Computes what is asked of pairs in this process; see `swsearch.pipeline.backend.PairWork`.
+    """Computes nulls and alignments of pairs in this process; see `swsearch.pipeline.backend.PairWork`.
 
     Parameters
     ----------
@@ -155,11 +155,11 @@ class LocalPairWork:
     def further(
         self, wanted: Callable[[], FurtherToFind], subjects: SubjectReader
     ) -> list[list[FoundFurther]] | None:
-        """Return None: further alignments are found when they are asked for."""
+        """Return None: further alignments are computed on access."""
         return None
 
     def align_one(self, query: Query, place: int, subjects: SubjectReader) -> PairAlignment:
-        """Align a query with one subject, as when a hit's alignment is asked for after the search."""
+        """Align a query with one subject, e.g. on access to a hit after the search."""
         shown = subjects.shown(np.array([place], dtype=np.int64))
         codes, letters = shown.codes_of(0), shown.letters_of(0)
         if self.recurrence.frame_shift is not None:

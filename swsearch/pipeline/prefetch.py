@@ -70,7 +70,7 @@ def end_work(number: int) -> None:
 
 
 class Ahead(Iterator[Item]):
-    """The items of an iterator, made in a thread before they are asked for.
+    """The items of an iterator, made ahead in a thread.
 
     Errors of the iterator come when its next item is asked for. `close` ends the thread, whatever it does, and closes
     the iterator; any thread may call it, and one that waits for the next item then raises `Stopped`. Where no thread
@@ -112,7 +112,7 @@ class Ahead(Iterator[Item]):
         return self._thread is not None and bool(self._shared.made)
 
     def close(self) -> None:
-        """End the thread, and drop what was made."""
+        """End the thread, and drop its items."""
         if self._thread is None:
             self._in_place.close()
             return
@@ -138,7 +138,7 @@ class Ahead(Iterator[Item]):
 
 
 class InPlace(Iterator[Item]):
-    """The items of an iterator, made when they are asked for, by the thread that asks.
+    """The items of an iterator, made on request in the caller's thread.
 
     Any thread may call `close`; the one that waits for an item, or asks for one later, then raises `Stopped`.
 
@@ -182,7 +182,7 @@ class InPlace(Iterator[Item]):
 
 
 def for_each(work: Callable[[Item], Gained], items: Collection[Item], threads: int) -> list[Gained]:
-    """Apply a function to every item, on at most so many threads; return the values in the order of the items.
+    """Apply a function to every item on at most ``threads`` threads; return the values in order.
 
     No more threads are started than there are items: for nothing or for one item, on 16 processors, that took 3 ms.
     """
@@ -216,7 +216,7 @@ def for_each(work: Callable[[Item], Gained], items: Collection[Item], threads: i
 
 
 def side_by_side(work: Callable[[Item], Gained], items: Iterable[Item], n: int) -> Generator[Gained]:
-    """Do something with items, about ``n`` at a time, each in a thread; yield what comes of it, in order.
+    """Apply a function to items, about ``n`` at a time, each in a thread; yield the values in order.
 
     Items are taken as they come. When the caller's work is stopped, so is that of the threads.
     """
@@ -362,6 +362,6 @@ os.register_at_fork(after_in_child=_begin_in_child)
 
 @atexit.register
 def _close_all() -> None:
-    """End what nobody took to its end: a thread may not run while the interpreter goes."""
+    """End unfinished iterators: no thread may run while the interpreter exits."""
     for ahead in list(_running):
         ahead.close()

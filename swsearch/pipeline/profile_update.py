@@ -58,7 +58,7 @@ class ProfileHitSelector:
         return self.criteria.inclusion
 
     def select(self, batch: Batch) -> Batch:
-        """Return a batch of what makes profiles: the best candidates within the E-value, one more than is wanted."""
+        """Return the candidates for profiles: the best within the E-value, one more than needed."""
         wanted = self.inclusion.options
         chosen = [
             replace(each, candidates=each.included or Ranked(*_NOTHING), limit=wanted.max_candidates, included=None)
@@ -233,7 +233,7 @@ class _Flanks:
 
     @classmethod
     def beside(cls, least: IntArray, rows: QueryRows, hits: HitList, parts: _Parts) -> _Flanks:
-        """Return what is beside the best alignments of hits, whose further parts have these least scores."""
+        """Return the flanks of the best alignments of hits, with the minimum scores of further parts."""
         best = np.sort(np.maximum(rows.scores.max(axis=1), 0))[::-1]
         reach = np.concatenate([[0], np.cumsum(best, dtype=np.int64)])
         nothing = np.zeros(len(parts.of_hit), dtype=np.int64)
@@ -245,7 +245,7 @@ class _Flanks:
         return _Flanks(self.reach, *(each[chosen] for each in (self.of_hit, self.begins, self.ends, self.least)))
 
     def around(self, found: AlignmentTable) -> _Flanks:
-        """Return what is left of each on both sides of an alignment in it, where it may be enough for another."""
+        """Return the flanks left on both sides of an alignment in each, if long enough for another."""
         begins, ends = np.append(self.begins, found.subject_end), np.append(found.subject_start, self.ends)
         both = _Flanks(self.reach, np.tile(self.of_hit, 2), begins, ends, np.tile(self.least, 2))
         reach = self.reach[np.clip(both.ends - both.begins, 0, len(self.reach) - 1)]

@@ -91,7 +91,7 @@ def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int, evalues: np
 
 
 def in_order(found: Ranked) -> IntArray:
-    """Return the rows of subjects, shape (n,), in order, the best first: by E-values where there are any."""
+    """Return the rows of subjects, shape (n,), the best first, by E-value if known, else by score."""
     keys = (found.subjects, -found.scores)
     return np.lexsort(keys if found.evalues is None else (*keys, found.evalues))
 
@@ -188,7 +188,7 @@ class TopHits:
         self.ranked = merge_ranked([self.ranked, found_here], self._limit)
 
     def of_its_own(self, chunk: Chunk, found: Candidates) -> Candidates:
-        """Return those of a chunk's hits that reach what each length takes."""
+        """Return the hits of a chunk that reach the minimum score of their length."""
         if self.by_length is None:
             return found
         good = found.scores >= self.by_length[chunk.runs.at(found.places)]
@@ -206,7 +206,7 @@ class TopHits:
 
 
 class TwoTops:
-    """The best subjects of one query by two measures: those that may be reported, and those of its next profile.
+    """The best subjects of one query in two rankings: for the report, and for its next profile.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ class Selection:
 
 
 def merge(parts: Sequence[Selection], most_included: int | None = None) -> Selection:
-    """Return the selection of a database from those of its parts.
+    """Merge the selections of the parts of a database.
 
     Parameters
     ----------

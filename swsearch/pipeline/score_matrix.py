@@ -43,7 +43,7 @@ def _scored(
     queries: Sequence[Query], database: Database, engine: Engine, recurrence: Recurrence, progress: Progress | None,
     most: int | None = None, into: ScoreArray | None = None,
 ) -> Iterator[tuple[int, ScoreArray]]:  # fmt: skip
-    """Score groups of queries, at most so many; yield the place of the first, and all scores of each group."""
+    """Score groups of at most ``most`` queries; yield the place of the first, and all scores, of each group."""
     groups, first = list(query_groups(queries, most)), 0
     lengths = [[len(query.codes) for query in group] for group in groups]
     plan = engine.plan(Workload(database.residue_bytes, database.length_runs, lengths, database.n_segments))

@@ -124,7 +124,7 @@ class Scorer:
         return PreparedQueries(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
 
     def _top(self, n: int, null: FittedStatistics | None) -> TopHits | TwoTops:
-        """Make what keeps the best subjects of a query of n residues."""
+        """Make the ranking of the subjects of a query of n residues."""
         thresholds, limit, allowed = self.criteria.thresholds, self.options.max_candidates, self.criteria.allowed
         top = TopHits(thresholds.bound(n, null), limit, allowed, thresholds.rating(n, null))
         if self.criteria.inclusion is None:
@@ -193,7 +193,7 @@ class Scorer:
         ]  # fmt: skip
 
     def update_top_hits(self, prepared: PreparedQueries, waiting: Sequence[ChunkResult]) -> None:
-        """Keep the best of what was found; `candidates` does this too."""
+        """Add results to the rankings; `candidates` does this too."""
         for found in waiting:
             self._collect(prepared, found)
 
@@ -204,7 +204,7 @@ class Scorer:
             tally.clear()
 
     def part(self, prepared: PreparedQueries, part: slice) -> PreparedQueries:
-        """Return some of the queries, to be scored without the others; what keeps their best subjects is the same."""
+        """Return some of the queries, to be scored without the others; they share their rankings."""
         queries = prepared.queries[part]
         group = prepare(self.engine, queries, self.recurrence)
         return PreparedQueries(queries, prepared.nulls[part], prepared.tops[part], group, prepared.tallies[part])
@@ -212,7 +212,7 @@ class Scorer:
     def _scored(
         self, prepared: PreparedQueries, loaded: LoadedDatabase, in_flight: int, progress: Progress | None
     ) -> Iterator[ChunkResult]:
-        """Yield what is found in chunks; thresholds rise while the best are found."""
+        """Yield the results of chunks; thresholds rise meanwhile."""
         pending: list[tuple[LoadedChunk, Pending]] = []
 
         def ended(most: int) -> Iterator[ChunkResult]:
@@ -233,7 +233,7 @@ class Scorer:
         yield from ended(0)
 
     def _collect(self, prepared: PreparedQueries, found: ChunkResult) -> None:
-        """Keep the best of what was found in a chunk, and count its scores, if they are all there."""
+        """Add the results of a chunk to the rankings, and count its scores, if all are known."""
         if found.candidates is not None:
             for top, candidates in zip(prepared.tops, found.candidates, strict=True):
                 top.add(found.chunk, candidates)
@@ -370,7 +370,7 @@ def select_subjects(
 
 
 def collect_selections(batches: Iterable[tuple[Batch, PendingSelection | None]]) -> Generator[Batch]:
-    """Collect what was selected, which takes neither engine nor subjects: the next batch is scored meanwhile."""
+    """Collect candidates, without engine and subjects: the next batch is scored meanwhile."""
     for batch, pending in batches:
         yield batch if pending is None else batch.having(pending.selections())
 

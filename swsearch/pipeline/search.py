@@ -96,7 +96,7 @@ class Search:
         self._session: Session | None = None
 
     def keep_in(self, folder: Path, is_read: bool = False) -> None:
-        """Store what is done in a folder, and go on from what it has; see `Checkpoint`.
+        """Store finished work in a folder, and resume from it; see `Checkpoint`.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Search:
 
     @property
     def session(self) -> Session:
-        """The hold on the backend, opened when it is first asked for: what it allocates is allocated then."""
+        """The session of the backend, opened on first access, which allocates its memory."""
         if self._session is None:
             lengths = [[len(query.codes) for query in group] for group in self._groups()]
             asked = SessionRequest(self.subjects, self.criteria, lengths, self._count)
@@ -118,7 +118,7 @@ class Search:
 
     @property
     def cells(self) -> int:
-        """Cells of the whole search, if no query converges: query residues times those of scored subjects."""
+        """Cells of the whole search, if no query converges: query residues times residues of scored subjects."""
         n = sum(len(query.codes) for query in self.searched)
         return self.options.iterations * n * self.session.n_residues
 
@@ -155,7 +155,7 @@ class Search:
             self.close()
 
     def close(self) -> None:
-        """Release what was allocated for the search."""
+        """Release the session and the checkpoint."""
         session, self._session = self._session, None
         if session is not None:
             session.close()
@@ -215,7 +215,7 @@ class Search:
     # where batches come from
 
     def _groups(self) -> Iterator[Sequence[Query]]:
-        """Yield runs of what is scored that are scored together, all frames of a query in one."""
+        """Yield the groups of queries that are scored together; all frames of a query are in one."""
         return query_groups(self.searched, self.backend.max_group_queries(self.criteria), self.options.n_frames)
 
     @cached_property

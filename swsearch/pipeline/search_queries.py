@@ -98,7 +98,7 @@ def _as_letters(queries: Any) -> Any:
 
 
 def _check_dna(queries: Sequence[Query], argument: str) -> None:
-    """Raise if a query is protein, whose letters are those of DNA and its ambiguity codes by chance."""
+    """Raise if a query looks like protein whose letters are all letters of DNA by chance."""
     for query in queries:
         letters = np.count_nonzero(query.codes != _ANY)
         if letters >= FEWEST_LETTERS and np.count_nonzero(_BASES[query.codes]) < LEAST_BASES * letters:
@@ -107,7 +107,7 @@ def _check_dna(queries: Sequence[Query], argument: str) -> None:
 
 
 def searched_queries(queries: Sequence[Query], options: SearchOptions) -> list[Query]:
-    """Return what is scored: queries or parts of them, or their frames in order where they are DNA; all masked."""
+    """Return the scored queries, masked: queries or parts of them, or the frames of DNA queries in order."""
     translation = options.translation
     if translation is None:
         return [part_of(query.masked(options.query_mask), options.query_loc) for query in queries]
@@ -145,7 +145,7 @@ def part_of(query: Query, loc: tuple[int, int] | None) -> Query:
 
 
 def query_frames(query: Query, translation: QueryTranslation) -> Iterator[Query]:
-    """Yield the frames of a DNA query, whose codes are those of `swsearch.alphabet.DNA`, as queries.
+    """Yield the frames of a DNA query, with codes of `swsearch.alphabet.DNA`, as queries.
 
     With frame shifts these are its strands, which have a codon at each nucleotide. A residue is lower case where one
     of its three letters is.
@@ -199,7 +199,7 @@ def best_of_frames(parts: Sequence[Ranked], limit: int, sort: SortKey = "evalue"
 
 
 def told_of_frames(selections: Sequence[Selection]) -> Selection:
-    """Return what is told of a DNA query as a whole: the first of its frames' statistics and doubts, and all counts.
+    """Combine the notes of a DNA query's frames: the first statistics and doubts, and all counts.
 
     Candidates are those of one frame.
     """

@@ -81,13 +81,13 @@ class _Running:
         self.aligned = False
 
     def search(self) -> Search:
-        """Return the search, opened when it is first asked for."""
+        """Return the search, opened on first access."""
         if self.opened is None:
             self.opened = self._open_search(self.options, self.checkpoint)
         return self.opened
 
     def batches(self) -> Generator[list[SearchResult]]:
-        """Yield results, some at a time; close what was made for the search in the end."""
+        """Yield batches of results; close the search's resources in the end."""
         try:
             with closing(self.search().results(self.aligned)) as batches:
                 for batch in batches:
@@ -172,7 +172,7 @@ class SearchResults:
         return self.search.run
 
     def keep_in(self, folder: Path) -> None:
-        """Keep what is done in a folder, if the search has not begun; see `swsearch.pipeline.checkpoint`."""
+        """Store finished queries in a folder, if the search has not begun; see `swsearch.pipeline.checkpoint`."""
         self._search.checkpoint = folder
 
     def keep_distribution(self) -> None:
@@ -202,7 +202,7 @@ class SearchResults:
             yield batch
 
     def _next_batch(self) -> list[SearchResult]:
-        """Return what was found and not yet taken, or else the next results; nothing after the last."""
+        """Return the results not yet taken, or else the next ones; none after the last."""
         waiting, self._waiting = list(self._waiting), deque()
         return waiting or next(self._found, [])
 

@@ -166,7 +166,7 @@ class SubjectReader(Protocol):
         """Return the records that subjects are from, shape (n,), and their frames where these are DNA."""
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
-        """Return the alignments that subjects, shape (n,), were located by; None where there are none yet."""
+        """Return the alignments that located subjects, shape (n,); None if there are none yet."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +223,7 @@ class Subjects(SubjectReader, ChunkSource, Protocol):
         """Return the subjects that may be hits, shape (n_places,), to be scored alone; None where all are scored."""
 
     def share(self, place: int, of: int) -> Subjects:
-        """Return the chunks of one of several shares; places remain those of the whole."""
+        """Return the chunks of one of several shares; places still refer to the whole database."""
 
 
 class ProteinSubjects:

@@ -60,7 +60,7 @@ def subjects_of(
 
 
 def _check_dna(options: SearchOptions, name: str) -> None:
-    """Raise for what a search of the DNA database of a name cannot do."""
+    """Raise if options do not apply to the DNA database of a name."""
     what = f"{name} is a DNA database"
     if options.mode != "local":
         raise OptionError("mode", options.mode, "local", f"{what}, whose frames are only aligned locally")
@@ -217,7 +217,7 @@ class FrameWindows(FramePieceReader, LoadedBlocks):
             yield segment.chunk(first, last, "none")
 
     def allowed(self, filters: HitFilters) -> Allowed | None:
-        """Return which windows may hold hits: those of the records that may be."""
+        """Return a mask of the windows of allowed records."""
         allowed = allowed_subjects(self.database, filters)
         return None if allowed is None else allowed[self.pieces_of(np.arange(self.n_places)).records]
 

@@ -156,7 +156,7 @@ def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Constru
 
 
 def observations_of(alignment: QueryAlignment, settings: Construction = USUAL) -> tuple[Observed, int]:
-    """Return what an alignment observes, frequencies of shape (n_columns, 20), and the number of other sequences.
+    """Return the observations of an alignment, frequencies of shape (n_columns, 20), and the number of other rows.
 
     Copies are left out of both.
     """
@@ -177,7 +177,7 @@ def shares_of(observed: Observed, settings: Construction = USUAL) -> FloatArray:
 
 
 def _alone(opposite: FloatArray) -> FloatArray:
-    """Return what is expected opposite each letter, shape (27, 20), of columns that only the query covers."""
+    """Return the expected residues opposite each letter, shape (27, 20), for columns that only the query covers."""
     table = np.tile(BACKGROUND, (len(PROTEIN.letters), 1))
     table[:N_AMINO_ACIDS] = opposite
     return table
@@ -224,7 +224,7 @@ def stack(
     iteration: int = 1,
     earlier: QueryAlignment | None = None,
 ) -> QueryAlignment:
-    """Lay alignments with a query below what is there, each a row of its own.
+    """Add alignments with a query as rows below the existing ones.
 
     Residues that stand opposite a gap of the query are kept as insertions. A row is left out if the same part of the
     same subject is there already in the same columns, and if it pairs no residues.

@@ -81,7 +81,7 @@ def format_to_write(path: str, n_profiles: int = 1) -> QueryFormat:
 
 
 def format_of(source: ByteSource, asked: QueryFormat = "auto") -> QueryFormat:
-    """Return the format of a file: the one that is asked for, or what its beginning says.
+    """Return the requested format of a file, or detect it from the first bytes.
 
     FASTA is whatever is nothing else. A file that begins with ``>`` is A3M where its name says so, for A3M without
     gaps cannot be told from FASTA.

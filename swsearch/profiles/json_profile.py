@@ -266,7 +266,7 @@ def _alignment(given: _Line, codes: ByteArray) -> QueryAlignment:
 
 
 def _placed(given: _Line, rows: Sequence[str], n_columns: int) -> tuple[ByteArray, IntArray, ByteArray]:
-    """Return columns, insertions and what is inserted, of rows of A3M in which ``.`` is an inserted stop."""
+    """Return columns, insertions and inserted residues of rows of A3M in which ``.`` is an inserted stop."""
     columns = np.full((len(rows), n_columns), GAP, dtype=np.uint8)
     inserted_before: dict[int, IntArray] = {}
     pieces: list[ByteArray] = [np.zeros(0, dtype=np.uint8)]

@@ -24,7 +24,7 @@ PROFILE_LETTERS = len(PROTEIN.letters)
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """Scores by position and letter, and what they came from.
+    """Scores by position and letter, with their source.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ def profile_from(alignment: QueryAlignment | str | os.PathLike[str], scoring: Sc
 
 
 def single(found: list[_Thing], path: str, what: str) -> _Thing:
-    """Return what a file holds, if it is one."""
+    """Return the only item of a file; raise if it has several."""
     if len(found) != 1:
         raise InputError(f"{path}: holds {len(found)} {what}, expected one; a search takes all of a file")
     return found[0]

@@ -319,7 +319,7 @@ def _leaders(words: npt.NDArray[np.uint64]) -> IntArray:
 
 @lru_cache(maxsize=64)
 def _pairs_of(size: int) -> tuple[IntArray, IntArray]:
-    """Return the places of all pairs of so many, the first one and the other, each of shape (n_pairs,)."""
+    """Return the places of all pairs of ``size`` items, first and second, each of shape (n_pairs,)."""
     one, other = np.triu_indices(size, 1)
     return one.astype(np.int64), other.astype(np.int64)
 

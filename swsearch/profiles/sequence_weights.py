@@ -85,7 +85,7 @@ def with_pseudocounts(
 
 
 def _opposite(observed: FloatArray, opposite: FloatArray) -> FloatArray:
-    """Return what a matrix expects opposite the letters of columns, shape (n, 20)."""
+    """Return the residues that a matrix expects opposite the letters of columns, shape (n, 20)."""
     expected = np.zeros_like(observed)
     for letter in range(N_AMINO_ACIDS):  # not a matrix product, whose last bit is each machine's own
         expected += observed[:, letter, None] * opposite[letter]

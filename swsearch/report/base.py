@@ -63,7 +63,7 @@ class StreamWriter(ABC, Generic[RunT, ItemT]):
         """Write the next result."""
 
     def end(self) -> None:  # most formats have nothing there
-        """Write what follows the last result."""
+        """Write the end of the report."""
 
     def discard(self) -> None:  # most writers hold nothing
         """Release everything but the stream; called last, also after a failure."""
@@ -103,7 +103,7 @@ class Writer(StreamWriter[RunInfo, SearchResult]):
 
     @classmethod
     def check_queries(cls, n_queries: int, what: str) -> None:
-        """Raise `InputError` if a file cannot hold so many queries; messages call the format ``what``."""
+        """Raise `InputError` if a file cannot hold ``n_queries`` queries; messages call the format ``what``."""
         if cls.is_single_query and n_queries > 1:
             raise InputError(f"{what}: got {n_queries:,} queries, expected one; {ONE_QUERY}")
 

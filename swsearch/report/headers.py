@@ -80,7 +80,7 @@ def _differs_from_tblastx(statistics: Statistics | Fit, program: Program) -> boo
 
 
 def statistics_note(result: SearchResult) -> str:
-    """Return in a line why a query has no E-values, or what they come from; empty where they are as BLAST's."""
+    """Return a line on missing E-values, or on their source; empty if they are as BLAST's."""
     if result.statistics is None:
         return one_line(result.why_no_statistics)
     if isinstance(result.statistics, FittedStatistics):
@@ -99,7 +99,7 @@ def translated(of: RunInfo | SearchResult) -> dict[str, Any]:
 
 
 def provenance(run: RunInfo) -> dict[str, Any]:
-    """Describe a run in values that JSON can hold: everything that decides what a file holds, and nothing else.
+    """Describe a run in JSON values: everything that decides the content of a file, and nothing else.
 
     No time, host, engine or number of threads: the output has the same bytes whatever these are.
 

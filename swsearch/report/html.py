@@ -120,7 +120,7 @@ class HtmlWriter(Writer):
         self._index: list[dict[str, Any]] = []
 
     def begin(self, run: RunInfo) -> None:
-        """Write the page's head and what was searched."""
+        """Write the page's head and the search."""
         super().begin(run)
         head = Template(_asset("head.html")).substitute(
             policy=content_policy(),

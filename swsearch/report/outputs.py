@@ -279,19 +279,19 @@ def write_reports(
 
 
 def check_queries(n_queries: int, outputs: Sequence[Output]) -> None:
-    """Refuse formats that hold one query where there are more, before the search."""
+    """Reject formats for one query if there are more, before the search."""
     for output in outputs:
         output.format.writer.check_queries(n_queries, f"--outfmt {output.format.key}")
 
 
 def check_program(program: Program, outputs: Sequence[Output]) -> None:
-    """Refuse formats that cannot hold what a search of this kind finds, before the search."""
+    """Reject formats that cannot hold the results of a program, before the search."""
     for output in outputs:
         output.format.writer.check_program(program, f"--outfmt {output.format.key}")
 
 
 def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, Iterator[list[SearchResult]]]:
-    """Return what results say of their search, and the results some at a time, aligned if that is asked for."""
+    """Return the run of results, and the results in batches, aligned on request."""
     if isinstance(results, (str, bytes)) or not isinstance(results, Iterable):
         raise OptionError("results", results, EXPECTED_RESULTS)
     given = iter([results] if isinstance(results, SearchResult) else results)

@@ -181,7 +181,7 @@ def saved(
 
 
 def check_places(profiles: str | None, alignments: str | None, outputs: Sequence[str | None]) -> None:
-    """Raise if what is to be saved can surely not be written, or if two things go to one place.
+    """Raise if outputs cannot be written, or if two have the same path.
 
     Parameters
     ----------

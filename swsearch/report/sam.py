@@ -220,7 +220,7 @@ class SamWriter(Writer):
             self._lines.write("".join(lines))
 
     def end(self) -> None:
-        """Write the header, and what was kept."""
+        """Write the header, and then the stored lines."""
         run = self._run
         threshold = "" if run.evalue is None else f"; E <= {run.evalue:g}"
         asked = f"; {headers.describe_options(run.asked)}" if run.asked else ""
@@ -237,7 +237,7 @@ class SamWriter(Writer):
         shutil.copyfileobj(self._lines, self._stream)
 
     def discard(self) -> None:
-        """Remove what was kept."""
+        """Remove the stored lines."""
         self._lines.close()
 
     def _references_of(self, batch: AlignedHitBatch) -> list[str]:

@@ -104,7 +104,7 @@ class Hit:
 
     @property
     def pair(self) -> PairAlignment:
-        """The alignment, found when first asked for and kept."""
+        """The alignment, computed on first access and cached."""
         if self._alignment is None:
             raise AttributeError("this hit was made without sequences, so it has no alignment")
         return self._alignment.get()

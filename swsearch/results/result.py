@@ -153,7 +153,7 @@ class SearchResult:
 
     @property
     def why_no_statistics(self) -> str:
-        """Why there are no E-values, where there are none."""
+        """Reason for missing E-values."""
         return self.no_statistics or why_no_statistics(self.scoring, self.mode)
 
     def __hash__(self) -> int:
@@ -173,7 +173,7 @@ class SearchResult:
         return f"<SearchResult {self.query_id}: {len(self.hits)} hits{best}>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the best hits, without what takes their alignments."""
+        """Return the table for notebooks: the best hits, without values that need alignments."""
         hits = self.table
         names = hits.headers.texts[:SHOWN_HITS]
         bits, evalues = (found.tolist() for found in (hits.numbers.bit_scores, hits.numbers.evalues))
@@ -227,7 +227,7 @@ class SearchResult:
         return {name: _as_list(values) for name, values in self.columns().items()}
 
     def columns(self) -> dict[str, ColumnValues]:
-        """Return what `to_columns` does, numbers as arrays: int64, or float64 that is NaN where there is none."""
+        """Return the columns of `to_columns` with numbers as arrays: int64, or float64 with NaN for None."""
         hits, hsps = self.table, self.hsps
         batch = AlignedHitBatch(self, hits, slice(0, len(hits)), hsps, slice(0, len(hsps)))
         fields = _fields_of(self.program, self.first_found is not None)

@@ -31,7 +31,7 @@ def numbers_of(rows: Sequence[Hit | Hsp]) -> Numbers:
 
 
 class Headers:
-    """Identifiers and descriptions of subjects, taken apart when they are first asked for.
+    """Identifiers and descriptions of subjects, parsed on first access.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Headers:
 
     @classmethod
     def known(cls, texts: Sequence[tuple[str, str]], taxa: Sequence[Taxa] | None = None) -> Headers:
-        """Return those of subjects whose identifiers and descriptions are at hand, and whose taxa are if known."""
+        """Return the headers of subjects with known identifiers, descriptions and, optionally, taxa."""
         made = cls(b"", np.zeros(1, dtype=np.int64))
         made.__dict__["texts"] = list(texts)
         made.__dict__["taxa"] = None if taxa is None else list(taxa)

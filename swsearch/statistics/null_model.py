@@ -147,7 +147,7 @@ class Fit:
         return f"{shape.name} fitted to scores with shuffled copies of each subject"
 
     def subjects(self, database_residues: int) -> float:
-        """Return the number of subjects that a database of so many residues amounts to, once for each frame."""
+        """Return the number of subjects in a database of some residues, times the number of frames."""
         return self.n_subjects * (database_residues / max(self.residues, 1)) * self.frames
 
 
@@ -237,7 +237,7 @@ class FittedStatistics:
         return means, np.maximum(line.at(np.array(self.variances), beyond=False), LEAST_VARIANCE)
 
     def _known(self, lengths: npt.NDArray[np.integer]) -> IntArray:
-        """Return what is known of a score beforehand: in global mode, the cost of the difference in length."""
+        """Return the known part of a score: in global mode, the cost of the length difference."""
         return _length_cost(self.fit, self.query_length, lengths)
 
     def parameters(self) -> dict[str, Any]:

@@ -93,7 +93,7 @@ class ScoreTally:
         self._kept, self._most = 0, FEW_KEPT
 
     def add(self, scores: npt.NDArray[np.integer]) -> None:
-        """Count some scores, shape (n,), integer, in any order; what was counted before stays."""
+        """Add scores, shape (n,), integer, in any order, to the counts."""
         if not len(scores):
             return
         given = np.asarray(scores, dtype=np.int64)

@@ -273,7 +273,7 @@ class StripRun:
         return sum(one.n_bytes for one in self._strip_buffers)
 
     def poison(self) -> None:
-        """Overwrite what is filled, so that a cell that is left out is seen."""
+        """Overwrite all outputs, so that a missing cell is seen."""
         self.words.fill(POISON)
         for one in (*self._strip_buffers, *self._best, self._scores):
             if one is not None:

@@ -173,7 +173,7 @@ def unpack(words: DirectionWords, columns: int, linear: bool) -> ByteTable:
 
 
 def packed_direction(words: DirectionWords, linear: bool) -> Direction:
-    """Return a reader of packed rows that unpacks only what is asked for."""
+    """Return a reader of packed rows that unpacks single cells."""
     bits = packed_bits(linear)
     cells, mask = 32 // bits, (1 << bits) - 1
 

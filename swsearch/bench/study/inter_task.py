@@ -146,7 +146,7 @@ class InterTaskRun:
         self.launches = 1
 
     def poison(self) -> None:
-        """Overwrite what is filled."""
+        """Overwrite all outputs."""
         for one in (self._scores, self._matrix, self._buffer):
             if one is not None:
                 self.machine.fill(one, POISON)

@@ -299,7 +299,7 @@ class Timer:
         return _measurement(variant, gaps, (length, residues), checked, run.launches, runs, cpu, {})
 
     def launch_seconds(self) -> float:
-        """Return what a launch of a kernel with next to no work costs, from Python, many in a row."""
+        """Return the seconds of one launch from Python, of a kernel with almost no work, many in a row."""
         problem = random_problem(8, 8, "global", "linear")
         run = MatrixRun(self.machine, variants_of("diagonal-blocks")[0], problem, "linear")
 

@@ -87,7 +87,7 @@ class Variant:
         return dict(self.constants).get(name, 0)
 
     def kernel(self, gaps: str, *, keep: bool = True, source: str = "") -> Kernel:
-        """Return what is compiled for a kind of gap costs.
+        """Return the kernel of a kind of gap costs.
 
         Parameters
         ----------
