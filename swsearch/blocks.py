@@ -203,21 +203,6 @@ def interleave(residues: ByteArray, lengths: npt.NDArray[np.integer], out: ByteA
     out[:] = rows.T
 
 
-def deinterleave(block: ByteArray) -> ByteArray:
-    """Turn a block back into one row per subject.
-
-    Parameters
-    ----------
-    block : ndarray, shape (n_columns, 64), uint8
-
-    Returns
-    -------
-    ndarray, shape (64, n_columns), uint8
-        C-contiguous; after a subject's end stands `PAD`.
-    """
-    return np.ascontiguousarray(block.T)
-
-
 class Chunk:
     """A run of whole blocks, the unit that an engine loads.
 

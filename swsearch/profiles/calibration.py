@@ -285,11 +285,6 @@ def whole_scores(scores: FloatArray) -> npt.NDArray[np.int8]:
     return np.clip(np.floor(scores + 0.5), -MAX_ENTRY, MAX_ENTRY).astype(np.int8)
 
 
-def scores_of_ratios(log_ratios: FloatArray, matrix: Matrix) -> FloatArray:
-    """Turn the logarithms of ratios to the background, nats, any shape, into scores in a matrix's units."""
-    return log_ratios / lambda_of(matrix)
-
-
 def letter_scores(scores: FloatArray, codes: ByteArray, matrix: Matrix) -> npt.NDArray[np.int8]:
     """Complete the scores of positions by those of the letters that are no amino acid, and round them.
 
@@ -334,7 +329,7 @@ def scores_of_frequencies(frequencies: FloatArray, background: FloatArray, matri
         Not rounded.
     """
     with np.errstate(divide="ignore"):
-        scores = scores_of_ratios(np.log(frequencies / background), matrix)
+        scores = np.log(frequencies / background) / lambda_of(matrix)
     return np.maximum(scores, -MAX_ENTRY)
 
 

@@ -20,7 +20,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.engines.pools import SequencePool
 from swsearch.errors import InputError, OptionError
-from swsearch.profiles.calibration import BACKGROUND, N_AMINO_ACIDS, lambda_of, letter_scores, scores_of_ratios
+from swsearch.profiles.calibration import BACKGROUND, N_AMINO_ACIDS, lambda_of, letter_scores
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import GAP, QueryAlignment, spread
 from swsearch.profiles.row_filter import kept_rows
@@ -136,7 +136,7 @@ def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Constru
         shares_of(observed, settings)[is_aligned], observed.observations[is_aligned], opposite, settings.pseudocounts
     )
     frequencies[is_aligned] = mixed
-    scored = settings.scale * scores_of_ratios(portable_math.log(mixed / BACKGROUND), matrix)
+    scored = settings.scale * (portable_math.log(mixed / BACKGROUND) / lambda_of(matrix))
     scores[is_aligned] = letter_scores(scored, codes[is_aligned], matrix)
     return Profile(
         alignment.identifiers[0],

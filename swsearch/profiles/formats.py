@@ -38,6 +38,8 @@ _BEGINNINGS = (
 )
 """Formats, and what their files begin with, after blanks."""
 
+_A3M_NAME = re.compile(r"\.a3m(\.(gz|xz|bz2|zst))?$")
+
 _NOT_READ = (
     (rb"0\x80", "a PSSM in binary ASN.1; write it as text, as psiblast -out_pssm does"),
     (rb"<\?xml[^>]*>\s*(<!DOCTYPE[^>]*>\s*)?<Pssm", "a PSSM in XML; write it as ASN.1 text, as psiblast does"),
@@ -97,11 +99,7 @@ def format_of(source: ByteSource, asked: QueryFormat = "auto") -> QueryFormat:
     for name, pattern in _BEGINNINGS:
         if re.match(pattern, head):
             return name  # type: ignore[return-value]
-    return "a3m" if head.startswith(b">") and _says_a3m(source.name) else "fasta"
-
-
-def _says_a3m(name: str) -> bool:
-    return re.search(r"\.a3m(\.(gz|xz|bz2|zst))?$", name) is not None
+    return "a3m" if head.startswith(b">") and _A3M_NAME.search(source.name) else "fasta"
 
 
 TRANSITIONS = ("m->m", "m->i", "m->d", "i->m", "i->i", "d->m", "d->d")
