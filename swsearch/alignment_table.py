@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 
 import numpy as np
@@ -16,20 +16,6 @@ from swsearch.alignment import PairAlignment
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.reference import Cigar
-
-ALIGNMENT_COLUMNS = (
-    "score",
-    "query_start",
-    "query_end",
-    "subject_start",
-    "subject_end",
-    "length",
-    "identities",
-    "positives",
-    "gaps",
-    "gap_openings",
-)
-"""Names of the columns that hold one number per alignment, in the order of `AlignmentTable`."""
 
 _TENS: IntArray = 10 ** np.arange(1, 19, dtype=np.int64)
 
@@ -168,6 +154,10 @@ class AlignmentTable:
     def cigar_strings(self) -> list[str]:
         """Return all CIGARs, such as ``12M1D30M``; I consumes the query, D the subject."""
         return texts(*self.cigar_pool())
+
+
+ALIGNMENT_COLUMNS = tuple(each.name for each in fields(AlignmentTable) if not each.name.startswith("run_"))
+"""Names of the columns that hold one number per alignment, in the order of `AlignmentTable`."""
 
 
 def texts(pool: ByteArray, offsets: IntArray) -> list[str]:

@@ -94,7 +94,7 @@ class FurtherOfFrames:
             (nulls,) = nulls_of(self.criteria, self.pairs, self.reader, [(query, null, some)])
         threshold = self.criteria.options.threshold
         if nulls is not None and threshold is not None:
-            least = max(least, int(nulls.least_scores(threshold, self.criteria.thresholds.effective_residues)[0]))
+            least = max(least, int(nulls.least_scores(threshold, self.criteria.effective_residues)[0]))
         most = self.criteria.options.max_alignments - 1
         more = [first.like(*each) for each in find_after(first, most, least)]
         for pairs, of_these in (
@@ -108,5 +108,5 @@ class FurtherOfFrames:
         if place not in self._least:
             statistics = self.statistics[place]
             null = statistics if isinstance(statistics, FittedStatistics) else None
-            self._least[place] = np.maximum(self.criteria.thresholds.of(len(self.queries[place].codes), null), 1)
+            self._least[place] = np.maximum(self.criteria.least_scores(len(self.queries[place].codes), null), 1)
         return self._least[place]

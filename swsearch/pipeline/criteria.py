@@ -23,10 +23,13 @@ from swsearch.recurrence import Recurrence
 from swsearch.statistics.karlin_altschul import KarlinAltschul, LeastByLength, statistics_for
 from swsearch.statistics.null_model import Fit, FittedStatistics
 
+SCORES_MEMORY = 256 << 20
+"""Bytes for the scores of all queries that are scored together with every subject, where all are kept."""
+
 
 @dataclass(frozen=True, eq=False)
-class ScoreThresholds:
-    """Tables of the minimum score of a hit.
+class Criteria:
+    """Options, thresholds and allowed subjects of a search.
 
     Parameters
     ----------
@@ -34,10 +37,58 @@ class ScoreThresholds:
         Options of the search.
     counts : SubjectCounts
         Of the subjects.
+    allowed : ndarray, shape (n_places,), bool, or None
+        Which of what is scored may be hits.
+    n_places : int
+        Places that are scored.
     """
 
     options: SearchOptions
     counts: SubjectCounts
+    allowed: Allowed | None
+    n_places: int
+
+    @classmethod
+    def of(cls, options: SearchOptions, subjects: Subjects) -> Criteria:
+        """Derive criteria from options and subjects."""
+        return cls(options, subjects.counts, subjects.allowed(options.filters), subjects.n_places)
+
+    @property
+    def recurrence(self) -> Recurrence:
+        """Scoring, mode and frameshift cost."""
+        return self.options.recurrence
+
+    @cached_property
+    def inclusion(self) -> Criteria | None:
+        """Criteria of hits for the next profile; None without iterations."""
+        if not self.options.makes_profiles:
+            return None
+        return Criteria(self.options.of_inclusion(), self.counts, None, self.n_places)
+
+    @property
+    def method(self) -> KarlinAltschul | Fit | None:
+        """Source of E-values."""
+        return self.fit or self.options.published
+
+    def null_maker(self, threads: int) -> NullMaker | None:
+        """Return the maker of nulls, for fitted statistics."""
+        return None if self.fit is None else NullMaker(self.fit, self.recurrence, threads)
+
+    @cached_property
+    def selecting(self) -> SearchOptions:
+        """The options by which places are selected: all windows of DNA are kept that may hold a hit."""
+        return replace(self.options, max_hits=MAX_INTEGER) if self.counts.are_windows else self.options
+
+    @property
+    def max_queries(self) -> int | None:
+        """Queries that are scored together at most, where every place may have to be kept for each."""
+        if self.options.distribution:
+            each = 8  # two int32: of the engine, and while it counts
+        elif self.options.filters.needs_alignments or self.counts.are_windows:
+            each = 16  # score and place
+        else:
+            return None
+        return max(1, SCORES_MEMORY // (each * max(1, self.n_places)))
 
     @property
     def effective_residues(self) -> int:
@@ -105,7 +156,7 @@ class ScoreThresholds:
 
         return Rating(lambda scores, lengths: null.evalues(scores, null.query_length, lengths, residues), lowest)
 
-    def of(self, query_length: int, null: FittedStatistics | None = None) -> IntArray:
+    def least_scores(self, query_length: int, null: FittedStatistics | None = None) -> IntArray:
         """Tabulate the least score of a hit, exactly where statistics are published; of a candidate, given a null.
 
         Returns
@@ -134,12 +185,12 @@ class ScoreThresholds:
             Matrix units. All windows of DNA have that of the length that takes least.
         """
         if self.counts.are_windows:
-            by_length = self.of(query_length, null)[self.lengths]
+            by_length = self.least_scores(query_length, null)[self.lengths]
             least = int(by_length.min()) if len(by_length) else self.of_any
             return np.full(self.counts.longest + 1, least, dtype=np.int64)
         options = self.options
         asked = options.published is not None or options.filters.min_score is not None or null is not None
-        return self.of(query_length, null) if asked or options.mode != "global" else None
+        return self.least_scores(query_length, null) if asked or options.mode != "global" else None
 
     def evalues(
         self, query_length: int, null: FittedStatistics | None, scores: IntArray, lengths: IntArray
@@ -161,81 +212,3 @@ class ScoreThresholds:
     def _least_by_length(self) -> LeastByLength | None:
         statistics = self.options.published
         return LeastByLength(statistics, self.lengths, self.effective_residues) if statistics else None
-
-
-SCORES_MEMORY = 256 << 20
-"""Bytes for the scores of all queries that are scored together with every subject, where all are kept."""
-
-
-@dataclass(frozen=True, eq=False)
-class Criteria:
-    """Options, thresholds and allowed subjects of a search.
-
-    Parameters
-    ----------
-    options : SearchOptions
-        Options of the search.
-    counts : SubjectCounts
-        Of the subjects.
-    allowed : ndarray, shape (n_places,), bool, or None
-        Which of what is scored may be hits.
-    n_places : int
-        Places that are scored.
-    """
-
-    options: SearchOptions
-    counts: SubjectCounts
-    allowed: Allowed | None
-    n_places: int
-
-    @classmethod
-    def of(cls, options: SearchOptions, subjects: Subjects) -> Criteria:
-        """Derive criteria from options and subjects."""
-        return cls(options, subjects.counts, subjects.allowed(options.filters), subjects.n_places)
-
-    @property
-    def recurrence(self) -> Recurrence:
-        """Scoring, mode and frameshift cost."""
-        return self.options.recurrence
-
-    @cached_property
-    def thresholds(self) -> ScoreThresholds:
-        """Minimum scores of hits."""
-        return ScoreThresholds(self.options, self.counts)
-
-    @cached_property
-    def inclusion(self) -> Criteria | None:
-        """Criteria of hits for the next profile; None without iterations."""
-        if not self.options.makes_profiles:
-            return None
-        return Criteria(self.options.of_inclusion(), self.counts, None, self.n_places)
-
-    @property
-    def fit(self) -> Fit | None:
-        """Parameters of fitted statistics; None for other methods."""
-        return self.thresholds.fit
-
-    @property
-    def method(self) -> KarlinAltschul | Fit | None:
-        """Source of E-values."""
-        return self.fit or self.options.published
-
-    def null_maker(self, threads: int) -> NullMaker | None:
-        """Return the maker of nulls, for fitted statistics."""
-        return None if self.fit is None else NullMaker(self.fit, self.recurrence, threads)
-
-    @cached_property
-    def selecting(self) -> SearchOptions:
-        """The options by which places are selected: all windows of DNA are kept that may hold a hit."""
-        return replace(self.options, max_hits=MAX_INTEGER) if self.counts.are_windows else self.options
-
-    @property
-    def max_queries(self) -> int | None:
-        """Queries that are scored together at most, where every place may have to be kept for each."""
-        if self.options.distribution:
-            each = 8  # two int32: of the engine, and while it counts
-        elif self.options.filters.needs_alignments or self.counts.are_windows:
-            each = 16  # score and place
-        else:
-            return None
-        return max(1, SCORES_MEMORY // (each * max(1, self.n_places)))

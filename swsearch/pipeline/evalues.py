@@ -62,7 +62,7 @@ class EvalueCalculator:
     @property
     def residues(self) -> int:
         """Residues that E-values refer to."""
-        return self.criteria.thresholds.effective_residues
+        return self.criteria.effective_residues
 
     def assign(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[Selection]:
         """Return the hits among the candidates of some queries.
@@ -180,7 +180,7 @@ def nulls_of(
     criteria: Criteria, pairs: PairWork, subjects: SubjectReader, wanted: Sequence[_Wanted]
 ) -> list[PairNulls]:
     """Make the nulls of candidates of queries, whose own nulls are known."""
-    threshold, residues = criteria.options.threshold, criteria.thresholds.effective_residues
+    threshold, residues = criteria.options.threshold, criteria.effective_residues
     assert threshold is not None
     asked: list[PairsAsked] = []
     for query, null, some in wanted:
@@ -226,7 +226,7 @@ def assign_evalues(batches: Iterable[Batch], criteria: Criteria, pairs: PairWork
     def assigned(batch: Batch) -> Batch:
         if criteria.fit is None:
             return batch
-        published = None if criteria.counts.are_windows else criteria.thresholds.published
+        published = None if criteria.counts.are_windows else criteria.published
         found = EvalueCalculator(criteria, pairs, batch.subjects, published).assign(batch.queries, batch.selections)
         same = all(after is before for after, before in zip(found, batch.selections, strict=True))
         return batch if same else batch.having(found)

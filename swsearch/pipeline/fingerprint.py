@@ -206,7 +206,7 @@ def run_info(criteria: Criteria, subjects: Subjects, engine: str, origin: Origin
         version(), subjects.name, counts.n_records, counts.n_letters, options.scoring, options.mode,
         criteria.method, options.threshold, options.max_hits,
         execution=execution, asked=shown_options(options, subjects.mask),
-        effective_residues=criteria.thresholds.effective_residues,
+        effective_residues=criteria.effective_residues,
         database_sources=tuple(subjects.database.sources()), queries=origin.queries,
         known_checksums=origin.checksums, settings=settings_of(options, origin.files),
         program=PROGRAM_NAMES[translation is not None, database_code is not None],

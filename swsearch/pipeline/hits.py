@@ -115,9 +115,9 @@ class HitBuilder:
 
     def _columns(self, batch: Batch) -> list[_HitColumns]:
         """Return the hits of each query, or frame."""
-        subjects, thresholds = batch.subjects, self.criteria.thresholds
+        subjects, criteria = batch.subjects, self.criteria
         places = np.concatenate([_NONE, *(each.candidates.subjects for each in batch.selections)])
-        lengths, counted = subjects.lengths_of(places), thresholds.lengths_of(subjects, places)
+        lengths, counted = subjects.lengths_of(places), criteria.lengths_of(subjects, places)
         published = self._published(batch, subjects.published_lengths_of(places))
         found: list[_HitColumns] = []
         end = 0
@@ -136,13 +136,13 @@ class HitBuilder:
 
     def _published(self, batch: Batch, lengths: IntArray) -> FloatArray:
         """Return the published E-values of all hits of a batch at once, NaN where there are none."""
-        thresholds = self.criteria.thresholds
-        if thresholds.published is None or not len(lengths):
+        criteria = self.criteria
+        if criteria.published is None or not len(lengths):
             return np.full(len(lengths), np.nan)
         counts = [len(each.candidates) for each in batch.selections]
         scores = np.concatenate([each.candidates.scores for each in batch.selections])
         rows = np.repeat([len(state) for state in batch.states], counts)
-        found = thresholds.published.evalues(scores, rows, lengths, thresholds.published_residues)
+        found = criteria.published.evalues(scores, rows, lengths, criteria.published_residues)
         found[np.repeat([_is_scaled(query) for query in batch.queries], counts)] = np.nan
         return found
 
@@ -208,10 +208,10 @@ class HitBuilder:
         self, query: Query, statistics: Statistics | PairNulls | None, pairs: Sequence[PairAlignment], length: int
     ) -> list[Hsp]:
         """Return alignments of a query with a subject of some length that are within the E-value."""
-        thresholds, threshold = self.criteria.thresholds, self.criteria.options.threshold
-        published, lengths = None if _is_scaled(query) else thresholds.published, np.full(len(pairs), length)
+        criteria, threshold = self.criteria, self.criteria.options.threshold
+        published, lengths = None if _is_scaled(query) else criteria.published, np.full(len(pairs), length)
         scores = np.array([pair.score for pair in pairs], dtype=np.int64)
-        residues = thresholds.effective_residues
+        residues = criteria.effective_residues
         numbers = numbers_as_arrays(statistics, published, scores, len(query.codes), lengths, residues)
         return [
             Hsp(pair, pair.score, bits, evalue, z_score, beside, query.frame)
@@ -224,7 +224,7 @@ class HitBuilder:
     ) -> Numbers:
         """Return what the statistics of a query's hits say of their scores, all of shape (n,)."""
         statistics = selection.statistics if selection.nulls is None else selection.nulls
-        residues = self.criteria.thresholds.effective_residues
+        residues = self.criteria.effective_residues
         return numbers_as_arrays(statistics, None, scores, len(query.codes), lengths, residues, evalues)
 
 
@@ -271,10 +271,10 @@ class _FurtherOf:
 
 def least_further(criteria: Criteria, query: Query, selection: Selection, lengths: IntArray) -> IntArray:
     """Return the least score of a further alignment with each subject of some lengths, both of shape (n,)."""
-    thresholds, threshold = criteria.thresholds, criteria.options.threshold
-    least = np.maximum(thresholds.of(len(query.codes))[lengths], 1)
+    threshold = criteria.options.threshold
+    least = np.maximum(criteria.least_scores(len(query.codes))[lengths], 1)
     if selection.nulls is not None and threshold is not None:
-        least = np.maximum(least, selection.nulls.least_scores(threshold, thresholds.effective_residues))
+        least = np.maximum(least, selection.nulls.least_scores(threshold, criteria.effective_residues))
     return least
 
 
@@ -392,7 +392,7 @@ class ResultBuilder:
             scoring=self.options.scoring, mode=self.options.mode, statistics=told.statistics,
             database_name=run.database_name, database_subjects=run.database_subjects,
             database_residues=run.database_residues,
-            effective_residues=self.criteria.thresholds.effective_residues, no_statistics=told.reason,
+            effective_residues=self.criteria.effective_residues, no_statistics=told.reason,
             doubt="; ".join(filter(None, (told.doubt, self._doubt(state)))), asked=run.asked,
             distribution=distribution, run=run, profile=asked.profile, iteration=next_iteration(query.profile),
             converged=history is not None and history.converged, first_found=self._first_found(state, hits),

@@ -14,7 +14,6 @@ import numpy as np
 
 from swsearch.inputs import Query
 from swsearch.pipeline import batch as batch_module
-from swsearch.pipeline.backend import PairWork
 from swsearch.pipeline.batch import (
     HITS_PER_PART,
     Batch,
@@ -25,7 +24,6 @@ from swsearch.pipeline.batch import (
     subjects_of,
 )
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.pairs import LocalPairWork
 from swsearch.pipeline.prefetch import Stopped, check_wanted, for_each
 from swsearch.pipeline.profile_update import ProfileHitSelector, stored_codes
 from swsearch.pipeline.subjects import SubjectReader
@@ -145,10 +143,9 @@ class ProfileGrower:
         return QueryState(place, query, None, History(base, last))
 
     def include_hits(
-        self, batches: Iterable[Batch], pairs: PairWork, local: LocalPairWork
+        self, batches: Iterable[Batch], selector: ProfileHitSelector
     ) -> Generator[tuple[Batch, Batch | None]]:
         """Choose the candidates for profiles; finished queries pass, with None."""
-        selector = ProfileHitSelector(self.criteria, pairs, local)
         for batch in batches:
             yield batch, None if batch.is_ended else selector.select(batch)
 

@@ -220,21 +220,21 @@ class Locator:
     def _asked(self, query: Query, selection: Selection) -> LociAsked:
         """Return the windows of a query, with sort keys and minimum scores."""
         windows, null, n = selection.candidates, _null_of(selection), len(query.codes)
-        thresholds, pieces = self.criteria.thresholds, self.windows.pieces_of(windows.subjects)
+        criteria, pieces = self.criteria, self.windows.pieces_of(windows.subjects)
         dna_lengths = self.windows.dna_lengths[pieces.records]
         in_frame = np.maximum(dna_lengths - (np.abs(pieces.numbers) - 1), 0) // CODON
         lengths = self._lengths(dna_lengths, np.minimum(in_frame, REGION))
-        keys = thresholds.evalues(n, null, windows.scores, lengths)
+        keys = criteria.evalues(n, null, windows.scores, lengths)
         if keys is None or self.criteria.options.sort == "score":
             keys = -windows.scores.astype(np.float64)
-        least = np.maximum(thresholds.of(n, null)[lengths], thresholds.of_any)
+        least = np.maximum(criteria.least_scores(n, null)[lengths], criteria.of_any)
         return LociAsked(query, windows, keys, least)
 
     def _good(self, query: Query, selection: Selection, loci: Loci) -> tuple[IntArray, FloatArray | None]:
         """Return the rows of loci that may be hits, and all E-values; filters by alignment apply here."""
-        options, thresholds, regions = self.criteria.options, self.criteria.thresholds, loci.regions
+        options, criteria, regions = self.criteria.options, self.criteria, loci.regions
         lengths = self._lengths(loci.dna_lengths, regions.ends - regions.begins)
-        evalues = thresholds.evalues(len(query.codes), _null_of(selection), loci.table.score, lengths)
+        evalues = criteria.evalues(len(query.codes), _null_of(selection), loci.table.score, lengths)
         good = options.filters.passing(loci.table, query, loci.dna_lengths // CODON)
         if evalues is not None and options.threshold is not None:
             good &= evalues <= options.threshold

@@ -125,11 +125,11 @@ class Scorer:
 
     def _top(self, n: int, null: FittedStatistics | None) -> TopHits | TwoTops:
         """Make the ranking of the subjects of a query of n residues."""
-        thresholds, limit, allowed = self.criteria.thresholds, self.options.max_candidates, self.criteria.allowed
-        top = TopHits(thresholds.bound(n, null), limit, allowed, thresholds.rating(n, null))
-        if self.criteria.inclusion is None:
+        criteria, limit = self.criteria, self.options.max_candidates
+        top = TopHits(criteria.bound(n, null), limit, criteria.allowed, criteria.rating(n, null))
+        if criteria.inclusion is None:
             return top
-        included, most = self.criteria.inclusion.thresholds, self.criteria.inclusion.options.max_candidates
+        included, most = criteria.inclusion, criteria.inclusion.options.max_candidates
         return TwoTops(top, TopHits(included.bound(n, null), most, None, included.rating(n, null)))
 
     def join(self, parts: Sequence[PreparedQueries]) -> PreparedQueries:

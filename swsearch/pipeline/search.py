@@ -176,8 +176,8 @@ class Search:
         if isinstance(self.subjects, FrameWindows):
             found = locate_loci(found, self.subjects, self.criteria, self.backend.threads)
         if self._grower is not None and rounds is not None:
-            included = stages.add("rate", self._grower.include_hits(found, session.pairs, self._local))
             selector = ProfileHitSelector(self.criteria, session.pairs, self._local)
+            included = stages.add("rate", self._grower.include_hits(found, selector))
             grown = self._grower.grow_profiles(included, selector, rounds, self._keep, self._forgo)
             found = stages.add("build", grown)
         rated: Iterator[Batch] = assign_evalues(self._kept(found), self.criteria, session.pairs)

@@ -16,6 +16,7 @@ import numpy as np
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
+from swsearch.db.arrays import offsets_of, ranges
 from swsearch.db.fasta import header_text
 from swsearch.db.taxonomy import Taxa
 from swsearch.lazy import Later
@@ -299,8 +300,9 @@ class SubjectCodes:
     def joined(cls, parts: Sequence[SubjectCodes]) -> SubjectCodes:
         """Return the subjects of several, one after the other."""
         no_codes: ByteArray = np.empty(0, dtype=np.uint8)
-        lengths = np.concatenate([np.empty(0, dtype=np.int64), *(np.diff(each.offsets) for each in parts)])
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        offsets = offsets_of(
+            np.concatenate([np.empty(0, dtype=np.int64), *(np.diff(each.offsets) for each in parts)])
+        )
         codes = np.concatenate([no_codes, *(each.codes for each in parts)])
         if all(each.letters is None for each in parts):
             return cls(codes, None, offsets)
@@ -313,8 +315,7 @@ class SubjectCodes:
     def take(self, rows: IntArray) -> SubjectCodes:
         """Return some, rows of shape (m,), in their order."""
         lengths = np.diff(self.offsets)[rows]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        places = np.arange(int(offsets[-1])) + np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths)
+        offsets, places = offsets_of(lengths), ranges(self.offsets[:-1][rows], lengths)
         letters = None if self.letters is None else self.letters[places]
         masked = None if self.masked is None else self.masked[rows]
         return SubjectCodes(self.codes[places], letters, offsets, masked)

@@ -107,9 +107,7 @@ class StudyResults:
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values for a file."""
-        rows = [row.as_json() for row in self.rows]
-        return {"about": self.about, "checks": self.checks, "rows": rows, "batches": self.batches,
-                "skipped": self.skipped, "failures": self.failures}  # fmt: skip
+        return {**vars(self), "rows": [row.as_json() for row in self.rows]}
 
 
 def run_study(
