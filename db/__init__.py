@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from swsearch.db.editing import split_database as split_database
     from swsearch.db.editing import write_manifest as write_manifest
     from swsearch.db.fasta import Record as Record
-    from swsearch.db.fasta import read_fasta as read_fasta
+    from swsearch.db.records import read_fasta as read_fasta
     from swsearch.db.sequence_protocol import Entry as Entry
     from swsearch.db.verify import verify_database as verify_database
 
@@ -33,7 +33,7 @@ _HOMES = {
     "convert_database": "convert",
     "is_database": "database_files",
     "merge_databases": "editing",
-    "read_fasta": "fasta",
+    "read_fasta": "records",
     "remove_records": "editing",
     "split_database": "editing",
     "verify_database": "verify",

@@ -38,7 +38,7 @@ from swsearch.db.records import (
 )
 from swsearch.db.segment_writer import low_complexity, write_segment
 from swsearch.db.taxid_assignment import RecordTaxa, check_taxa
-from swsearch.errors import OptionError, OutputError, SequenceError, check_choice, check_flag
+from swsearch.errors import OptionError, OutputError, SequenceError, check_flag
 from swsearch.options.kinds import Mask, OnDuplicate
 from swsearch.translation.genetic_codes import STANDARD_CODE, checked_code
 
@@ -382,11 +382,6 @@ class Duplicates(NamedTuple):
     """Number of identifiers that several records have, one of them a new one."""
     shown: tuple[str, ...]
     """Some of these."""
-
-
-def check_rule(name: str, rule: str) -> None:
-    """Raise `OptionError` unless a rule for duplicates is one."""
-    check_choice(name, rule, DUPLICATE_RULES)
 
 
 def find_duplicates(headers: HeaderSource, n: int, first_new: int, memory: int) -> Duplicates:

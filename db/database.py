@@ -16,13 +16,14 @@ from swsearch.db.arrays import Strips
 from swsearch.db.database_files import OpenFile, PathLike, Paths, Volume, check_files, check_together, open_files
 from swsearch.db.database_taxa import TaxonomyMixin
 from swsearch.db.fasta import ReadProgress, header_text
+from swsearch.db.file_contents import MAX_NUMBER
 from swsearch.db.format import FORMAT_NAME, FORMAT_VERSION
 from swsearch.db.loaded_blocks import LoadedBlocks, Run, Subset, all_blocks, chunks_of, share_of
 from swsearch.db.name_lookup import HeaderBatch, NameIndex, checked_identifiers, find_in_turn
 from swsearch.db.records import BUILD_MEMORY
 from swsearch.db.segment import MASK_COUNTS, Segment, by_segment, checked_subjects, gathered
 from swsearch.db.sequence_protocol import SequenceMixin, soft_masked
-from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, shown, whole_number
+from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, whole_number
 from swsearch.options.kinds import MASKS, Mask
 from swsearch.translation.genetic_codes import STANDARD_CODE
 
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 Ordinals = Sequence[int] | npt.NDArray[np.integer]
 """Subjects by their places in the input."""
-
-MOST_BYTES = 1 << 62
-"""Most bytes of a chunk that can be asked for."""
-
 
 INDEXED_SUBJECTS, FEW_ASKED = 2 << 20, 8
 """Most subjects whose names are indexed, 8 bytes for each of three names; subjects for each identifier that is asked
@@ -292,7 +289,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         of : int
             How many there are.
         """
-        of = whole_number("of", of, 1, MOST_BYTES)
+        of = whole_number("of", of, 1, MAX_NUMBER)
         place = whole_number("place", place, 0, of - 1)
         twin = self.shared()
         held = self._held
@@ -337,7 +334,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         DatabaseDamageError
             If the bytes are not those that were written.
         """
-        if not isinstance(max_bytes, (int, np.integer)) or not 1 <= max_bytes <= MOST_BYTES:
+        if not isinstance(max_bytes, (int, np.integer)) or not 1 <= max_bytes <= MAX_NUMBER:
             raise OptionError("max_bytes", max_bytes, "a positive number of bytes")
         check_flag("mixed", mixed)
         if mask is not None:
@@ -346,21 +343,13 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
             self.check_open()
             yield segment.chunk(first, last, self.mask if mask is None else mask)
 
-    def _one(self, index: int) -> list[int]:
-        """Return the ordinal of a subject, checked, for a method that reads many."""
-        if not isinstance(index, (int, np.integer)):
-            raise TypeError(f"index: got {shown(index)}, expected an integer")
-        if not 0 <= index < self.n_subjects:
-            raise IndexError(f"subject {shown(index)}, expected 0 to {self.n_subjects - 1}")
-        return [int(index)]
-
     def codes(self, index: int) -> ByteArray:
         """Return one subject's residue codes, shape (n,), uint8, by ordinal, nothing masked."""
-        return self.codes_of(self._one(index))[0]
+        return self.codes_of([index])[0]
 
     def masked(self, index: int, mask: Mask) -> list[tuple[int, int]]:
         """Return what a mask covers of one subject, by ordinal: 0-based half-open runs."""
-        _, starts, ends = self.masked_of(self._one(index), mask)
+        _, starts, ends = self.masked_of([index], mask)
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
     def _strips(self, subjects: Ordinals, read: Callable[[Segment, IntArray], Strips]) -> Strips:
@@ -459,7 +448,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
 
     def header(self, index: int) -> bytes:
         """Return one subject's header line without ``>``, by ordinal."""
-        return self.headers_of(self._one(index))[0].tobytes()
+        return self.headers_of([index])[0].tobytes()
 
     def identifier(self, index: int) -> str:
         """Return one subject's identifier, the first word of its header, by ordinal."""

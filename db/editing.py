@@ -17,12 +17,12 @@ import numpy as np
 from swsearch.blocks import IntArray
 from swsearch.db.arrays import cut, offsets_of
 from swsearch.db.building import (
+    DUPLICATE_RULES,
     Duplicates,
     Inputs,
     alphabet_of,
     anonymous_file,
     check_room,
-    check_rule,
     checked_inputs,
     fill,
     find_duplicates,
@@ -68,6 +68,7 @@ from swsearch.errors import (
     OptionError,
     OutputError,
     SwsearchWarning,
+    check_choice,
     check_flag,
     shown,
 )
@@ -183,7 +184,7 @@ def merge_databases(
     """
     memory, size = checked_memory(memory), checked_volume_size(volume_size)
     check_flag("overwrite", overwrite)
-    check_rule("on_duplicate", on_duplicate)
+    check_choice("on_duplicate", on_duplicate, DUPLICATE_RULES)
     given = checked_names("databases", [databases] if isinstance(databases, (str, os.PathLike)) else databases)
     with Database.open(given) as opened:
         dropped: IntArray = np.empty(0, dtype=np.int64)
@@ -381,7 +382,7 @@ def append_database(
     """
     names, memory = checked_inputs(inputs), checked_memory(memory)
     check_flag("allow_dna", allow_dna)
-    check_rule("on_duplicate", on_duplicate)
+    check_choice("on_duplicate", on_duplicate, DUPLICATE_RULES)
     sources = check_taxa(taxids, taxonomy)
     with Database.open(path) as before:  # what is wrong is said before inputs are read
         kind = _kind_of(before)

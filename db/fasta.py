@@ -11,18 +11,16 @@ base, so that few letters decide: by chance 20 of a protein's are all bases less
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from swsearch.alphabet import BLANK, ILLEGAL, PROTEIN, Alphabet, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db.foreign_formats import foreign_text
-from swsearch.db.input_stream import ByteSource, Input
+from swsearch.db.input_stream import ByteSource
 from swsearch.errors import OptionError, SequenceError, whole_number
 
 BUFFER_BYTES = 1 << 23
@@ -173,20 +171,14 @@ class FastaReader:
                 yield batch
             have -= used
             self._buffer[:have] = self._buffer[used : used + have]
-            if len(self._buffer) < self._most and not final:
-                self._buffer = self._buffer + bytearray(min(len(self._buffer), self._most - len(self._buffer)))
-            elif have == len(self._buffer):
-                self._grow()
+            if have == len(self._buffer) >= HEADER_LIMIT:
+                problem = f"header line longer than {HEADER_LIMIT >> 20} MiB; is this a FASTA file?"
+                raise SequenceError(self._source.name, problem, None, self._lines + 1)
+            if not final and (have == len(self._buffer) or len(self._buffer) < self._most):
+                self._buffer = self._buffer + bytearray(len(self._buffer))
         if self._current is None:
             problem = "no FASTA records; expected a line beginning with '>' and a sequence below it"
             raise SequenceError(self._source.name, problem)
-
-    def _grow(self) -> None:
-        """Double the buffer: all of it is one unfinished header line."""
-        if len(self._buffer) >= HEADER_LIMIT:
-            problem = f"header line longer than {HEADER_LIMIT >> 20} MiB; is this a FASTA file?"
-            raise SequenceError(self._source.name, problem, None, self._lines + 1)
-        self._buffer = self._buffer + bytearray(len(self._buffer))
 
     def _parse(self, data: ByteArray, final: bool) -> tuple[int, RecordBatch]:
         """Take the buffer apart; return the bytes used (all but an unfinished header line) and the batch."""
@@ -331,70 +323,6 @@ class Record:
 
     def __hash__(self) -> int:
         return hash((self.header, len(self)))
-
-
-_Piece = tuple[ByteArray, list[tuple[int, int]]]
-"""Codes of a part of a record, and its runs of lower case."""
-
-
-def read_fasta(
-    source: str | os.PathLike[str], *, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES
-) -> Iterator[Record]:
-    """Read a FASTA file record by record: for queries.
-
-    Parameters
-    ----------
-    source : str or path
-        File name, or ``-`` for standard input; plain or compressed with gzip, bzip2, xz or zstd.
-    alphabet : Alphabet, optional
-        Letters that are legal: `PROTEIN` or `DNA`.
-    buffer_bytes : int, optional
-        Bytes of text taken apart at once; results do not depend on it.
-
-    Yields
-    ------
-    Record
-        In input order; a record without residues is yielded too.
-
-    Raises
-    ------
-    SequenceError
-        If the file cannot be read or a byte is no residue letter.
-    """
-    with Input(source) as opened:
-        yield from records_of(FastaReader(opened, alphabet, buffer_bytes))
-
-
-def records_of(batches: Iterable[RecordBatch]) -> Iterator[Record]:
-    """Put the records of batches together."""
-    header, pieces = b"", list[_Piece]()
-    for batch in batches:
-        bounds = [0, *batch.starts.tolist(), len(batch.codes)]
-        cuts = np.searchsorted(batch.mask_starts, bounds).tolist()
-        runs = list(zip(batch.mask_starts.tolist(), batch.mask_ends.tolist(), strict=True))
-        ends = [0, *np.cumsum(batch.header_lengths).tolist()]
-        for index, (start, end) in enumerate(pairwise(bounds)):
-            if index:
-                if pieces:
-                    yield _joined(header, pieces)
-                header, pieces = batch.headers[ends[index - 1] : ends[index]], []
-            if index or pieces:
-                masked = [(a - start, b - start) for a, b in runs[cuts[index] : cuts[index + 1]]]
-                pieces.append((batch.codes[start:end], masked))
-    if pieces:
-        yield _joined(header, pieces)
-
-
-def _joined(header: bytes, pieces: list[_Piece]) -> Record:
-    """Make a record of its pieces; a run of lower case may go on from one to the next."""
-    masked: list[tuple[int, int]] = []
-    length = 0
-    for codes, runs in pieces:
-        for start, end in runs:
-            goes_on = masked and masked[-1][1] == start + length
-            masked.append((masked.pop()[0] if goes_on else start + length, end + length))
-        length += len(codes)
-    return Record(header, *header_text(header), np.concatenate([codes for codes, _ in pieces]), masked)
 
 
 FIRST_RESIDUES = 1 << 20

@@ -18,10 +18,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 from swsearch.alphabet import DNA
 from swsearch.blocks import LANES
+from swsearch.db.byte_source import FileSource
 from swsearch.db.format import ARRAY_TYPES, CHECKED_BYTES, FORMAT_NAME, FORMAT_VERSION, LAYOUT, USER_BLOCK, Kind
 from swsearch.errors import shown
 from swsearch.options.kinds import MASKS
@@ -48,17 +49,6 @@ _REST = re.compile(rb"bytes ([1-9]\d{0,17})\ncontents %s(?:changes %s)?\0*" % (_
 
 class ContentsError(Exception):
     """Describes what is wrong with a table of contents."""
-
-
-class Readable(Protocol):
-    """Bytes of a file by their place."""
-
-    @property
-    def n_bytes(self) -> int:
-        """How many there are."""
-
-    def read(self, at: int, n_bytes: int) -> bytes:
-        """Return bytes from a place on; fewer at the end."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +238,7 @@ def _packed(entry: SegmentEntry | FileEntry) -> dict[str, Any]:
     return {"attributes": entry.attributes, "arrays": arrays, "checksums": first.sums_at}
 
 
-def read_contents(source: Readable) -> Contents:
+def read_contents(source: FileSource) -> Contents:
     """Read the contents of a file of this format, or of a manifest, and check all that they say.
 
     Raises
@@ -273,7 +263,7 @@ def read_contents(source: Readable) -> Contents:
     return _chained(source, block)
 
 
-def _chained(source: Readable, block: UserBlock) -> Contents:
+def _chained(source: FileSource, block: UserBlock) -> Contents:
     """Read all pieces, the newest first."""
     place: BytesPlace | None = block.contents
     pieces, found, kinds = list[BytesPlace](), list[tuple[SegmentEntry, ...]](), list[Kind]()

@@ -14,7 +14,7 @@ Every array is contiguous, so that it has one place in the file, where it is wri
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 
 from swsearch.alphabet import DNA, PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
@@ -113,10 +113,11 @@ class Kind:
     genetic_code: int | None = None
     has_taxids: bool = False
 
-    @property
+    @cached_property
     def arrays(self) -> list[str]:
-        """The names of a segment's arrays, ascending."""
-        return _arrays_of(self)
+        """Names of a segment's arrays, ascending."""
+        more = [*(TANTAN_ARRAYS if self.mask == "tantan" else ()), *(TAXONOMY_ARRAYS if self.has_taxids else ())]
+        return sorted([*(PROTEIN_ARRAYS if self.genetic_code is None else DNA_ARRAYS), *more])
 
     @property
     def attributes(self) -> dict[str, int | str]:
@@ -132,12 +133,6 @@ class Kind:
         return (
             "proteins" if self.genetic_code is None else f"DNA to be translated by genetic code {self.genetic_code}"
         )
-
-
-@cache
-def _arrays_of(kind: Kind) -> list[str]:
-    more = [*(TANTAN_ARRAYS if kind.mask == "tantan" else ()), *(TAXONOMY_ARRAYS if kind.has_taxids else ())]
-    return sorted([*(PROTEIN_ARRAYS if kind.genetic_code is None else DNA_ARRAYS), *more])
 
 
 def software() -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alphabet import ByteArray
+from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db.arrays import Strips, offsets_of
-from swsearch.db.fasta import RecordBatch
+from swsearch.db.fasta import BUFFER_BYTES, FastaReader, Record, RecordBatch, header_text
+from swsearch.db.input_stream import ByteSource, Input
 from swsearch.errors import MemoryLimitError, OptionError, SequenceError
 
 MIB = 1 << 20
@@ -217,6 +220,48 @@ def whole_records(batches: Iterable[RecordBatch], memory: int, origin: InputOrig
         last.add(rest.codes.data, rest.parts["mask"].data)
     if last.number:
         yield Records(last.close(), [(origin, 1)])
+
+
+def read_fasta(
+    source: str | os.PathLike[str], *, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES
+) -> Iterator[Record]:
+    """Read a FASTA file record by record: for queries.
+
+    Parameters
+    ----------
+    source : str or path
+        File name, or ``-`` for standard input; plain or compressed with gzip, bzip2, xz or zstd.
+    alphabet : Alphabet, optional
+        Letters that are legal: `PROTEIN` or `DNA`.
+    buffer_bytes : int, optional
+        Bytes of text taken apart at once; results do not depend on it.
+
+    Yields
+    ------
+    Record
+        In input order; a record without residues is yielded too.
+
+    Raises
+    ------
+    SequenceError
+        If the file cannot be read or a byte is no residue letter.
+    """
+    with Input(source) as opened:
+        yield from records_of(opened, alphabet, buffer_bytes)
+
+
+def records_of(
+    source: ByteSource, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES
+) -> Iterator[Record]:
+    """Yield the records of an open FASTA file."""
+    batches = FastaReader(source, alphabet, buffer_bytes)
+    for records in whole_records(batches, 2 * MAX_LENGTH, {"path": source.name}):
+        mask, headers = records.parts["mask"], records.headers.data.tobytes()
+        runs = list(map(tuple, mask.data.tolist()))
+        bounds = (pairwise(each.offsets.tolist()) for each in (records.headers, records.codes, mask))
+        for (a, b), (c, d), (e, f) in zip(*bounds, strict=True):
+            header = headers[a:b]
+            yield Record(header, *header_text(header), records.codes.data[c:d].copy(), runs[e:f])
 
 
 def in_segments(stream: Iterable[Records], limit: int) -> Iterator[Records]:

@@ -381,7 +381,7 @@ class Segment:
         for places in self._every_place() if self.has_taxids else ():
             yield self.taxids_of(places), self.first + int(places[0])
 
-    def _every_place(self, most: int = 1 << 62) -> Iterator[IntArray]:
+    def _every_place(self, most: int = SUBJECTS_AT_ONCE) -> Iterator[IntArray]:
         """Yield the places of all subjects, at most so many at a time."""
         step = min(most, SUBJECTS_AT_ONCE)
         return (np.arange(first, min(first + step, self.n_subjects)) for first in range(0, self.n_subjects, step))

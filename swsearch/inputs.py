@@ -216,10 +216,10 @@ def _read(
     source: ByteSource, alphabet: Alphabet, query_format: QueryFormat, scoring: Scoring | None
 ) -> Iterator[Record | Profile]:
     """Yield the records of FASTA, or the profiles of whatever else a file may hold where profiles may be."""
-    from swsearch.db.fasta import FastaReader, records_of
+    from swsearch.db.records import records_of
 
     if scoring is None:
-        yield from records_of(FastaReader(source, alphabet))
+        yield from records_of(source, alphabet)
         return
     from swsearch.profiles.formats import format_of
 
@@ -230,7 +230,7 @@ def _read(
         yield from profiles_of(source, format_, scoring)
         return
     try:
-        yield from records_of(FastaReader(source, alphabet))
+        yield from records_of(source, alphabet)
     except SequenceError as error:
         if "is a gap character" not in error.problem or query_format == "fasta":
             raise

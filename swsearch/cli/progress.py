@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from swsearch.cli.console import say
@@ -101,9 +100,7 @@ class WorkProgress:
         self._show("begin")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with self._lock:
             self._show("failed" if kind else "end")
 

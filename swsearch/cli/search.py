@@ -28,12 +28,11 @@ from swsearch.cli.tables import EngineTable, MessageTable, OutputTable, RunTable
 from swsearch.client.connection import is_url, server_url
 from swsearch.errors import InputError, OptionError, ServerError
 from swsearch.options.row import rows_of
+from swsearch.output_files import check_spared, open_outputs
 from swsearch.pipeline.table.scoring import QueryTable
 from swsearch.pipeline.table.search import SearchTable
 
 if TYPE_CHECKING:
-    from swsearch.cli.progress import SearchProgress
-    from swsearch.cli.tables import EngineTable, MessageTable, OutputTable, RunTable
     from swsearch.client.job import ServerJob
     from swsearch.db import Database
     from swsearch.inputs import Query
@@ -149,8 +148,6 @@ class SearchCommand:
 
     def check_spared(self, outputs: Sequence[str | None], results: SearchResults, *read: str | None) -> None:
         """Raise `InputError` if an output is a file that this search reads."""
-        from swsearch.output_files import check_spared
-
         search = results.search
         volumes = [each.path for each in search.backend.database.volumes]
         kept = [] if search.checkpoint is None else map(str, search.checkpoint.folder.iterdir())
@@ -159,8 +156,6 @@ class SearchCommand:
     @contextmanager
     def progress(self, results: SearchResults, written: Callable[[], str] = lambda: "") -> Iterator[SearchProgress]:
         """Say what will run, show how far it is, and say what was done and, beside reports, written."""
-        from swsearch.cli.progress import SearchProgress, display_of
-
         search, messages = results.search, self.messages
         _say_beforehand(search, messages)
         display = display_of(messages.progress, messages.quiet)
@@ -294,7 +289,6 @@ def run_remote_search(
     """
     from swsearch.client.client import Client
     from swsearch.client.search_request import request_for
-    from swsearch.output_files import check_spared
     from swsearch.report.outputs import saved_formats
 
     begun, url, run, messages = time.monotonic(), str(command.url), command.run, command.messages
@@ -326,7 +320,7 @@ def run_remote_search(
             if key is None or job.stated["state"] in ("failed", "cancelled"):
                 _end(job, key)
             else:
-                say(f"{client.url}: keeps job {job.identifier}; the same command goes on with it")
+                say(f"{client.url}: job {job.identifier} continues; run the same command to resume")
             raise
         _end(job, key)
         for note in job.stated.get("notes", ()):
@@ -375,8 +369,6 @@ def _download(
     messages: MessageTable,
 ) -> None:  # fmt: skip
     """Wait for a job, and store its outputs, which appear together; the files of a folder follow."""
-    from swsearch.output_files import open_outputs
-
     is_folder = "msa a3m" in formats  # it is the last
     files = list(zip(formats, paths, strict=True))[: -1 if is_folder else None]
     n_queries = job.stated.get("n_queries", 0)
@@ -393,7 +385,6 @@ def _download(
 
 def _unpack(archive: IO[bytes], folder: Path, read: Sequence[str | None]) -> None:
     """Store the A3M files of a zip archive in a folder; each appears when it is complete."""
-    from swsearch.output_files import check_spared, open_outputs
     from swsearch.report.profile_output import is_file_name, make_alignment_folder
 
     make_alignment_folder(folder, "--save-msa")

@@ -114,7 +114,7 @@ async def read_body(request: Request, beside: TextSearch) -> ReadSearches:
         body = await request.body()
         return lambda: searches_of_json(body)
     if kind in (FORM_TYPE, PARTS_TYPE):
-        queries, fields = await _form(request)
+        queries, fields = _queries_of(await read_form(request))
         return lambda: TextSearch.of(fields).requests(queries)
     expected = ", ".join((JSON_TYPE, PARTS_TYPE, *SEQUENCE_TYPES[:2]))
     message = f"Content-Type: got {kind[:80]!r}, expected {expected}"
@@ -126,21 +126,29 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def _form(request: Request) -> tuple[bytes, list[tuple[str, str]]]:
+async def read_form(request: Request) -> list[tuple[str, str | bytes]]:
+    """Return the fields of a form; the content of a file is bytes."""
+    try:
+        async with request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=1 << 62) as form:
+            return [
+                (name, await value.read() if isinstance(value, UploadFile) else value)
+                for name, value in form.multi_items()
+            ]
+    except HTTPException as error:
+        raise ServerProblem("broken", f"the form cannot be read: {error.detail}") from None
+
+
+def _queries_of(form: list[tuple[str, str | bytes]]) -> tuple[bytes, list[tuple[str, str]]]:
     """Return the queries of a form, which are text or a file, and the other fields."""
     queries: list[bytes] = []
     fields: list[tuple[str, str]] = []
-    try:
-        async with request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=1 << 62) as form:
-            for name, value in form.multi_items():
-                if name == "queries":
-                    queries.append(await value.read() if isinstance(value, UploadFile) else value.encode())
-                elif isinstance(value, UploadFile):
-                    raise OptionError(name, "a file", "text; the file of queries is the field queries")
-                else:
-                    fields.append((name, value))
-    except HTTPException as error:
-        raise ServerProblem("broken", f"the form cannot be read: {error.detail}") from error.__cause__
+    for name, value in form:
+        if name == "queries":
+            queries.append(value if isinstance(value, bytes) else value.encode())
+        elif isinstance(value, bytes):
+            raise OptionError(name, "a file", "text; the file of queries is the field queries")
+        else:
+            fields.append((name, value))
     if len(queries) != 1:
         raise InputError(f"queries: got {len(queries)} fields, expected one with FASTA, an alignment or profiles")
     return queries[0], fields

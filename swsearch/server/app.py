@@ -20,7 +20,6 @@ from swsearch.server.access import Access
 from swsearch.server.errors import answer_to, framework_problem
 from swsearch.server.jobs import REPORT_THREADS, SEARCH_THREADS, Jobs
 from swsearch.server.metrics import METRICS_TYPE, Metrics
-from swsearch.server.streaming import Threads
 from swsearch.version import version
 
 SHORT_THREADS = 16
@@ -34,7 +33,7 @@ def create_app(jobs: Jobs) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = SHORT_THREADS
-        app.state.threads = Threads(CapacityLimiter(SEARCH_THREADS), CapacityLimiter(REPORT_THREADS))
+        app.state.limiters = {"searches": CapacityLimiter(SEARCH_THREADS), "reports": CapacityLimiter(REPORT_THREADS)}
         running = asyncio.create_task(jobs.run())
         yield
         jobs.stop_all()

@@ -23,11 +23,9 @@ from urllib.parse import parse_qsl
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
-from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
 
 from swsearch.errors import OptionError, SwsearchError
-from swsearch.server.api import FORM_TYPE, PARTS_TYPE, client_of, jobs_of, media_type
+from swsearch.server.api import FORM_TYPE, MAX_FIELDS, PARTS_TYPE, client_of, jobs_of, media_type, read_form
 from swsearch.server.blast_parameters import command_of, notes_on, request_of, sentence_of, words_of
 from swsearch.server.errors import STATUSES, ServerProblem
 from swsearch.server.job_store import Job, is_identifier
@@ -242,9 +240,6 @@ STATE_SECONDS = 5.0
 MAX_LIKELY_SECONDS = 3600
 """Maximum estimate of a search's time."""
 
-MAX_WORDS = 100
-"""Parameters of a request."""
-
 SHOWN_WITH_200 = ("broken", "not_found", "too_large", "wrong")
 """Codes of problems of a Put that clients print."""
 
@@ -362,29 +357,22 @@ async def _pairs_of(request: Request) -> list[tuple[str, str]]:
     if request.method != "POST":
         return pairs
     kind = media_type(request)
+    if kind == PARTS_TYPE:
+        form = await read_form(request)
+        return pairs + [
+            (name, text if isinstance(text, str) else text.decode("utf-8", "replace")) for name, text in form
+        ]
+    if kind not in (FORM_TYPE, "text/plain", ""):
+        raise ServerProblem("wrong_type", f"Content-Type: got {kind[:80]!r}, expected {FORM_TYPE} or {PARTS_TYPE}")
     try:
-        if kind in (FORM_TYPE, "text/plain", ""):
-            return pairs + await run_sync(_pairs_in, await request.body())
-        if kind == PARTS_TYPE:
-            async with request.form(max_files=1, max_fields=MAX_WORDS, max_part_size=1 << 62) as form:
-                for name, value in form.multi_items():
-                    if isinstance(value, UploadFile):
-                        pairs.append((name, (await value.read()).decode("utf-8", "replace")))
-                    else:
-                        pairs.append((name, value))
-            return pairs
-    except HTTPException as error:  # the framework wraps all errors in reading a form
-        if isinstance(error.__cause__, SwsearchError):
-            raise error.__cause__ from None
-        raise ServerProblem("broken", f"the form cannot be read: {error.detail}") from None
-    except ValueError as error:
+        return pairs + await run_sync(_pairs_in, await request.body())
+    except ValueError as error:  # too many fields
         raise ServerProblem("broken", f"the form cannot be read: {error}") from None
-    raise ServerProblem("wrong_type", f"Content-Type: got {kind[:80]!r}, expected {FORM_TYPE} or {PARTS_TYPE}")
 
 
 def _pairs_in(body: bytes) -> list[tuple[str, str]]:
     text = body.decode("utf-8", errors="replace")
-    return parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_WORDS, errors="replace")
+    return parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="replace")
 
 
 def _is_about_state(words: Mapping[str, str]) -> bool:

@@ -179,7 +179,7 @@ def request_of(words: Mapping[str, str], databases: Sequence[str], dna: Collecti
         raise OptionError("DATABASE", database, f"one of {', '.join(databases)}{several}")
     options = _translation(words, database in dna)
     if "EXPECT" in words:
-        options["evalue"] = _parse_real("EXPECT", words["EXPECT"])
+        options["evalue"] = _parse_evalue(words["EXPECT"])
     if "HITLIST_SIZE" in words:
         options["max_hits"] = _parse_count("HITLIST_SIZE", words["HITLIST_SIZE"])
     options |= _scoring(words) | _masking(words) | _statistics(words) | _query_range(words)
@@ -274,13 +274,13 @@ def _queries(text: str) -> bytes:
     raise OptionError("QUERY", text, expected)
 
 
-def _parse_real(name: str, text: str) -> float:
+def _parse_evalue(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise OptionError(name, text, "a number > 0")
+        raise OptionError("EXPECT", text, "a number > 0")
     return value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers
@@ -15,23 +15,41 @@ from starlette.types import Scope
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchError, shown
 from swsearch.server.templating import page, root_of
 
-STATUSES = {
-    "broken": 400,
-    "not_authenticated": 401,
-    "not_allowed": 403,
-    "not_found": 404,
-    "not_possible": 405,
-    "conflict": 409,
-    "expired": 410,
-    "too_large": 413,
-    "wrong_type": 415,
-    "wrong": 422,
-    "too_many": 429,
-    "failed": 500,
-    "unavailable": 503,
-    "disk_full": 507,
+
+class ProblemKind(NamedTuple):
+    """A kind of problem of a request or of the server."""
+
+    status: int
+    """HTTP status."""
+    description: str
+    """Description in OpenAPI."""
+    heading: str = "The request failed"
+    """Heading of its page."""
+
+
+PROBLEM_KINDS = {
+    "broken": ProblemKind(400, "The body is broken."),
+    "not_authenticated": ProblemKind(401, "The server has tokens, and there is none here.", "Log in first"),
+    "not_allowed": ProblemKind(403, "It is another client's, or the request comes from another site.", "Not allowed"),
+    "not_found": ProblemKind(404, "There is no such job or database.", "Not found"),
+    "not_possible": ProblemKind(405, "The path is there, and takes another method."),
+    "conflict": ProblemKind(409, "The job is not in a state for this: it is not done, or does not end."),
+    "expired": ProblemKind(410, "The job was removed when its time was over.", "Results expired"),
+    "too_large": ProblemKind(413, "More than the server takes.", "Too large"),
+    "wrong_type": ProblemKind(415, "A body of this type is not taken."),
+    "wrong": ProblemKind(422, "An option is unknown, missing, or has a value that cannot be used."),
+    "too_many": ProblemKind(
+        429, "The client, or all of them, have as many jobs as there may be; ask again later.", "Too many searches"
+    ),
+    "failed": ProblemKind(500, "The server failed.", "The server failed"),
+    "unavailable": ProblemKind(503, "The server cannot now: an engine failed, or it is ending.", "Not available now"),
+    "disk_full": ProblemKind(507, "The server's disk is full.", "The server's disk is full"),
 }
-"""Codes of problems, with their HTTP statuses."""
+"""Kinds of problems by their codes."""
+
+STATUSES = {code: kind.status for code, kind in PROBLEM_KINDS.items()}
+
+KINDS_BY_STATUS = {kind.status: kind for kind in PROBLEM_KINDS.values()}
 
 
 class ServerProblem(SwsearchError):  # noqa: N818  # not always an error of the server
@@ -111,18 +129,6 @@ def _headers_of(problem: ServerProblem) -> dict[str, str]:
     return headers
 
 
-PROBLEM_HEADINGS = {
-    401: "Log in first",
-    403: "Not allowed",
-    404: "Not found",
-    410: "Results expired",
-    413: "Too large",
-    429: "Too many searches",
-    500: "The server failed",
-    503: "Not available now",
-    507: "The server's disk is full",
-}
-
 JOB_ADVICE = {
     "too_large": "Send fewer or shorter queries in one search.",
     "too_many": "Wait until some of your searches have ended.",
@@ -166,7 +172,7 @@ def problem_page(scope: Scope, problem: ServerProblem, status: int | None = None
             values = {"problem": "", "next": _path_of(scope) + (f"?{query}" if query else "")}
         return page(scope, "login.html", values, status, {**headers, "Cache-Control": "no-store"})
     values = {
-        "heading": PROBLEM_HEADINGS.get(status, "The request failed"),
+        "heading": KINDS_BY_STATUS.get(status, PROBLEM_KINDS["broken"]).heading,
         "message": str(problem),
         "advice": PAGE_ADVICE.get(problem.code, "Go back and change your input; it is still there."),
     }

@@ -40,15 +40,7 @@ from swsearch.server.databases import (
     without_folders,
 )
 from swsearch.server.errors import ServerProblem, problem_of
-from swsearch.server.job_store import (
-    SECONDS_PER_DAY,
-    Job,
-    JobStore,
-    disk_full,
-    is_full,
-    new_identifier,
-    payer_of,
-)
+from swsearch.server.job_store import SECONDS_PER_DAY, Job, JobStore, disk_full, is_full, new_identifier, payer_of
 from swsearch.server.results import Format, StoredResults
 from swsearch.server.settings import ServerSettings
 from swsearch.server.validation import place_of, taken

@@ -22,7 +22,7 @@ from swsearch.options.row import Option
 from swsearch.pipeline.table.values import IdentifierList
 from swsearch.report import FORMATS
 from swsearch.report.outputs import SAVED_FORMATS
-from swsearch.server.errors import STATUSES, ServerProblem
+from swsearch.server.errors import KINDS_BY_STATUS, STATUSES, ServerProblem
 from swsearch.server.job_store import IDENTIFIER_LENGTH, LETTERS, Job, is_identifier
 from swsearch.server.results import Format
 
@@ -52,20 +52,18 @@ def typed(read: Callable[[Any], Any], schema: JsonSchema) -> Any:
     return Annotated[Any, BeforeValidator(read), WithJsonSchema(schema)]
 
 
-def parse_range(name: str, text: str) -> tuple[int, int] | None:
+def parse_range(text: str) -> tuple[int, int] | None:
     """Return the first and the last of numbers such as 3 or 1-10; None of an empty text."""
     if not text:
         return None
     match = _RANGE.fullmatch(text)
     if match is None or int(match[2] or match[1]) < int(match[1]):
-        raise OptionError(name, text, "a number from 1, or two such as 1-10")
+        raise OptionError("queries", text, "a number from 1, or two such as 1-10")
     return int(match[1]), int(match[2] or match[1])
 
 
 QuerySpan = Annotated[
-    Any,
-    BeforeValidator(lambda text: parse_range("queries", text)),
-    WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9]{0,8}$"}),
+    Any, BeforeValidator(parse_range), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9]{0,8}$"})
 ]
 
 
@@ -466,25 +464,6 @@ class ReadyAnswer(_Stated):
     ready: bool
 
 
-PROBLEMS: dict[int, str] = {
-    400: "The body is broken.",
-    401: "The server has tokens, and there is none here.",
-    403: "It is another client's, or the request comes from another site.",
-    404: "There is no such job or database.",
-    405: "The path is there, and takes another method.",
-    409: "The job is not in a state for this: it is not done, or does not end.",
-    410: "The job was removed when its time was over.",
-    413: "More than the server takes.",
-    415: "A body of this type is not taken.",
-    422: "An option is unknown, missing, or has a value that cannot be used.",
-    429: "The client, or all of them, have as many jobs as there may be; ask again later.",
-    500: "The server failed.",
-    503: "The server cannot now: an engine failed, or it is ending.",
-    507: "The server's disk is full.",
-}
-"""Descriptions of statuses."""
-
-
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the description of responses of these statuses."""
-    return {status: {"description": PROBLEMS[status], "model": ErrorAnswer} for status in statuses}
+    return {status: {"description": KINDS_BY_STATUS[status].description, "model": ErrorAnswer} for status in statuses}

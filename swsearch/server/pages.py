@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 from typing import Annotated, Any
 
@@ -44,15 +45,7 @@ from swsearch.server.search_form import (
     without_name,
 )
 from swsearch.server.streaming import answer
-from swsearch.server.templating import (
-    PAGE_HEADERS,
-    STATIC_TYPES,
-    lasting,
-    named,
-    page,
-    root_of,
-    static_answer,
-)
+from swsearch.server.templating import PAGE_HEADERS, STATIC_TYPES, lasting, named, page, root_of, static_answer
 from swsearch.server.validation import COMPRESSED_AS
 
 ROWS_PER_PAGE = 50
@@ -416,7 +409,7 @@ def whole_of(name: str, text: str) -> int:
 
 def range_of(text: str, n_queries: int) -> tuple[int, int]:
     """Parse the first and the last query in an address; by default the first page of queries."""
-    first, last = parse_range("queries", text) or (1, min(n_queries, ROWS_PER_PAGE))
+    first, last = parse_range(text) or (1, min(n_queries, ROWS_PER_PAGE))
     if last > n_queries or last - first >= ROWS_PER_PAGE:
         expected = f"numbers from 1 to {n_queries:,}, at most {ROWS_PER_PAGE} of them"
         raise OptionError("queries", text, expected)
@@ -453,12 +446,12 @@ def about(request: Request) -> Response:
 @router.api_route("/api", methods=["GET"], response_model=None)
 def api(request: Request) -> Response:
     """Document the HTTP API by its OpenAPI description."""
-    values = {"paths": request.app.openapi()["paths"], "option_names": OPTION_NAMES, "pretty": _pretty}
+    values = {
+        "paths": request.app.openapi()["paths"],
+        "option_names": OPTION_NAMES,
+        "pretty": partial(json.dumps, indent=2),
+    }
     return show_page(request, "api.html", values)
-
-
-def _pretty(value: Any) -> str:
-    return json.dumps(value, indent=2)
 
 
 @router.api_route("/static/{digest}/{name}", methods=["GET", "HEAD"], response_model=None)

@@ -52,8 +52,6 @@ class Format:
     """Whether it shows alignments."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.outfmt, str):
-            raise OptionError("format", self.outfmt, "a format such as json")
         object.__setattr__(self, "needs_alignments", self.writer(io.StringIO()).needs_alignments)
 
     @property

@@ -142,7 +142,7 @@ class FilledForm:
     async def of(cls, sent: FormData) -> FilledForm:
         """Return what a browser sent; raise `ServerProblem` for an unknown field."""
         values: dict[str, str] = {}
-        texts = {"queries": "", "queries_of": "", "title": ""}
+        texts: dict[str, Any] = {}
         databases: list[str] = []
         file_name, content = "", b""
         for name, value in sent.multi_items():
@@ -152,19 +152,12 @@ class FilledForm:
                 databases.append(value)
             elif name in FORM_FIELDS:
                 values[name] = value
-            elif name in texts:
+            elif name in ("queries", "queries_of", "title"):
                 texts[name] = value
             elif name != "file" or value:
                 raise ServerProblem("broken", f"unknown form field {name[:40]!r}; open the page again")
-        return cls(
-            values,
-            tuple(dict.fromkeys(databases)),
-            texts["queries"],
-            printable(re.split(r"[/\\]", file_name)[-1], "?")[:MAX_TITLE],
-            content,
-            texts["queries_of"],
-            texts["title"],
-        )
+        file_name = printable(re.split(r"[/\\]", file_name)[-1], "?")[:MAX_TITLE]
+        return cls(values, tuple(dict.fromkeys(databases)), file_name=file_name, file_content=content, **texts)
 
     @classmethod
     def of_request(cls, request: SearchRequest, identifier: str, databases: tuple[str, ...]) -> FilledForm:

@@ -7,7 +7,6 @@ import re
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote
 
@@ -96,14 +95,6 @@ class _Stream(Response):
             await self.close()
 
 
-@dataclass(frozen=True)
-class Threads:
-    """Limits of threads at a time, by kind of work; created in the event loop."""
-
-    searches: anyio.CapacityLimiter
-    reports: anyio.CapacityLimiter
-
-
 async def answer(
     request: Request, pieces: Generator[bytes], media_type: str, work_kind: Literal["searches", "reports"],
     file_name: str = "", *, headers: Mapping[str, str] | None = None, status: int = 200,
@@ -111,12 +102,11 @@ async def answer(
 ) -> Response:  # fmt: skip
     """Return a response with the bytes of a generator, which threads run; raise an error before its first bytes.
 
-    The body of the request has been read. ``work_kind`` names a field of `Threads`. A browser saves the bytes under
-    ``file_name``, and shows them without one. ``stop`` is called when the client leaves, and at the end.
+    The body of the request has been read. ``work_kind`` is a key of ``app.state.limiters``. A browser saves the bytes
+    under ``file_name``, and shows them without one. ``stop`` is called when the client leaves, and at the end.
     """
     headers = {**(headers or {}), **({"Content-Disposition": disposition(file_name)} if file_name else {})}
-    limiter = getattr(request.app.state.threads, work_kind)
-    stream = _Stream(request, pieces, limiter, stop)
+    stream = _Stream(request, pieces, request.app.state.limiters[work_kind], stop)
     try:
         stream.first = await stream.next()
     except BaseException:

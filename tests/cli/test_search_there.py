@@ -175,7 +175,7 @@ def test_a_killed_command_goes_on_with_its_job(folder: Path, served: Served) -> 
                 assert process.wait(60) == code
                 assert process.stderr is not None
                 said = process.stderr.read()
-        assert b"keeps job ABCDEFGHJKLMNPQRSTUV; the same command goes on with it" in said
+        assert b"job ABCDEFGHJKLMNPQRSTUV continues; run the same command to resume" in said
         assert script.count(f"DELETE /jobs/{JOB}") == 0
         keys = {headers["Idempotency-Key"] for what, headers, _ in script.asked if what.startswith("POST")}
     assert keys == {(folder / "kept" / "server-job").read_text()}
