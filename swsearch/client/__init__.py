@@ -1,1 +1,1 @@
-"""The client of a server: requests, the connection, jobs and what they found."""
+"""The client of a server: connection, requests, jobs and their results."""

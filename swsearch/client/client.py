@@ -1,4 +1,4 @@
-"""The client of a server of swsearch: `Client` asks it for what `swsearch.search` does here."""
+"""The client of a swsearch server, with the arguments of `swsearch.search`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Unpack
 from urllib.parse import quote
 
@@ -233,9 +232,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -250,7 +247,7 @@ def _databases_of(connection: Connection) -> list[dict[str, Any]]:
 
 
 def _is_database(given: Any) -> bool:
-    """Say whether something states a database, as far as is needed here."""
+    """Return whether a value describes a database, as far as the client reads it."""
     return (
         isinstance(given, dict)
         and isinstance(given.get("name"), str)

@@ -1,4 +1,7 @@
-"""Requests to a server through httpx: answered, or sent again while the server is busy or cannot be reached."""
+"""HTTP requests to a server through httpx, with retries.
+
+A request is repeated while the server is busy or out of reach. An interrupted download continues where it stopped.
+"""
 
 from __future__ import annotations
 
@@ -33,27 +36,17 @@ TOKEN_VARIABLE = "SWSEARCH_TOKEN"  # its name
 
 @dataclass(frozen=True)
 class ServerUrl:
-    """The address of a server, or of a database there.
-
-    Parameters
-    ----------
-    scheme : str
-        ``http`` or ``https``.
-    host : str
-        A name or an address, of version 6 too, without brackets.
-    port : int
-        It is the scheme's own where none was given.
-    root : str
-        What stands before all paths of the server, such as ``/swsearch``; empty where nothing does.
-    name : str
-        The database; empty where none is named.
-    """
+    """Address of a server, or of a database on it."""
 
     scheme: str
+    """``http`` or ``https``."""
     host: str
+    """Name or address, without the brackets of IPv6."""
     port: int
     root: str = ""
+    """Path prefix of the server, e.g. ``/swsearch``."""
     name: str = ""
+    """Name of the database, or an empty string."""
 
     @property
     def authority(self) -> str:
@@ -75,20 +68,12 @@ class ServerUrl:
 
 
 def is_url(text: Any) -> bool:
-    """Say whether something that stands for subjects is the address of a server."""
+    """Return whether subjects are the address of a server."""
     return isinstance(text, str) and text.lower().startswith(SCHEMES)
 
 
 def server_url(text: Any) -> ServerUrl:
-    """Take an address apart.
-
-    Raises
-    ------
-    OptionError
-        If it is none.
-    InputError
-        If it holds a name or a password.
-    """
+    """Parse an address; it raises `OptionError` for another text, and `InputError` for a name or password in it."""
     if not is_url(text) or not text.isprintable() or " " in text:
         raise OptionError("url", text, EXPECTED_URL)
     try:
@@ -147,14 +132,9 @@ ServerNotice = Callable[[str], None]
 
 
 class PassingError(ServerError):
-    """A server is busy or out of reach; trying again may help.
+    """A server is busy or out of reach; a retry may help.
 
-    Parameters
-    ----------
-    message : str
-        The reason.
-    seconds : float or None
-        Seconds after which a busy server may be asked again; None for a server that is out of reach.
+    ``seconds`` is the wait that a busy server requests; None if the server is out of reach.
     """
 
     def __init__(self, message: str, seconds: float | None = None) -> None:
@@ -193,23 +173,10 @@ class Retries:
 
 
 class Connection:
-    """Sends requests to a server. Any thread may use it, and a forked process for requests of its own.
+    """Sends requests to a server. Threads may share it; a forked process opens its own.
 
-    Parameters
-    ----------
-    url : ServerUrl
-        Address of the server, or of a database there.
-    token : str
-        Token of the server; empty if it has none.
-    timeout : float
-        Seconds without a byte after which the server counts as out of reach.
-    notice : callable, optional
-        Called with a sentence when the server is busy or out of reach.
-
-    Raises
-    ------
-    InputError
-        If the token or a proxy of the environment cannot be used.
+    ``timeout`` is the number of seconds without a byte after which the server counts as out of reach. ``notice`` gets
+    a sentence when the client waits for the server.
     """
 
     def __init__(self, url: ServerUrl, token: str, timeout: float, notice: ServerNotice | None = None) -> None:
@@ -250,27 +217,10 @@ class Connection:
         self, method: str, path: str, *, body: Any = None, params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None, timeout: float | None = None, is_patient: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
-        """Return the answer to a request, as JSON.
+        """Send a request to a path below `API_PATH`, with a body of JSON, and return the JSON of the response.
 
-        Parameters
-        ----------
-        method, path : str
-            The path is that behind `API_PATH`.
-        body : object, optional
-            Sent as JSON.
-        params, headers : dict, optional
-            Query parameters, and further headers.
-        timeout : float, optional
-            Seconds, in place of the connection's.
-        is_patient : bool, optional
-            Whether the request is repeated while the server is busy or out of reach.
-
-        Raises
-        ------
-        InputError
-            If the server refuses the request.
-        ServerError
-            If the server cannot answer, cannot be reached, or is not a swsearch server.
+        If ``is_patient``, the request is repeated while the server is busy or out of reach. It raises `InputError` if
+        the server refuses the request, and `ServerError` if it cannot answer.
         """
         more: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
         if body is not None:

@@ -1,4 +1,4 @@
-"""A search on a server: its state, and what it found as files, tables and hits."""
+"""A job on a server: its state, and its results as files, tables and hits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -367,9 +366,7 @@ class ServerJob:
     def __enter__(self) -> ServerJob:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.forget_quietly()
 
     def forget_quietly(self) -> None:

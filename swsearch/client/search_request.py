@@ -1,7 +1,7 @@
-"""What a search is asked for over the network, as JSON and back: checked, and without any name of a file to be read.
+"""A search request as JSON, checked on construction, without names of files to read.
 
-A server must not be made to read its own files, so identifiers are lists, a matrix is a name that is known or the
-text of one, and queries are what a file holds. Names and values are those of the arguments of `swsearch.search`.
+A server must not read its own files for a client. So identifiers are lists, a matrix is a known name or a text, and
+queries are the content of a file. Names and values are those of the arguments of `swsearch.search`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from swsearch.run_info import Checksum, Origin
 from swsearch.scoring import Matrix, load_matrix, matrix_from_text
 
 FIELDS = ("database", "queries", "query_format", "options", "title", "origin", "outputs", "header")
-"""What a request may hold."""
+"""Fields of a request."""
 
 INCLUSION_RULES = ("columns", "low_complexity", "coiled_coil", "ends", "several")
 """Keys of ``inclusion``: rules without an option of their own."""
@@ -74,42 +74,29 @@ QUERY_LINES_FORMAT = (
 )
 
 REQUEST_FORMATS = (*QUERY_FORMATS, QUERY_LINES_FORMAT)
-"""What queries may be."""
+"""Formats of the queries of a request."""
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """A search that is asked for.
-
-    Parameters
-    ----------
-    database : str
-        Name of a database of the server.
-    queries : bytes
-        What a file of queries holds, not compressed.
-    query_format : str
-        One of `REQUEST_FORMATS`.
-    options : dict of str to object
-        What was named of `OPTION_NAMES`, as it was given; a name with None counts as not named.
-    title : str
-        What whoever asks calls it.
-    origin : dict of str to str
-        For reports, each may be missing: ``queries``, the name of their file, and ``sha256``, its checksum;
-        ``command``; ``begun``, an ISO time; the files of `FILE_NAMES`.
-    outputs : list of str
-        Files that a job is to write: reports, as ``--outfmt``, and `swsearch.report.outputs.SAVED_FORMATS`.
-    header : bool
-        Whether tables among them begin with the names of their columns.
-    """
+    """A search request."""
 
     database: str
+    """Name of a database of the server."""
     queries: bytes
+    """Content of a query file, not compressed."""
     query_format: str = "auto"
     options: Mapping[str, Any] = None  # type: ignore[assignment]  # made a dict when this is made
+    """Named options by `OPTION_NAMES`; None counts as not named."""
     title: str = ""
     origin: Mapping[str, str] = None  # type: ignore[assignment]
+    """For reports, all optional: ``queries`` (name of their file), ``sha256``, ``command``, ``begun`` (ISO time),
+    and the files of `FILE_NAMES`.
+    """
     outputs: Sequence[str] = ()
+    """Files that a job writes: formats as in ``--outfmt``, or `swsearch.report.outputs.SAVED_FORMATS`."""
     header: bool = False
+    """Whether tables among them begin with column names."""
 
     def __post_init__(self) -> None:
         for name in ("database", "title"):
@@ -135,13 +122,7 @@ class SearchRequest:
 
     @classmethod
     def from_json(cls, stated: Any) -> SearchRequest:
-        """Return the request that JSON states.
-
-        Raises
-        ------
-        InputError
-            If something is unknown, missing, or has a value that cannot be used; the message names it.
-        """
+        """Return the request in JSON; the `InputError` of a wrong field names it."""
         given = _mapping("request", stated)
         _check_names("request", given, FIELDS)
         for name in ("database", "queries"):
@@ -156,11 +137,7 @@ class SearchRequest:
             queries: Any = self.queries.decode("utf-8")
         except UnicodeDecodeError:
             queries = {"base64": base64.b64encode(self.queries).decode("ascii")}
-        return {
-            "database": self.database, "queries": queries, "query_format": self.query_format,
-            "options": dict(self.options), "title": self.title, "origin": dict(self.origin),
-            "outputs": list(self.outputs), "header": self.header,
-        }  # fmt: skip
+        return {name: getattr(self, name) for name in FIELDS} | {"queries": queries, "outputs": list(self.outputs)}
 
     @cached_property
     def search_options(self) -> SearchOptions:
@@ -170,15 +147,12 @@ class SearchRequest:
 
     @property
     def doubts(self) -> list[str]:
-        """What is likely a mistake among the options, and done all the same."""
+        """Warnings about options that are likely mistakes."""
         return list(self.search_options.filters.doubts())
 
     @cached_property
     def run_origin(self) -> Origin:
-        """Where the queries and the search come from, for reports.
-
-        Its checksums are those of the queries, where these have a name; nothing is read for them.
-        """
+        """Origin of queries and search for reports; the checksum is that of named queries."""
         usual, name = Origin(), self.origin.get("queries", "")
         sha256 = self.origin.get("sha256", "")
         if sha256 and not re.fullmatch("[0-9a-f]{64}", sha256):
@@ -207,13 +181,7 @@ class SearchRequest:
         return replace(origin, checksums=(*(origin.checksums or ()), *database))
 
     def read_queries(self) -> tuple[list[Query], SearchOptions]:
-        """Read the queries, and return them with the options that they are searched with.
-
-        Raises
-        ------
-        InputError
-            If a query cannot be used.
-        """
+        """Read the queries, and return them with the options of their search."""
         options = self.search_options
         is_lines = self.query_format == QUERY_LINES_FORMAT
         found = search_queries(
@@ -274,13 +242,7 @@ _EXPECTED = {"database": "the name of a database", "queries": "what a file of qu
 
 
 def options_from_json(stated: Mapping[str, Any]) -> SearchOptions:
-    """Return the options that JSON states by the names of `OPTION_NAMES`.
-
-    Raises
-    ------
-    InputError
-        If one is unknown, or has a value that cannot be used.
-    """
+    """Return the options in JSON by the names in `OPTION_NAMES`; raise `InputError` for a wrong one."""
     _check_names("options", stated, OPTION_NAMES)
     values = {
         name: row.kind.check_json(name, stated[name])
@@ -333,25 +295,9 @@ def request_for(
     database: str, queries: QueriesLike, options: SearchOptions, origin: Origin, *,
     query_format: QueryFormat = "auto", title: str = "", outputs: Sequence[str] = (), header: bool = False,
 ) -> SearchRequest:  # fmt: skip
-    """Return the request for a search.
+    """Return the request for a search. A query file is sent decompressed, and the server reads it.
 
-    Parameters
-    ----------
-    database : str
-        Name of the database on the server.
-    queries : path, open file, str, (id, sequence) or others
-        As for `swsearch.search`. A file is sent decompressed, and the server reads it.
-    options : SearchOptions
-        Options of the search.
-    origin : Origin
-        Where queries and command come from.
-    query_format, title, outputs, header
-        As of a `SearchRequest`.
-
-    Raises
-    ------
-    InputError
-        If a query or the matrix cannot be sent.
+    It raises `InputError` if a query or the matrix cannot be sent.
     """
     told = {"queries": origin.queries, "command": origin.command, **origin.files}
     if path := path_of(queries):
@@ -386,13 +332,7 @@ def _line(query: Query, alphabet: Alphabet) -> str:
 
 
 def options_to_json(options: SearchOptions) -> dict[str, Any]:
-    """Return options as a request states them.
-
-    Raises
-    ------
-    InputError
-        If its matrix cannot be written.
-    """
+    """Return options as JSON of a request."""
     told: dict[str, Any] = {"max_hits": options.max_hits}  # a server may have another default
     for name in SERVER_ROWS:
         if (value := getattr(options, name)) != getattr(_DEFAULTS, name):
@@ -409,13 +349,7 @@ def options_to_json(options: SearchOptions) -> dict[str, Any]:
 
 
 def matrix_to_json(matrix: Matrix) -> str | dict[str, str]:
-    """Return the name of a matrix that is shipped, or the text of any other one.
-
-    Raises
-    ------
-    InputError
-        If it is not the one that its text gives again.
-    """
+    """Return the name of a built-in matrix, or the text of another; raise `InputError` if its text is not exact."""
     if matrix.name in GAP_COSTS and matrix == (known := load_matrix(matrix.name)) and _is_same(matrix, known):
         return matrix.name
     letters = matrix.alphabet.letters

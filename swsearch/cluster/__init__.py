@@ -1,1 +1,1 @@
-"""One search on many machines, on Dask: what a worker computes, and who computes what."""
+"""Distributed searches on Dask: scheduling on the client, tasks on the workers."""

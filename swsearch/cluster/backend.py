@@ -1,6 +1,7 @@
-"""A search by workers: groups are tasks of every share of the subjects, pairs are tasks of a volume.
+"""Backend of a search on a cluster.
 
-A worker scores what a process scores: `Criteria`, and subjects that are cut as the client has cut them.
+A group of queries becomes one task for each share of the subjects. Pairs become tasks of one volume. A worker scores
+as a single process does: with `Criteria`, and with subjects cut as the client cuts them.
 """
 
 from __future__ import annotations
@@ -49,21 +50,15 @@ MIN_CELLS, MAX_CELLS, CELLS_OF_PAIR, CELLS_OF_ALIGNED = 1 << 29, 1 << 36, 200_00
 pair is read and written that is aligned, and whose scores take as long as one of an alignment."""
 
 FIT_PRIORITY, PAIRS_PRIORITY = 20, 10
-"""Of tasks that others wait for, above that of scoring: reports come while later queries are scored."""
+"""Priorities of tasks that other work waits for, above that of scoring: reports are written while later queries
+are scored.
+"""
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 
 
 class ClusterBackend:
-    """A database in files that workers read; see `swsearch.pipeline.backend.Backend`.
-
-    Parameters
-    ----------
-    database : Database
-        Open.
-    pool : WorkerPool
-        Open.
-    """
+    """A database in files that workers read; see `swsearch.pipeline.backend.Backend`. Database and pool are open."""
 
     is_shared = False
 
@@ -121,9 +116,9 @@ class ClusterSession:
 
     @property
     def note(self) -> str:
-        """How the database is cut."""
-        n, plural = len(self.volumes), "" if len(self.volumes) == 1 else "s"
-        return f"{n:,} volume{plural} in {len(self.shares):,} shares, each a task of every group of queries"
+        """Number of volumes and shares."""
+        volumes = counted(len(self.volumes), "volume")
+        return f"{volumes} in {len(self.shares):,} shares, each a task of every group of queries"
 
     def prepare(self, queries: Sequence[Query]) -> tuple[Sequence[Query], list[Call] | None]:
         """Begin to make the nulls of queries, if they have any: the next ones' while these are scored."""
@@ -144,7 +139,7 @@ class ClusterSession:
         return ClusterSelection(self, sum(len(query.codes) for query in queries), calls)
 
     def count(self, residues: int, share: int) -> None:
-        """Tell of the cells of query residues and a share; those of all shares are those of the search."""
+        """Report the cells of query residues and a share to the progress callback."""
         if self._progress is not None:
             sizes = np.cumsum([0, *(each.n_bytes for each in self.shares)])
             first, last = (int(sizes[k]) * self.n_residues // max(int(sizes[-1]), 1) for k in (share, share + 1))
@@ -179,25 +174,17 @@ def shares_of(volumes: Sequence[VolumeShare], sizes: Sequence[int], n_bytes: int
 
 @dataclass
 class ClusterSelection:
-    """Queries whose tasks are under way; see `swsearch.pipeline.backend.PendingSelection`.
-
-    Parameters
-    ----------
-    session : ClusterSession
-        Whose queries they are.
-    residues : int
-        Of the queries.
-    calls : list of Call
-        A task of each share.
-    """
+    """Queries whose tasks are running; see `swsearch.pipeline.backend.PendingSelection`."""
 
     session: ClusterSession
     residues: int
+    """Residues of the queries."""
     calls: list[Call]
+    """One task for each share."""
     _parts: list[list[Selection]] = field(default_factory=list)
 
     def is_ready(self) -> bool:
-        """Say whether all tasks have ended."""
+        """Return whether all tasks have ended."""
         return all(call.is_done for call in self.calls)
 
     def wait(self) -> None:
@@ -216,17 +203,7 @@ class ClusterSelection:
 
 
 class ClusterPairWork:
-    """Has what is asked of pairs of proteins computed by workers; that of loci in DNA is computed here.
-
-    Parameters
-    ----------
-    local : LocalPairWork
-        Computes here.
-    pool : WorkerPool
-        Has the workers.
-    volumes : sequence of VolumeShare
-        Each a whole volume.
-    """
+    """Computes pairs of proteins on workers, and loci in DNA in this process; ``volumes`` are whole."""
 
     parallel = BATCHES_AT_ONCE
 
@@ -287,7 +264,7 @@ class ClusterPairWork:
     def _computed(
         self, function: Any, task: Callable[[IntArray, int], Any], places: IntArray, cells: IntArray
     ) -> list[tuple[IntArray, Any]]:
-        """Have pairs computed; return what comes of each task, with the places of its pairs."""
+        """Compute pairs on workers; return the result of each task with the places of its pairs."""
         numbers = np.searchsorted(self._firsts, places, side="right") - 1
         chosen, calls = [], []
         for number, some in cut_into_tasks(numbers, cells, len(self._pool.workers)):
@@ -312,21 +289,10 @@ def _some_pairs(pairs: PairsToAlign, chosen: IntArray, first: int) -> PairsToAli
 
 
 def cut_into_tasks(volumes: IntArray, cells: IntArray, n_workers: int) -> Iterator[tuple[int, IntArray]]:
-    """Cut pairs into tasks of about the same size, each of one volume.
+    """Cut pairs into tasks of similar cost, each of one volume.
 
-    Parameters
-    ----------
-    volumes : ndarray, shape (n,), int64
-        Which volume each pair's subject is in.
-    cells : ndarray, shape (n,), int64
-        What each pair costs.
-    n_workers : int
-        For which there are to be tasks.
-
-    Yields
-    ------
-    tuple of int and ndarray, shape (m,), int64
-        A volume, and the places of some of its pairs, ascending.
+    ``volumes`` and ``cells`` are the volume and the cost of each pair, shape (n,), int64. Yields a volume and the
+    places of its pairs, ascending, shape (m,), int64.
     """
     total = int(cells.sum())
     wanted = min(total // MIN_CELLS, SHARES_PER_WORKER * n_workers)

@@ -1,4 +1,4 @@
-"""What goes to workers and comes back, as plain values: Dask pickles them."""
+"""Messages between client and workers, as plain values that Dask pickles."""
 
 from __future__ import annotations
 
@@ -29,18 +29,11 @@ MAX_SHARE_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class EngineRequest:
-    """What workers score with.
-
-    Parameters
-    ----------
-    name : str
-        As ``--engine`` takes it; each worker decides for itself what ``auto`` is.
-    gpu_memory : int or None
-        Bytes of a GPU's memory that a worker may use.
-    """
+    """Engine that workers create. Each worker resolves ``auto`` itself."""
 
     name: str = "auto"
     gpu_memory: int | None = None
+    """Maximum bytes of GPU memory."""
 
 
 @dataclass(frozen=True)
@@ -53,39 +46,23 @@ class VolumeFile:
 
 @dataclass(frozen=True, eq=False)
 class VolumeSearch:
-    """What all tasks of a search on one volume have in common.
-
-    Parameters
-    ----------
-    file : VolumeFile
-        The volume.
-    engine : EngineRequest
-        What scores.
-    options : SearchOptions
-        What is asked for, without filters that name subjects.
-    counts : SubjectCounts
-        Of the whole database: thresholds and E-values refer to it.
-    mask : {"none", "lower", "tantan"}
-        What of the subjects is scored as X.
-    windows : Windows or None
-        How the frames of DNA are cut; None for proteins.
-    allowed : ndarray of uint8, or None
-        A bit for each place of the volume: which may be hits.
-    first : int
-        The place of the volume's first subject in the whole.
-    largest : (int, int)
-        Queries, and residues, of the largest group that is scored together.
-    """
+    """Arguments that all tasks of a search on one volume share."""
 
     file: VolumeFile
     engine: EngineRequest
     options: SearchOptions
+    """Options of the search, without filters that name subjects."""
     counts: SubjectCounts
+    """Counts of the whole database, which thresholds and E-values refer to."""
     mask: Mask
     windows: Windows | None
+    """Windows of DNA frames; None for proteins."""
     allowed: npt.NDArray[np.uint8] | None
+    """One bit for each place of the volume, packed: whether it may be a hit."""
     first: int
+    """Place of the volume's first subject in the whole database."""
     largest: tuple[int, int]
+    """Number of queries and residues of the largest group that is scored together."""
 
     def allowed_of(self, n_places: int) -> Allowed | None:
         """Return which of the volume's places may be hits, shape (n_places,)."""
@@ -94,7 +71,7 @@ class VolumeSearch:
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """What a task raised, and on which worker: an error that is raised reaches the client as Dask's copy of it."""
+    """Error of a task with its worker's address. A raised error would reach the client as Dask's copy of it."""
 
     worker: str
     error: BaseException
@@ -143,7 +120,7 @@ MUST_EQUAL = {
     "dask": "dask",
     "distributed": "distributed",
 }
-"""What must be equal, and what messages call it."""
+"""Names in messages of the values that must be equal on client and worker."""
 
 
 @cache

@@ -1,4 +1,7 @@
-"""Clusters by their names: a scheduler's address, ``local:N``, or a Dask client that is there."""
+"""Opening of clusters by name: a scheduler's address, ``local:N`` or a Dask client.
+
+The functions also inspect the workers of a cluster for ``swsearch doctor``.
+"""
 
 from __future__ import annotations
 
@@ -70,13 +73,7 @@ def engine_request(engine: Any, gpu_memory: int | None, device: Any, option: str
 
 
 def check_is_database(subjects: Any) -> None:
-    """Raise `InputError` for subjects that are in no database file, before any of them is read.
-
-    Parameters
-    ----------
-    subjects : Database, or as for `swsearch.inputs.open_subjects`
-        What is to be searched.
-    """
+    """Raise `InputError` if subjects are not in database files, before any of them is read."""
     from swsearch.db import Database, is_database
 
     for each in subjects if isinstance(subjects, (list, tuple)) else [subjects]:
@@ -96,12 +93,8 @@ def pool_of_client(
 ) -> WorkerPool:
     """Return the workers of a Dask client, which stays open.
 
-    Raises
-    ------
-    OptionError
-        If it is something else, or threads are given: workers have those that they were started with.
-    ClusterError
-        If it is closed, or has no worker that can be used.
+    It raises `OptionError` for another object or if ``threads`` is given, and `ClusterError` if no worker can be
+    used.
     """
     if threads is not None:
         raise OptionError("threads", threads, "none with client", "set the threads when you start the workers")
@@ -116,29 +109,10 @@ def open_pool(
     name: str, engine: EngineRequest, threads: int | None = None, timeout: float | None = None,
     notice: Notice | None = None,
 ) -> WorkerPool:  # fmt: skip
-    """Open a cluster by its name.
+    """Open a cluster by its name: a scheduler's address, or ``local:N`` for N worker processes.
 
-    Parameters
-    ----------
-    name : str
-        A scheduler's address, or ``local:N`` for N worker processes on this machine, which end with the pool.
-    engine : EngineRequest
-        What workers score with.
-    threads : int, optional
-        Threads that are divided among the workers of ``local:N``; by default one for each processor.
-    timeout : float, optional
-        Seconds after which a worker that gives no result hangs.
-    notice : callable, optional
-        Told of what the search survives.
-
-    Raises
-    ------
-    OptionError
-        If there is no such name, or threads are given for workers that have theirs already.
-    InputError
-        If dask.distributed is not installed.
-    ClusterError
-        If the scheduler cannot be reached, no workers could be started, or none can be used.
+    Worker processes of ``local:N`` end with the pool. ``threads`` are divided among them, by default one per
+    processor. ``timeout`` is the number of seconds after which a worker without a result counts as hung.
     """
     expected = "a number of seconds, more than 0"
     if timeout is not None and real_number("task_timeout", timeout, expected) <= 0:
@@ -155,7 +129,7 @@ def open_pool(
 
 @contextmanager
 def connected(name: str, threads: int | None = None) -> Iterator[Any]:
-    """Give a client of a cluster, whatever workers it has; arguments and errors are those of `open_pool`."""
+    """Yield a client of a cluster, whatever workers it has; arguments and errors are those of `open_pool`."""
     name = name.strip()
     local, address = re.fullmatch(r"local:([1-9][0-9]{0,3})", name), _ADDRESS.fullmatch(name)
     if local is None and (address is None or name.startswith("local:") or not 0 < int(address[1]) < 1 << 16):
@@ -257,46 +231,31 @@ class VolumeSeen:
 
 @dataclass(frozen=True)
 class WorkerSeen:
-    """A worker, and what was found out about it.
-
-    Parameters
-    ----------
-    address, host : str
-        Where it is.
-    at_once : int
-        Tasks that it does at a time, as its ``--nthreads`` says.
-    memory : int
-        Bytes that it may use; 0 without a limit.
-    on_host : int
-        Its rank among those of its host, from 0.
-    problem : str
-        Why it cannot be used; empty if it can.
-    threads, processors : int
-        That it computes with, and that it may use.
-    is_set : bool
-        Whether its environment says how many threads it computes with.
-    python, description, why : str
-        Its Python; what it scores with; why that is no GPU, empty if it is one.
-    devices : int
-        GPUs that it sees.
-    volumes : dict
-        `VolumeSeen` by the path of the client.
-    """
+    """A worker as `survey` found it."""
 
     address: str
     host: str
     at_once: int
+    """Number of tasks at a time, its ``--nthreads``."""
     memory: int
+    """Maximum bytes of memory; 0 without a limit."""
     on_host: int = 0
+    """Rank among the workers of its host, from 0."""
     problem: str = ""
+    """Why it cannot be used, or an empty string."""
     threads: int = 0
     processors: int = 0
     is_set: bool = False
+    """Whether its environment sets the number of threads."""
     python: str = ""
     description: str = ""
+    """Description of its engine."""
     why: str = ""
+    """Why it has no GPU, or an empty string."""
     devices: int = 0
+    """Number of GPUs that it sees."""
     volumes: dict[str, VolumeSeen] = field(default_factory=dict)
+    """Volumes by the client's paths."""
 
     @property
     def shares_a_device(self) -> bool:
@@ -323,7 +282,7 @@ def survey(client: Any, volumes: Sequence[Volume] = ()) -> list[WorkerSeen]:
 
 
 async def look_closely(files: Sequence[VolumeFile], dask_worker: Any = None) -> dict[str, Any]:
-    """Tell of a worker what `WorkerSeen` has; this is what a worker runs."""
+    """Return the fields of `WorkerSeen`; runs on a worker."""
     return await asyncio.to_thread(_look_closely, files, dask_worker)
 
 
@@ -360,7 +319,7 @@ def _devices() -> tuple[int, str]:
 
 
 def _volume_of(wanted: VolumeFile) -> VolumeSeen:
-    """Say where a volume is found now, whatever is open already."""
+    """Return where a volume is found now, without the cache of open volumes."""
     try:
         with open_volume.__wrapped__(wanted) as database:
             return VolumeSeen(database.volumes[0].path)

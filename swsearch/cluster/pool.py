@@ -1,8 +1,8 @@
-"""The workers of a Dask client, and the tasks of a search that are under way there.
+"""Workers of a Dask client, and the running tasks of a search.
 
-Dask decides which worker does a task, does it again where a worker is lost, and moves tasks to workers that have
-nothing to do. The rest is here: a task that failed is begun again elsewhere, a worker that cannot do the work is left
-out, one that hangs is started anew, and nobody waits for ever.
+Dask assigns tasks to workers, repeats the tasks of lost workers, and moves tasks to idle workers. This module does
+the rest: it repeats failed tasks elsewhere, leaves out unusable workers, restarts hung workers, and limits every
+wait.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from swsearch.errors import (
 from swsearch.pipeline.prefetch import Stopped, check_wanted
 
 MAX_TRIES = 3
-"""How often a task may fail, and how many tasks a worker, before it is given up."""
+"""Failures of a task, and failed tasks of a worker, after which it is given up."""
 
 LISTEN_SECONDS, FETCH_SECONDS = 0.02, 3.0
 """Seconds between two looks at tasks; to wait for one result while there may be others."""
@@ -89,22 +89,11 @@ class Call:
 
 
 class WorkerPool:
-    """The workers of a client, for one search at a time.
+    """Workers of a Dask client, for one search at a time. The client is open and not asynchronous.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Open, not asynchronous.
-    engine : EngineRequest
-        What workers score with.
-    name : str, optional
-        What messages call the cluster.
-    threads : int, optional
-        Threads of this process that a search may use.
-    timeout : float, optional
-        Seconds after which a worker that gives no result hangs; by default what they took before decides.
-    notice : callable, optional
-        Told of what the search survives; by default this warns.
+    ``threads`` limits the threads of this process. ``timeout`` is the number of seconds after which a worker without
+    a result counts as hung; by default it follows from earlier tasks. ``notice`` gets messages about failures that
+    the search survives; by default they are warnings.
     """
 
     def __init__(
@@ -144,19 +133,14 @@ class WorkerPool:
 
     @property
     def scores_with(self) -> dict[str, Any]:
-        """What one of the workers scores with."""
+        """Engine of one of the workers."""
         told = [each for address, each in self.facts.items() if address not in self._problems]
         return told[0] if told else {"engine": "", "description": "no engine", "fallback": ""}
 
     def open(self) -> WorkerPool:
-        """Wait for a worker, ask all that are there what they are, and look after them from now on.
+        """Wait for a worker, ask all workers for their engines, and watch them from now on.
 
-        Raises
-        ------
-        ClusterError
-            If none comes in time, or none can be used.
-        EngineError
-            If that is since they cannot make the engine.
+        It raises `ClusterError` if no worker can be used, or `EngineError` if none can create the engine.
         """
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # as profiles are
         self._check_scheduler()
@@ -191,7 +175,7 @@ class WorkerPool:
             raise ClusterError(f"{self.name}: the scheduler cannot be used: {problem}; install swsearch there, too")
 
     def look(self) -> None:
-        """Take note of who came, went or hangs, and give up where nobody has been there for long."""
+        """Update the list of workers; restart hung ones, and raise `ClusterError` after a long time without any."""
         begun = time.monotonic()
         processing, before = self.client.processing(), self._busy
         self._busy = {
@@ -253,7 +237,7 @@ class WorkerPool:
                     self._begin(call)
 
     def _relieve(self, workers: Sequence[str]) -> None:
-        """Let other workers do what waits at those that Dask has paused; what runs there may end.
+        """Repeat tasks elsewhere that wait at workers paused by Dask; tasks that run there may end.
 
         Shown by ``test_what_a_paused_worker_has_begun_ends_there_and_others_do_what_waits``.
         """
@@ -283,7 +267,7 @@ class WorkerPool:
             ask(self.client, tasks.look, self.engine, workers=workers, hear=self._hear)
 
     def _hear(self, address: str, told: Any) -> None:
-        """Take what a worker says of itself."""
+        """Record a worker's answer about itself."""
         if isinstance(told, dict):
             self.facts[address] = told
             if told["problem"]:
@@ -352,14 +336,10 @@ class WorkerPool:
         return known
 
     def results(self, calls: Sequence[Call]) -> Iterator[tuple[int, Any]]:
-        """Yield what tasks return, each with its place among them, as they come; what fails is begun again.
+        """Yield the results of tasks with their places as they arrive; repeat failed tasks.
 
-        Raises
-        ------
-        SwsearchError
-            What a task raised that is wrong wherever it is done; otherwise what it raised at the last of its tries.
-        Stopped
-            If the tasks are stopped.
+        It raises errors that would occur on every worker, the last error of a task that failed too often, and
+        `Stopped` if the tasks are stopped.
         """
         waiting = dict(enumerate(calls))
         while waiting:
@@ -428,7 +408,7 @@ class WorkerPool:
         )
 
     def _forget(self, call: Call) -> None:
-        """Let Dask let go of a task: what runs stops soon, what waits is dropped."""
+        """Release a task at Dask: it stops soon if it runs, and is dropped if it waits."""
         with self._guard:
             self._calls.discard(call)
             future, call.future = call.future, None
@@ -437,7 +417,7 @@ class WorkerPool:
                 future.release()
 
     def cancel(self) -> None:
-        """Stop all tasks, and let go of what they keep."""
+        """Stop all tasks and release their shares."""
         for call in list(self._calls):
             self._forget(call)
         with self._guard:
@@ -470,9 +450,9 @@ def ask(
     client: Any, function: Callable[..., Any], *arguments: Any, workers: Sequence[str],
     hear: Callable[[str, Any], None],
 ) -> None:  # fmt: skip
-    """Hear what an asynchronous function returns on each worker, or an error, as it comes.
+    """Call an asynchronous function on each worker, and pass each result or error to ``hear`` as it arrives.
 
-    That is an `OtherProgramError` of another version, and Python's own of time where there is no answer.
+    The error is `OtherProgramError` for another version, and `TimeoutError` without an answer.
     """
 
     async def run(address: str, called: Callable[..., Any], *given: Any) -> Any:

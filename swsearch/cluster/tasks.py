@@ -1,6 +1,6 @@
-"""What workers compute: functions that Dask calls.
+"""Task functions, which Dask calls on workers.
 
-What a task computes follows from its arguments alone, so that any worker may do it, and do it again.
+The result of a task depends only on its arguments, so any worker may run it, and repeat it.
 """
 
 from __future__ import annotations
@@ -57,19 +57,10 @@ WANTED_SECONDS = 0.5
 
 
 class VolumeShare:
-    """A share of a volume, as tasks on it get it from Dask.
+    """A share of a volume: share ``place`` of ``of``, with ``n_bytes`` bytes of residues.
 
-    It is a token: Dask takes it for as large as the residues are, and so gives tasks to a worker that has it. What
-    goes to another worker is small, and files are opened there when they are first asked for.
-
-    Parameters
-    ----------
-    search : VolumeSearch
-        What it is of.
-    place, of : int
-        Which of how many shares.
-    n_bytes : int
-        Bytes of its residues.
+    It is a token. Dask takes it to be as large as the residues, so it sends tasks to a worker that has it. The
+    pickled share is small; a worker opens the files on first use.
     """
 
     def __init__(self, search: VolumeSearch, place: int = 0, of: int = 1, n_bytes: int = 0) -> None:
@@ -83,7 +74,7 @@ class VolumeShare:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What of it an engine loads."""
+        """Key of the residues that an engine loads for it."""
         return self.search.file, self.search.mask, self.search.windows, self.place, self.of
 
     @cached_property
@@ -99,13 +90,13 @@ class VolumeShare:
 
     @cached_property
     def criteria(self) -> Criteria:
-        """What is looked for in it."""
+        """Criteria of hits in its volume."""
         n, search = self.volume.n_places, self.search
         return Criteria(search.options, search.counts, search.allowed_of(n), n)
 
     @property
     def pairs(self) -> LocalPairWork:
-        """What computes nulls and alignments of pairs with the volume; to be closed."""
+        """Backend for nulls and alignments of pairs with the volume; the caller closes it."""
         here, criteria = state_of(), self.criteria
         engine = here.engine(self.search.engine)
         return LocalPairWork(criteria.recurrence, here.threads, criteria.null_maker(here.threads), engine)
@@ -124,18 +115,9 @@ def packed(*arguments: Any) -> bytes:
 
 
 def run(wanted: dict[str, str], function: Callable[..., Any], data: bytes, *share: VolumeShare) -> Any:
-    """Call a function of this module if this is the client's program; return a `TaskFailure` where it fails.
+    """Call a task function with an optional share and packed arguments; return a `TaskFailure` if it fails.
 
-    Parameters
-    ----------
-    wanted : dict
-        The client's `program`.
-    function : callable
-        Takes a share, where one is given, and arguments.
-    data : bytes
-        Arguments, as `packed`.
-    *share : VolumeShare
-        None or one.
+    It fails if ``wanted``, the client's `program`, differs from this worker's.
     """
     from distributed import get_worker
 
@@ -251,7 +233,7 @@ async def waiting(dask_worker: Any = None) -> set[Any]:
 
 
 async def look(engine: EngineRequest, dask_worker: Any = None) -> dict[str, Any]:
-    """Tell what a worker scores with; ``Client.run`` would let another function stop the worker's loop."""
+    """Return the engine of a worker. As a coroutine it does not block the worker's event loop."""
     return await asyncio.to_thread(describe, engine, dask_worker)
 
 

@@ -1,7 +1,7 @@
-"""What a worker process keeps between tasks: its engine, open volumes, and the shares that the engine has loaded.
+"""State of a worker process between tasks: engine, open volumes, loaded shares.
 
-One task at a time has the engine. A CPU's shares take up to half of the worker's memory, a GPU's what the engine's
-plan says fits the device; what was used longest ago goes first.
+One task at a time uses the engine. Shares take up to half of the worker's memory on a CPU, or the memory of the
+engine's plan on a GPU. The share unused for the longest time is unloaded first.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ USUAL_QUERIES = 256
 """Queries that a GPU plans for at least, so that later groups need no new plan."""
 
 DASK_TRIM, KEPT_BYTES, MAPPED_BYTES = "65536", 128 << 20, 32 << 20
-"""What Dask sets for workers: glibc gives back each freed array at once, and asks for the next one's pages again.
-Here: free memory that stays with the process, and the size from which arrays are mapped one by one."""
+"""Dask's value of ``MALLOC_TRIM_THRESHOLD_``, with which glibc returns every freed array to the system at once;
+our bytes of free memory that the process keeps, and bytes from which arrays are mapped one by one.
+"""
 
 
 @dataclass(eq=False)
@@ -57,36 +58,24 @@ class LoadedShare:
 
 
 class WorkerState:
-    """What a worker process keeps.
-
-    Parameters
-    ----------
-    worker : distributed.Worker
-        The first worker of this process that has a task.
-    """
+    """State of a worker process; ``worker`` is the first Dask worker of this process that has a task."""
 
     def __init__(self, worker: Any) -> None:
         self.threads = threads_that_help(int(os.environ.get(THREADS_VARIABLE) or worker.state.nthreads))
         self.memory: int = worker.memory_manager.memory_limit or host_memory() // 2
         self.turn = threading.RLock()
-        """Whoever has it has the engine."""
+        """Held by the task that uses the engine."""
         self._made: tuple[EngineRequest, Engine] | None = None
         self._shares: OrderedDict[Hashable, LoadedShare] = OrderedDict()
         _keep_freed_memory()
 
     @property
     def request(self) -> EngineRequest:
-        """What its engine was made for."""
+        """Request that its engine was created for."""
         return EngineRequest() if self._made is None else self._made[0]
 
     def engine(self, wanted: EngineRequest) -> Engine:
-        """Return the worker's engine, made now if it is another one.
-
-        Raises
-        ------
-        GpuUnavailableError
-            If a GPU is asked for by name and there is none.
-        """
+        """Return the worker's engine, created now if it is another one."""
         made = self._made
         if made is not None and made[0] == wanted:
             return made[1]
@@ -106,7 +95,7 @@ class WorkerState:
     def share(
         self, engine: Engine, key: Hashable, subjects: Subjects, mask: Any, largest: tuple[int, int]
     ) -> LoadedShare:
-        """Return a share as the engine has it; asked for by whoever has the turn."""
+        """Return a loaded share; the caller holds `turn`."""
         held = self._shares.pop(key, None)
         if held is not None and held.planned[0] >= largest[0] and held.planned[1] >= largest[1]:
             self._shares[key] = held
@@ -119,7 +108,7 @@ class WorkerState:
     def _in_memory(
         self, engine: Engine, key: Hashable, subjects: Subjects, mask: Any, largest: tuple[int, int]
     ) -> LoadedShare:
-        """Keep a share in memory, in place of others; one that does not fit is read whenever it is scored."""
+        """Load a share into memory in place of others; a share that does not fit is read at each scan."""
         room = self.memory // CPU_MEMORY_PART - subjects.residue_bytes
         while self._shares and sum(each.subjects.residue_bytes for each in self._shares.values()) > room >= 0:
             self._shares.popitem(last=False)[1].loaded.close()
@@ -134,7 +123,7 @@ class WorkerState:
     def _on_device(
         self, engine: Engine, key: Hashable, subjects: Subjects, mask: Any, largest: tuple[int, int]
     ) -> LoadedShare:
-        """Keep as many shares on a device as fit, the new one and those used last: one plan is for all of them."""
+        """Load the new share and as many recent ones as fit on a device, with one plan for all."""
         largest = max(largest[0], USUAL_QUERIES), max(largest[1], GROUP_RESIDUES)
         last = [(each, held.subjects, held.mask) for each, held in reversed(self._shares.items())]
         wanted = [(key, subjects, mask), *last]
@@ -147,7 +136,7 @@ class WorkerState:
         return self._shares[key]
 
     def unload(self) -> None:
-        """Let go of all shares; asked for by whoever has the turn."""
+        """Release all shares; the caller holds `turn`."""
         while self._shares:
             self._shares.popitem()[1].loaded.close()
 
@@ -167,7 +156,7 @@ def state_of(worker: Any = None) -> WorkerState:
 
 
 def _keep_freed_memory() -> None:
-    """Let this process keep the memory that one task frees for the next, unless its user has set what it keeps."""
+    """Keep freed memory in this process for the next task, unless the user's environment sets a limit."""
     if os.environ.get("MALLOC_TRIM_THRESHOLD_") == DASK_TRIM:
         with suppress(OSError, AttributeError):  # another C library
             import ctypes
@@ -179,9 +168,9 @@ def _keep_freed_memory() -> None:
 
 @cache
 def own_device() -> int | None:
-    """Return a GPU that no other worker of this host has, else the first; None where there is none.
+    """Return a GPU that no other worker of this host has locked, else the first; None without a GPU.
 
-    The file that is locked for it is let go of when this process ends, however it ends.
+    The lock ends with this process.
     """
     from swsearch.engines.choice import pycuda_is_installed
 
@@ -208,10 +197,7 @@ def own_device() -> int | None:
 def open_volume(wanted: VolumeFile) -> Database:
     """Open a volume: a copy in the folders of `FOLDERS_VARIABLE`, else the file itself.
 
-    Raises
-    ------
-    DatabaseError
-        If it is in neither place, or other files stand there.
+    It raises `DatabaseError` if the volume is in neither place, or if another database is there.
     """
     folders = [each for each in os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep) if each]
     copies = [str(Path(folder) / Path(wanted.path).name) for folder in folders]
