@@ -1,4 +1,4 @@
-"""``swsearch align``: pairs of sequences, of any length, aligned or scored and written as they come."""
+"""``swsearch align``: pairwise alignments and scores of sequences of any length."""
 
 # no postponed annotations: the kinds of the options follow from them
 import io
@@ -34,7 +34,7 @@ FLUSH_AFTER = 0.5
 
 
 class PairTable(CommandTable):
-    """How pairs are aligned and written."""
+    """Options of pairwise alignments and their output."""
 
     HEADING: ClassVar = Heading.SCORING
 

@@ -1,8 +1,8 @@
-"""What may be typed: every word is looked at before it is parsed, so that what is wrong is told in our own words.
+"""Checks of the words of a command line before they are parsed.
 
-The parser underneath takes ``-out=x`` for ``-o`` with the value ``ut=x``, as POSIX has it. Here only ``-`` and paths
-that begin with ``.`` or ``/`` may follow a letter without a blank: no name of an option becomes the name of a file.
-typer takes the classes as ``cls``.
+The error messages are ours, not the parser's. The parser takes ``-out=x`` for ``-o`` with the value ``ut=x``, as
+POSIX has it. Here only ``-`` and paths that begin with ``.`` or ``/`` may follow a letter without a blank, so no name
+of an option becomes the name of a file. typer takes the classes as ``cls``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST_OF_A_NAME = 3
 
 
 class OneCommand(TyperCommand):
-    """A command whose words are checked, and whose errors are sentences of ours."""
+    """A command whose words are checked, with our error messages."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Check the words, then parse them."""
@@ -63,7 +63,7 @@ class OneCommand(TyperCommand):
 
 
 class CommandGroup(TyperGroup):
-    """A command with subcommands, of which the same is true."""
+    """A command with subcommands, with the same checks."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Check the words up to the subcommand, then parse them."""
@@ -80,20 +80,9 @@ class CommandGroup(TyperGroup):
 class _Line:
     """The words after a command's name.
 
-    Attributes
-    ----------
-    path : str
-        The command with those above it, such as ``swsearch db build``.
-    words : list of str
-        What is neither an option nor a value of one.
-    given : dict of str to str
-        The last value of each option, by the option's first spelling; empty for one that takes none.
-    commands : list of str
-        Subcommands; none of a command that has no others.
-    options : dict of str to object
-        The command's options by every spelling.
-    helps : bool
-        Whether there is an option that ends the command at once, such as ``--help``.
+    ``path`` is the command with its parents, e.g. ``swsearch db build``. ``words`` are neither options nor their
+    values. ``given`` has the last value of each option by its first spelling, empty for a flag. ``options`` has the
+    command's options by every spelling. ``helps`` is set by an option that ends the command at once, e.g. ``--help``.
     """
 
     def __init__(self, command: Any, ctx: typer.Context) -> None:
@@ -163,7 +152,7 @@ class _Line:
         return OptionError(name, value, f"one of {', '.join(words)}", _did_you_mean(value, words))
 
     def _take(self, name: str, option: Any, value: str | None, rest: list[str]) -> None:
-        """Take an option and the value that it may need from the words after it."""
+        """Record an option and its value, which may be the next of the remaining words."""
         self.helps = self.helps or option.is_eager
         got = ""
         if value is None and _takes_value(option):
@@ -176,7 +165,7 @@ class _Line:
         self.given[option.opts[0]] = value or ""
 
     def _check_short(self, word: str, rest: list[str]) -> None:
-        """Take a word of options with one letter each; the last may have a value attached that is - or a path."""
+        """Record a word of one-letter options; the last may have a value attached that is - or a path."""
         if word.startswith("--"):
             raise InputError(self._no_such_option(word, rest))
         for place, letter in enumerate(word[1:], 1):
@@ -198,14 +187,14 @@ class _Line:
             break
 
     def _not_attached(self, word: str, place: int, rest: list[str]) -> str:
-        """Say that a word is no letter with a value attached, because it could be another option's name."""
+        """Return the message for a letter with a value attached, which could be another option's name."""
         if self._spells_a_name(word[1:].partition("=")[0]):
             return self._no_such_option(word, rest)
         shown = f"{word[: place + 1]} {shlex.quote(_cut(word[place + 1 :]))}"
         return f"{self.path}: got {_cut(word)}, expected a blank after -{word[place]}; did you mean {shown}?"
 
     def _spells_a_name(self, name: str) -> bool:
-        """Say whether a word with one dash is the name of an option, ours or another program's."""
+        """Return whether a word with one dash is the name of an option, ours or another program's."""
         others = other_programs.advice_of(self.path, self.rows)
         stem = other_programs.plain(re.match("[A-Za-z_-]*", name)[0])  # type: ignore[index]
         if other_programs.plain(name) in others or stem in others:
@@ -213,7 +202,7 @@ class _Line:
         return len(stem) >= LEAST_OF_A_NAME and any(each[:2] == stem[:2] for each in _like(stem, self._names))
 
     def _no_such_option(self, word: str, rest: list[str]) -> str:
-        """Say that there is no such option, and which one may be meant."""
+        """Return the message for an unknown option, with the likely one."""
         name, equals, value = word.partition("=")
         following = rest[0] if not equals and rest and rest[0][:1] != "-" else value
         problem = f"{self.path} has no option {_cut(name)}"

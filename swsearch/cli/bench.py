@@ -1,4 +1,4 @@
-"""``swsearch bench`` and what is under it; without a subcommand it is ``bench search``."""
+"""``swsearch bench`` and its subcommands; the default is ``bench search``."""
 
 # no postponed annotations: the kinds of the options follow from them
 from pathlib import Path
@@ -21,7 +21,7 @@ class BenchGroup(CommandGroup):
     """A group that takes ``swsearch bench QUERIES SUBJECTS`` for ``swsearch bench search QUERIES SUBJECTS``."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Put the subcommand in where there is none."""
+        """Insert the subcommand ``search`` if there is none."""
         if not args or args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["search", *args]
         return super().parse_args(ctx, args)
@@ -36,7 +36,7 @@ bench_app = typer.Typer(
 
 
 class RunsTable(CommandTable):
-    """How often something is measured."""
+    """Number of runs of a benchmark."""
 
     runs: int = option(
         3, "Number of runs, 1 to 1,000; reports the median.", Integer(1, 1000, "a whole number from 1 to 1,000")
@@ -45,7 +45,7 @@ class RunsTable(CommandTable):
 
 
 class BenchTable(RunsTable):
-    """What searches are measured."""
+    """Options of the benchmark of searches."""
 
     peers: bool = option(True, "Run the installed peers too.")
     top: int = option(
@@ -133,7 +133,7 @@ class OneDevice(Integer):
 
 
 class StudyTable(CommandTable):
-    """What of published kernels is measured."""
+    """Options of the benchmark of published kernels."""
 
     approach: tuple[str, ...] = option(
         (),

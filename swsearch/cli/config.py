@@ -1,4 +1,4 @@
-"""``--config FILE``: options of a command from a file, which those on the command line go before."""
+"""``--config FILE``: options from a file, which the command line overrides."""
 
 from __future__ import annotations
 
@@ -16,38 +16,16 @@ CONFIG = "--config"
 NOT_IN_A_FILE = (CONFIG, "--save-config", "--help")
 
 MOST_CONFIG_BYTES = 4 << 20
-"""Of a file that is read: a report has its options in its beginning."""
+"""Bytes of a file that are read; a report has its options at its beginning."""
 
 
 def words_of_file(
     path: str, options: Mapping[str, Any], given: set[str], rows: Mapping[str, Option]
 ) -> Iterator[tuple[str, Any, list[str]]]:
-    """Yield the options of a file that the command line does not have.
+    """Yield key, option and words of each option in a file of options.
 
-    Parameters
-    ----------
-    path : str
-        The file: TOML, or a report that holds the options of its search.
-    options : dict of str to object
-        The command's options by every spelling.
-    given : set of str
-        First spellings of what the command line has.
-    rows : dict of str to Option
-        Of the command; an option of the command line replaces those that it resets.
-
-    Yields
-    ------
-    key : str
-        As the file has it.
-    option : object
-        What it is.
-    words : list of str
-        The same on a command line.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or has a key that is none; the message names file, key and what was expected.
+    Options among ``given``, the first spellings of the command line, are left out, with the options that their rows
+    reset. The file is TOML or a report.
     """
     from swsearch.report.headers import settings_in
     from swsearch.run_info import MISSING_SETTINGS

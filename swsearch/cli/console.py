@@ -1,4 +1,4 @@
-"""What the command line shares: messages, and how a command ends."""
+"""Messages and exit codes, shared by all commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Interrupted(SwsearchError):  # noqa: N818  # it is no error
 
 
 class PipeClosed(SwsearchError):  # noqa: N818
-    """Whoever read our output has gone, as ``head`` does: a quiet and successful end."""
+    """The reader of our output has gone, e.g. ``head``: the command ends quietly with success."""
 
     exit_code = 0
 
@@ -82,13 +82,13 @@ _NO_MEMORY = (
     "badalloc",
     "can't start new thread",
 )
-"""What libraries say in errors of other classes when the system gives them no memory."""
+"""Parts of error messages of libraries when the system has no memory."""
 
 
 def is_lack_of_memory(error: BaseException | None) -> bool:
-    """Say whether an exception, or one that it comes from, says that the system gave no memory.
+    """Return whether an exception, or its cause, means that the system has no memory.
 
-    Not where swsearch itself says what does not fit which limit, which is worth more than this.
+    A `MemoryLimitError` does not count, because its message is more precise.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -126,7 +126,7 @@ def size_of(n_subjects: int, n_residues: int, is_dna: bool = False) -> str:
 
 @contextlib.contextmanager
 def warnings_said() -> Iterator[None]:
-    """Say warnings of swsearch as messages, however Python was told to treat warnings."""
+    """Print warnings of swsearch as messages, whatever Python's warning filters are."""
     before: Any = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any) -> None:

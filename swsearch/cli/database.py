@@ -1,4 +1,4 @@
-"""``swsearch db``: build, change, look after and read database files."""
+"""``swsearch db``: builds, changes, checks and reads database files."""
 
 # no postponed annotations: the kinds of the options follow from them
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from swsearch.db import Database
 
 MOST_NAMED = 20
-"""Most missing identifiers that a message names."""
+"""Maximum number of missing identifiers in a message."""
 
 db_app = typer.Typer(name="db", cls=CommandGroup, help="Build and look after database files.", no_args_is_help=True)
 
@@ -100,7 +100,7 @@ class ListTable(CommandTable):
 
 
 class BuildTable(VolumeTable, TaxonTable):
-    """How a database is built."""
+    """Options of ``swsearch db build``."""
 
     mask: Mask = option(
         "none",
@@ -154,7 +154,7 @@ def db_split(database: DatabaseArgument, **given: Any) -> None:
 
 
 class InfoTable(CommandTable):
-    """How ``swsearch db info`` writes."""
+    """Options of ``swsearch db info``."""
 
     json: bool = option(False, "As JSON.")
 
@@ -199,7 +199,7 @@ def db_verify(database: DatabaseArgument, **given: Any) -> None:
 
 
 class AppendTable(TaxonTable):
-    """How sequences are appended."""
+    """Options of ``swsearch db append``."""
 
     on_duplicate: OnDuplicate = option(
         "error",
@@ -225,7 +225,7 @@ def db_append(
 
 
 class RemoveTable(ListTable, MemoryTable):
-    """What is removed from a database."""
+    """Options of ``swsearch db remove``."""
 
     ignore_missing_ids: bool = option(False, "Skip identifiers that the database does not have.")
 
@@ -248,7 +248,7 @@ def db_remove(database: FileArgument, identifiers: IdentifiersArgument = None, *
 
 
 class MergeTable(VolumeTable):
-    """How databases become one."""
+    """Options of ``swsearch db merge``."""
 
     on_duplicate: OnDuplicate = option(
         "error", "Records with the same identifier: error writes nothing, skip keeps the first, keep keeps all."
@@ -291,7 +291,7 @@ def db_convert(
 
 
 class FetchTable(ListTable):
-    """What is fetched from a database."""
+    """Options of ``swsearch db fetch``."""
 
     all: bool = option(False, "All entries, in input order.")
     range: str | None = option(
@@ -374,7 +374,7 @@ def _reading(label: str, messages: MessageTable) -> ReadingProgress:
 
 
 def _say_totals(path: str, quiet: bool, *, seconds: float = 0.0, changes: str = "") -> None:
-    """Say what a new database holds, or after changes, and warn of records without residues."""
+    """Print the totals of a database, after changes if there are some, and warn of records without residues."""
     from swsearch.db.database_files import totals_of
 
     totals = totals_of(path)

@@ -1,6 +1,6 @@
-"""``swsearch doctor``: what runs on this machine, and why not a faster engine; what the workers of a cluster can do.
+"""``swsearch doctor``: engines of this machine, or the workers of a cluster.
 
-The command line imports this to describe it, so each function imports what it examines.
+The command line imports this module to describe it, so each function imports the modules that it examines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEPENDENCIES = ("numpy", "Bio", "h5py", "typer", "zstandard")
 """Modules that swsearch cannot do without."""
 
 UNUSABLE = "engine gpu cannot be used: "
-"""How errors of GPUs begin."""
+"""Beginning of error messages about GPUs."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _examine_gpu() -> Generator[Finding, None, str]:
 
 
 def _failure(topic: str, error: Exception, remedy: str) -> Finding:
-    """Say that a GPU cannot be opened, or that it fails then, and so would a search: auto takes it."""
+    """Return the finding for a GPU that cannot be opened, or that fails when a search uses it."""
     if isinstance(error, GpuUnavailableError):
         return Finding(topic, f"not used: {str(error).removeprefix(UNUSABLE)}")
     return Finding(topic, f"failed: {error}; {remedy}", good=False)
@@ -233,24 +233,7 @@ def self_test(engine: Engine) -> int:
 
 
 def examine_cluster(name: str, path: Path | None) -> Iterator[Finding]:
-    """Yield findings about a cluster; one that is not good means that a search would do without something.
-
-    Parameters
-    ----------
-    name : str
-        As ``--cluster`` takes it.
-    path : Path, optional
-        A database that workers are to read.
-
-    Raises
-    ------
-    DatabaseError
-        If this machine cannot read the database.
-    OptionError
-        If it is no name of a cluster.
-    ClusterError
-        If the cluster cannot be reached.
-    """
+    """Yield findings about a cluster; a finding that is not good means that a search would lack something."""
     from swsearch.cluster.opening import connected, survey
     from swsearch.db import Database
     from swsearch.version import version
@@ -294,7 +277,7 @@ def describe_cluster(name: str, seen: Sequence[WorkerSeen], volumes: Sequence[Vo
 def _reading(
     seen: Sequence[WorkerSeen], usable: Sequence[WorkerSeen], volumes: Sequence[Volume]
 ) -> Iterator[Finding]:
-    """Say who can read the volumes: a search needs somebody for each of them."""
+    """Yield findings about the volumes that the workers can read; a search needs one reader for each."""
     readers = {volume.path: sum(not each.volumes[volume.path].problem for each in usable) for volume in volumes}
     whole = sum(all(not each.problem for each in worker.volumes.values()) for worker in usable)
     text = f"{whole} of {counted(len(seen), 'worker')} can read all volumes"
@@ -328,7 +311,7 @@ def _worker(worker: WorkerSeen, volumes: Sequence[Volume]) -> Iterator[Finding]:
 
 
 def _versions(usable: Sequence[WorkerSeen]) -> Finding:
-    """Say what runs on the workers that can be used, which all have the client's versions."""
+    """Return the finding about the versions of usable workers, which are the client's."""
     from swsearch.cluster.messages import program
 
     if not usable:
@@ -338,7 +321,7 @@ def _versions(usable: Sequence[WorkerSeen]) -> Finding:
 
 
 def _settings(usable: Sequence[WorkerSeen]) -> Iterator[Finding]:
-    """Say which workers were started so that processors stand idle, or tasks are badly shared out."""
+    """Yield findings about workers with idle processors or too many tasks at a time."""
     from swsearch.cluster.pool import MAX_TASKS_AT_ONCE, too_many_at_once
 
     busy = [each for each in usable if each.at_once > MAX_TASKS_AT_ONCE]

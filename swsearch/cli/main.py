@@ -1,8 +1,7 @@
-"""The command line: parse, call, print; the work is done elsewhere.
+"""The command line's entry point.
 
-Starting CUDA early: the driver needs 0.2 s for itself, in which Python can import what it needs.
-
-Only the standard library is imported here, so that this can be the first thing that a command does.
+Modules of commands are imported on use. The GPU warm-up starts here: the CUDA driver needs 0.2 s, in which Python can
+import other modules.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ def _run() -> int:
 
 
 def _finished(error: Exception) -> int:
-    """Say an error that ends a command and return its exit code; raise what is none."""
+    """Print an error that ends a command and return its exit code; raise other exceptions again."""
     meant = ending_of(error)
     if not isinstance(meant, SwsearchError):
         raise error
@@ -136,14 +135,10 @@ def _finished(error: Exception) -> int:
 
 
 def warm_up_gpu(device: int | tuple[int, ...] | str | None) -> None:
-    """Begin in the background to initialise the driver and to open a device, if PyCUDA is installed at all.
+    """Initialise the driver and open a device in the background, if PyCUDA is installed.
 
-    Whatever fails here fails again, and is told, when the GPU engine is made.
-
-    Parameters
-    ----------
-    device : int, tuple of int, "all" or None
-        Which one; the first of several. None opens the only one, and none where there are several.
+    Of several devices, the first is opened; None opens the only one. An error here occurs again when the GPU engine
+    is created, and is reported then.
     """
     if importlib.util.find_spec("pycuda") is not None:
         with contextlib.suppress(RuntimeError):  # no thread to be had

@@ -1,9 +1,10 @@
-"""A command under a limit of memory (``ulimit -v``): it succeeds, or ends with exit code 4 and one sentence.
+"""Commands under a memory limit, as set by ``ulimit -v``.
 
-Libraries that run out of memory may end the process where no exception can be caught: OpenBLAS calls exit, Arrow and
-the C++ library call abort, others write through a null pointer. So where there is a limit, the command runs in a
-copy of the process, before anything large was imported, and this one waits for it: it says what happened, and removes
-the files that the other would have removed. Without a limit nothing of this takes place.
+They succeed, or end with exit code 4 and one sentence. Libraries that run out of memory may end the process without
+an exception: OpenBLAS calls exit, Arrow and the C++ library call abort, others write through a null pointer. So if
+there is a limit, the command runs in a fork of the process, made before large imports. The parent waits for the fork,
+reports the failure, and removes the files that the fork would have removed. Without a limit, the process does not
+fork.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ _SPARING = {"OMP_NUM_THREADS": "1", "ARROW_IO_THREADS": "1", "ARROW_DEFAULT_MEMO
 """Settings by which libraries take fewer threads, and no address space in advance."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
-"""Of glibc's mallopt: arenas, each of which takes 64 MiB of address space; every thread has its own otherwise."""
+"""Parameters of glibc's mallopt. By default every thread has its own arena of 64 MiB of address space."""
 
 _PR_SET_PDEATHSIG = 1
-"""Of Linux's prctl: the signal that comes when the process that waits for this one is gone."""
+"""Option of Linux's prctl: signal that is sent when the parent ends."""
 
 
 class _Watch:
-    """What is known in the copy: the limit, the pipe to the process that waits, and the exit code that was told."""
+    """State of the fork: the limit, the pipe to the parent, and the reported exit code."""
 
     limit: tuple[int, str] | None = None
     pipe: int | None = None
@@ -63,7 +64,7 @@ def find_limit() -> tuple[int, str] | None:
 
 
 def sentence() -> str:
-    """Say that there is too little memory, and what to do."""
+    """Return the message that memory is short, with the remedy."""
     if _watch.limit is None:
         return "out of memory; use fewer threads, or a database instead of FASTA"
     size, name = _watch.limit
@@ -74,7 +75,7 @@ def sentence() -> str:
 
 
 def was_short() -> bool:
-    """Say whether a watched process has come close to its limit, so that what failed may have failed for it."""
+    """Return whether a watched process came close to its limit, which may explain a failure."""
     if _watch.pipe is None or _watch.limit is None:
         return False
     limit, name = _watch.limit
@@ -87,7 +88,7 @@ def was_short() -> bool:
 
 
 def begin() -> None:
-    """Go on in a copy of this process if memory is limited; this one ends when the copy has ended."""
+    """Continue in a fork of this process if memory is limited; the parent exits when the fork has ended."""
     _watch.limit = find_limit()
     if _watch.limit is None:
         return
@@ -112,34 +113,34 @@ def begin() -> None:
 
 
 def is_watched() -> bool:
-    """Say whether another process waits for this one."""
+    """Return whether a parent waits for this process."""
     return _watch.pipe is not None
 
 
 def tell_of_file(path: Path) -> None:
-    """Tell the process that waits of a temporary file, which it removes if this one cannot."""
+    """Report a temporary file to the parent, which removes the file if this process cannot."""
     if _watch.pipe is not None:
         os.write(_watch.pipe, os.fsencode(path.absolute()) + b"\0")
 
 
 def tell_of_error(code: int) -> None:
-    """Tell the process that waits that an error was said, and its exit code; whatever fails now says nothing more."""
+    """Report to the parent that an error was printed, and its exit code; later failures print nothing."""
     if _watch.pipe is not None:
         _watch.code = code
         os.write(_watch.pipe, b"=%d\0" % code)
 
 
 def end(code: int) -> None:
-    """End a watched process with an exit code, without what libraries do at their end; return in any other."""
+    """Exit a watched process with an exit code, without exit handlers of libraries; return in any other."""
     if _watch.pipe is not None:
         os.write(_watch.pipe, b"=%d\0" % code)
         os._exit(code)
 
 
 def give_up(error: BaseException) -> None:
-    """End a watched process that failed where nothing is known to fail but for lack of memory; return in any other.
+    """Exit a watched process that failed for an unknown reason, probably for lack of memory; return in any other.
 
-    Imports fail in many ways where one of their many steps has no memory.
+    Imports fail in many ways without memory.
     """
     if _watch.code is not None:
         end(_watch.code)
@@ -172,20 +173,11 @@ def _settle() -> None:
 
 
 def few_arenas(number: int, mapped: int | None = None, kept: int = 0) -> None:
-    """Let all threads share so many arenas of glibc's, instead of one each; call this before there are threads.
+    """Limit the number of glibc's arenas, which threads then share; call this before threads start.
 
-    What a thread frees stays in its arena, and is of no use to the others: a server whose threads take turns holds
-    twice the memory.
-
-    Parameters
-    ----------
-    number : int
-        Of arenas.
-    mapped : int, optional
-        Bytes from which on a block is mapped by itself, and goes back as a whole when it is freed. Without it the
-        bound grows with what is freed, and what stands behind large blocks keeps their pages.
-    kept : int, optional
-        With ``mapped``: bytes at the end of an arena that are kept, and not given back and asked for again.
+    Memory that a thread frees stays in its arena, so a server whose threads take turns holds twice the memory. Blocks
+    of at least ``mapped`` bytes are mapped one by one and returned to the system as a whole; without it the bound
+    grows. ``kept`` is the number of free bytes at the end of an arena that are not returned.
     """
     with contextlib.suppress(Exception):  # other C libraries have none
         import ctypes

@@ -1,4 +1,4 @@
-"""``swsearch msa``: an alignment per query, as structure predictors take them."""
+"""``swsearch msa``: one multiple alignment per query, for structure predictors."""
 
 # no postponed annotations: the kinds of the options follow from them
 from pathlib import Path
@@ -15,7 +15,7 @@ from swsearch.pipeline.table.search import SearchTable
 
 
 class MsaTable(CommandTable):
-    """What ``swsearch msa`` writes of each query."""
+    """Output options of ``swsearch msa``."""
 
     HEADING: ClassVar = Heading.ALIGNMENTS
 
@@ -67,7 +67,7 @@ OWN_WORDS: dict[str, dict[str, Any]] = {
     },
     "statistics": {"help": "Source of E-values: fitted (auto) or published."},
 }
-"""How options of a search differ here."""
+"""Attributes of search options that differ here."""
 
 
 @takes(

@@ -1,8 +1,8 @@
-"""Words of other programs: what is taken as ours, what is taken and does nothing, and what to say of the others.
+"""Options and commands of other programs: aliases, options without effect, advice.
 
-The words are in ``other_programs.toml``, which is read when a command line has an option or a command that is not
-ours; names of options that stand for one of ours are in its row. ``-max_target_seqs 5``, ``--max-target-seqs 5`` and
-``--max_target_seqs=5`` are all ``--max-hits 5``. A name whose meaning is another here is not taken.
+``other_programs.toml`` is read when a command line has an option or a command that is not ours; other names of our
+options are in their rows. ``-max_target_seqs 5``, ``--max-target-seqs 5`` and ``--max_target_seqs=5`` are all
+``--max-hits 5``. A name with another meaning here is not an alias.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NUMBER, ANY_VALUE = "a number", "a value"
 """Values of an option without effect that are no list of words."""
 
 SEVERAL = ("db", "in")
-"""Names whose value is a list of files with blanks between them."""
+"""Names whose value is a list of files, separated by blanks."""
 
 
 @cache
@@ -81,18 +81,9 @@ def program(name: str) -> str:
 def translated(
     path: str, args: Sequence[str], own: Mapping[str, bool], rows: Mapping[str, Option]
 ) -> tuple[list[str], list[str]]:
-    """Return a command line in words of ours, queries first and databases last, and notes on what does nothing.
+    """Return a command line in our words, queries first and databases last, and notes on options without effect.
 
-    Parameters
-    ----------
-    path : str
-        The command, such as ``swsearch search``.
-    args : sequence of str
-        What follows it.
-    own : dict of str to bool
-        Spellings of its options, and whether they take a value, which is left as it is.
-    rows : dict of str to Option
-        Of its options.
+    ``own`` has the spellings of the command's options, and whether each takes a value, which is not changed.
     """
     queries, first = list[str](), ""
     subjects: list[str] = []

@@ -1,6 +1,6 @@
-"""How far some work is, told on stderr: by a bar for people, by lines for logs, by JSON for programs.
+"""Progress on stderr, as a bar, lines of text or JSON.
 
-What is told is decided when something was done, by the time then: nothing waits for it, and it has no thread.
+Each report of finished work decides by the clock whether to print. There is no thread.
 """
 
 from __future__ import annotations
@@ -29,31 +29,14 @@ JSON_EVERY = 1.0
 """Seconds between two objects, at least."""
 
 Event = Literal["begin", "progress", "end", "failed"]
-"""What is told of."""
+"""Events of a display."""
 
 
 class WorkProgress:
-    """Counts what was done, and shows it. Any thread may tell it; a context manager.
+    """Counts finished work and shows it; threads may share it. A context manager.
 
-    Parameters
-    ----------
-    display : Display
-        Shows it.
-    label : str
-        What is going on.
-    total : int, optional
-        What is to be done, in any unit; None if that is not known.
-    clock : callable, optional
-        Returns the time in seconds.
-
-    Attributes
-    ----------
-    completed : int
-        What is done, in the same unit.
-    seconds : float
-        From the beginning to what was done last.
-    counted : str
-        What else a bar counts.
+    ``total`` is the amount of work in any unit, None if unknown; ``completed`` is in the same unit. ``seconds`` is
+    the time from the start to the last report. ``counted`` is more text for a bar.
     """
 
     counted = ""
@@ -79,15 +62,15 @@ class WorkProgress:
         return "" if self.seconds_left is None else f"{clock_time(self.seconds_left)} left"
 
     def parts(self) -> list[str]:
-        """Return what a line for people says before it comes to the time."""
+        """Return the parts of a line of text before the time."""
         return [self.label]
 
     def numbers(self) -> dict[str, float | None]:
-        """Return what an object of JSON says beside the time."""
+        """Return the values of a JSON object besides the time."""
         return {"done": self.completed, "total": self.total}
 
     def advance(self, amount: int) -> None:
-        """Take note that so much more is done."""
+        """Add an amount of finished work."""
         with self._lock:
             self.completed += amount
             self._show("progress")
@@ -109,13 +92,13 @@ class ReadingProgress(WorkProgress):
     """Counts the bytes that were read of a database's input."""
 
     def move_to(self, completed: int, total: int | None) -> None:
-        """Take note of how much is done in all, and how much there is."""
+        """Set the finished bytes and the total."""
         with self._lock:
             self.completed, self.total = completed, total
             self._show("progress")
 
     def parts(self) -> list[str]:
-        """See `WorkProgress.parts`."""
+        """Return the bytes read and their share."""
         read = f"{self.completed / 1e6:,.1f}"
         if self.total is None:
             return [f"{self.label}: {read} MB read"]
@@ -123,27 +106,12 @@ class ReadingProgress(WorkProgress):
         return [f"{self.label}: {read} of {self.total / 1e6:,.1f} MB read ({share})"]
 
     def numbers(self) -> dict[str, float | None]:
-        """See `WorkProgress.numbers`."""
+        """Return the bytes read and the total."""
         return {"bytes_read": self.completed, "bytes": self.total}
 
 
 class SearchProgress(WorkProgress):
-    """Counts the cells and the queries of a search.
-
-    Parameters
-    ----------
-    display : Display
-        Shows it.
-    cells, queries : int
-        How many there are.
-    clock : callable, optional
-        Returns the time in seconds.
-
-    Attributes
-    ----------
-    spared_cells : int
-        Cells that a checkpoint had, or that were not needed.
-    """
+    """Counts the cells and the queries of a search; ``spared_cells`` were in a checkpoint or not needed."""
 
     total: int
 
@@ -155,13 +123,13 @@ class SearchProgress(WorkProgress):
         self._queries, self._scoring_begun = queries, self._begun
 
     def advance(self, cells: int) -> None:
-        """Take note that cells were computed."""
+        """Add computed cells."""
         with self._lock:
             self._computed += cells
             super().advance(cells)
 
     def restored(self, cells: int) -> None:
-        """Take note of cells that a checkpoint had: they say nothing about the speed."""
+        """Add cells of a checkpoint, which do not count for the speed."""
         with self._lock:
             self.completed += cells
             self.spared_cells += cells
@@ -170,14 +138,14 @@ class SearchProgress(WorkProgress):
             self._show("progress")
 
     def forgone(self, cells: int) -> None:
-        """Take note of cells that are not needed any more, since queries converged."""
+        """Subtract cells that are not needed, since queries converged."""
         with self._lock:
             self.total -= cells
             self.spared_cells += cells
             self._show("progress")
 
     def written(self, queries: int) -> None:
-        """Take note that the results of some more queries were written."""
+        """Add queries whose results were written."""
         with self._lock:
             self._written += queries
             self._show("progress")
@@ -189,7 +157,7 @@ class SearchProgress(WorkProgress):
 
     @property
     def seconds_left(self) -> float | None:
-        """See `WorkProgress.seconds_left`."""
+        """Estimated remaining seconds; None before the first cells."""
         left = max(self.total - self.completed, 0)
         return 0.0 if not left else left / self._rate if self._computed else None
 
@@ -199,7 +167,7 @@ class SearchProgress(WorkProgress):
         return self._computed / max(self._begun + self.seconds - self._scoring_begun, 1e-9)
 
     def parts(self) -> list[str]:
-        """See `WorkProgress.parts`."""
+        """Return queries, cells and speed."""
         return [
             f"{self._written:,} of {self._queries:,} queries",
             f"{self.completed:.3g} of {self.total:.3g} cells ({_share(self.completed, self.total)})",
@@ -207,7 +175,7 @@ class SearchProgress(WorkProgress):
         ]
 
     def numbers(self) -> dict[str, float | None]:
-        """See `WorkProgress.numbers`."""
+        """Return queries, cells and speed."""
         done = {"queries_done": self._written, "queries": self._queries}
         return {**done, "cells_done": self.completed, "cells": self.total, "gcups": round(self._rate / 1e9, 3)}
 
@@ -216,17 +184,11 @@ class Display:
     """Shows how far some work is; this one shows nothing."""
 
     def show(self, done: WorkProgress, event: Event) -> None:
-        """Take note of what happened."""
+        """Show an event."""
 
 
 class Bar(Display):
-    """A bar, which appears when the work takes long, and vanishes in the end.
-
-    Parameters
-    ----------
-    forced : bool
-        Whether to draw even where stderr is no terminal.
-    """
+    """A bar, which appears if the work takes long; ``forced`` draws it without a terminal, too."""
 
     def __init__(self, forced: bool = False) -> None:
         self._forced = forced
@@ -234,7 +196,7 @@ class Bar(Display):
         self._task: Any = None
 
     def show(self, done: WorkProgress, event: Event) -> None:
-        """Draw it, and remove it in the end."""
+        """Draw the bar, and remove it at the end."""
         if event in ("end", "failed"):
             if self._bar is not None:
                 self._bar.stop()
@@ -286,15 +248,7 @@ class Objects(Display):
 
 
 def display_of(kind: ProgressKind, quiet: bool = False) -> Display:
-    """Return what shows how far some work is.
-
-    Parameters
-    ----------
-    kind : {"auto", "bar", "lines", "json", "none"}
-        ``auto`` is a bar where stderr is a terminal, and lines elsewhere.
-    quiet : bool, optional
-        Let ``auto`` show nothing.
-    """
+    """Return the display of a kind; ``auto`` is a bar on a terminal, lines elsewhere, and nothing if quiet."""
     if sys.stderr is None or kind == "none" or (kind == "auto" and quiet):
         return Display()
     if kind == "json":
@@ -305,7 +259,7 @@ def display_of(kind: ProgressKind, quiet: bool = False) -> Display:
 
 
 def is_terminal() -> bool:
-    """Say whether messages go to a terminal."""
+    """Return whether messages go to a terminal."""
     try:
         return sys.stderr.isatty()
     except (AttributeError, ValueError):  # somebody closed or replaced it

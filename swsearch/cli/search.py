@@ -1,4 +1,4 @@
-"""``swsearch search``: parse, call, say what was done."""
+"""``swsearch search``: a search here, on a cluster or on a server."""
 
 from __future__ import annotations
 
@@ -61,12 +61,9 @@ SubjectsArgument = Annotated[
 
 
 def url_among(subjects: Sequence[str]) -> str | None:
-    """Return the address of a server that is to search; None where all subjects are files.
+    """Return the server's address among the subjects; None if all are files.
 
-    Raises
-    ------
-    InputError
-        If there is something beside it, or it is no address, or holds a password.
+    It raises `InputError` for an address beside other subjects, and for an invalid one.
     """
     urls = [each for each in subjects if is_url(each)]
     if urls:
@@ -155,7 +152,7 @@ class SearchCommand:
 
     @contextmanager
     def progress(self, results: SearchResults, written: Callable[[], str] = lambda: "") -> Iterator[SearchProgress]:
-        """Say what will run, show how far it is, and say what was done and, beside reports, written."""
+        """Print the plan of a search, show its progress, and print its summary."""
         search, messages = results.search, self.messages
         _say_beforehand(search, messages)
         display = display_of(messages.progress, messages.quiet)
@@ -176,7 +173,7 @@ class SearchCommand:
 
 
 def _say_beforehand(search: Search, messages: MessageTable) -> None:
-    """Say what will run; allocates, so that what does not fit is told before any output."""
+    """Print the plan of a search, and allocate its memory, so that a lack of memory is reported before any output."""
     from swsearch.statistics.methods import why_none
 
     options, backend, subjects = search.options, search.backend, search.subjects
@@ -197,7 +194,7 @@ def _say_beforehand(search: Search, messages: MessageTable) -> None:
 
 
 def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
-    """Say where E-values come from, and, however quiet, of which queries there are none, or doubtful ones."""
+    """Yield the source of the E-values, and, even if quiet, queries without E-values and doubtful hits."""
     from swsearch.report.headers import statistics_name
     from swsearch.statistics.null_model import Fit
 
@@ -280,13 +277,7 @@ def _check_options(url: str, engine: EngineTable, run: RunTable) -> None:
 def run_remote_search(
     command: SearchCommand, origin: Origin, options: SearchOptions, outputs: Sequence[Output], written: OutputTable
 ) -> None:
-    """Have a server search, and download the outputs.
-
-    Raises
-    ------
-    SwsearchError
-        If something cannot be read, written or searched.
-    """
+    """Search on a server, and download the outputs."""
     from swsearch.client.client import Client
     from swsearch.client.search_request import request_for
     from swsearch.report.outputs import saved_formats
@@ -334,7 +325,7 @@ def run_remote_search(
 
 @contextmanager
 def _submission_key(checkpoint: str | None) -> Iterator[Path | None]:
-    """Lock the folder of a checkpoint, and give the file of its key, made when it is first used; None without."""
+    """Lock the folder of a checkpoint, and yield the file of its key, created on first use; None without a folder."""
     from swsearch.pipeline.checkpoint import checkpoint_folder
 
     if checkpoint is None:
@@ -358,7 +349,7 @@ def _submission_key(checkpoint: str | None) -> Iterator[Path | None]:
 
 
 def _end(job: ServerJob, key: Path | None) -> None:
-    """Have the server remove a job, and forget its key."""
+    """Remove a job from the server, and delete its key."""
     job.forget_quietly()
     if key is not None:
         key.unlink(missing_ok=True)

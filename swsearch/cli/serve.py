@@ -1,4 +1,4 @@
-"""``swsearch serve``: parse, check, open the databases, serve until a signal comes."""
+"""``swsearch serve``: checks settings, opens databases, serves until a signal."""
 
 # no postponed annotations: the kinds of the options follow from them
 import ipaddress
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from swsearch.server.run import HttpServer
 
 ARENAS, MAPPED_ALONE, KEPT_FREE = 2, 4 << 20, 64 << 20
-"""Of glibc's memory: arenas for all threads, from how many bytes on a block has pages of its own, and bytes that are
-kept when they are free. With an arena for each thread a server held twice as much under mixed load. With pages of its
-own for each block from 256 KiB on, it waited for them: the median search of 20,000 proteins took 59 to 67 ms on two
-cores, in turns with 54 ms with these (benchmarks/speed/server.py, 2026-11-23)."""
+"""Limits of glibc's memory: number of arenas, bytes from which a block is mapped by itself, and free bytes that
+are kept. With an arena for each thread a server held twice as much under mixed load. With own mappings from 256
+KiB on, the median search of 20,000 proteins took 59 to 67 ms on two cores, instead of 54 ms
+(benchmarks/speed/server.py, 2026-11-23).
+"""
 
 NEEDED = ("fastapi", "uvicorn", "jinja2", "python_multipart", "prometheus_client")
 """Modules of the extra."""
@@ -48,7 +49,7 @@ OWN_PATHS = ("api", "blast", "jobs", "search", "static", "examples")
 
 
 class ServeTable(CommandTable):
-    """Where a server listens, and where its jobs are."""
+    """Address, access and folder of a server."""
 
     HEADING: ClassVar = Heading.LISTENING
 
@@ -181,20 +182,7 @@ def _usual_folder() -> Path:
 
 
 def read_tokens(path: Path) -> tuple[frozenset[str], str]:
-    """Read a file of tokens, one a line; lines with # are comments.
-
-    Returns
-    -------
-    tokens : frozenset of str
-        At least one.
-    doubt : str
-        What is doubtful about the file; empty if nothing is.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, holds none, or one that cannot be used.
-    """
+    """Read a file of tokens, one per line, with comments after #; return them and a doubt about the file's mode."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
         mode = path.stat().st_mode

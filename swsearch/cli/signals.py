@@ -1,13 +1,12 @@
-"""Signals that end a command: at once while it starts, later as an exception, so that files are removed.
+"""Ending signals and standard streams of a command.
 
-A signal that is ignored stays ignored: so it is with SIGINT in a job in the background, and with SIGHUP under nohup.
-Little is imported here, because this is the first thing that a process does.
+While the process starts, a signal ends it at once; later it raises an exception, so that files are removed. An
+ignored signal stays ignored, e.g. SIGINT of a background job or SIGHUP under nohup. Few modules are imported here,
+because this code runs first.
 
-The three standard streams, whatever a process was started with: open, closed, or full.
-
-A descriptor that is closed is the next one that is opened: messages would be written into a database or an output, as
-if it were stderr. So each is taken at once. Reading from or writing to a stream that was closed still fails. Messages
-are different: where nobody can read them, they are dropped, and the command does its work.
+A closed descriptor is reused by the next file that is opened, which would then receive messages of stderr. So closed
+standard descriptors are opened at once. Reading from or writing to a closed stream still fails, but messages that
+nobody can read are dropped.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def received() -> int | None:
 
 
 def quit_at_once() -> None:
-    """End the process when a signal comes, and clean up nothing: while it starts, and when its work is done."""
+    """End the process at a signal without cleanup: during startup, and after the work."""
     _installed[:] = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
     for number in _installed:
         signal.signal(number, _quit)
@@ -63,7 +62,7 @@ def listen() -> None:
 
 
 def pass_on(hear: Callable[[], None]) -> None:
-    """Call a function at the first signal, from which the command then ends itself; a second wish ends it at once."""
+    """Call a function at the first signal; a signal more than `SAME_WISH` seconds later ends the process."""
 
     def handle(number: int, frame: object) -> None:
         now = time.monotonic()
@@ -78,7 +77,7 @@ def pass_on(hear: Callable[[], None]) -> None:
 
 
 def only_note() -> None:
-    """Let a command that is ending clean up whatever comes: a signal decides its exit code alone."""
+    """Only record signals while a command cleans up; they decide its exit code."""
     pass_on(lambda: None)
     if _installed:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
@@ -152,7 +151,7 @@ def flush_stdout() -> OSError | None:
 
 
 def drop_stdout() -> None:
-    """Let what is still written to stdout go nowhere."""
+    """Discard all further output to stdout."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

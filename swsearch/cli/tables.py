@@ -1,4 +1,4 @@
-"""Option tables of the command line alone: engines, output and messages."""
+"""Option tables that only the command line has: engines, output, messages."""
 
 # no postponed annotations: the kinds of the options follow from them
 import re
@@ -53,7 +53,7 @@ class CommandTable(OptionTable):
 
 
 class OutputTable(CommandTable):
-    """What a search writes."""
+    """Output options of a search."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
@@ -103,7 +103,7 @@ class OutputTable(CommandTable):
 
 
 class OneOutputTable(CommandTable):
-    """Where a command writes that writes one file."""
+    """Output option of commands that write one file."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
@@ -113,7 +113,7 @@ class OneOutputTable(CommandTable):
 
 
 class MessageTable(CommandTable):
-    """What stderr says."""
+    """Options of messages on stderr."""
 
     HEADING: ClassVar = Heading.OUTPUT
 
