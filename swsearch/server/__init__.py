@@ -1,1 +1,1 @@
-"""A server: databases that stay with their engines, jobs, an HTTP API, BLAST's URL API and pages."""
+"""The server: resident databases, jobs, HTTP API, BLAST's URL API and pages."""

@@ -1,9 +1,8 @@
-"""ASGI middleware that every request passes: host, origin, token and size are checked, responses get safe headers.
+"""ASGI middleware for every request: host, origin, token, size, response headers.
 
-It is plain ASGI, and no middleware of the framework that wraps responses, so that streams stay streams and a client
-that leaves is seen.
+It is plain ASGI, because middleware of the framework would buffer streams and hide clients that disconnect.
 
-Browsers send ``Sec-Fetch-Site`` over HTTPS and to localhost only, ``Origin`` with forms but not with links and
+Browsers send ``Sec-Fetch-Site`` only over HTTPS and to localhost, ``Origin`` with forms but not with links and
 pictures, and ``Referer`` unless the page forbids it. A page cannot forge these headers, and cannot change
 ``User-Agent`` in a request to another site. So a browser's request must prove its origin; a program's needs no proof.
 """
@@ -27,7 +26,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from swsearch.client.connection import DEFAULT_PORTS
+from swsearch.client.connection import API_PATH, DEFAULT_PORTS
 from swsearch.errors import SwsearchError, printable
 from swsearch.server.errors import ServerProblem, answer_to, problem_of
 from swsearch.server.metrics import Metrics
@@ -43,7 +42,7 @@ TOKEN_COOKIE = "swsearch-token"  # its name
 CLIENT_COOKIE = "swsearch"
 """Tells browsers with one address or token apart: a random text."""
 
-OPEN_PATHS = ("/login", "/favicon.ico", "/robots.txt", "/api/v1/ready")
+OPEN_PATHS = ("/login", "/favicon.ico", "/robots.txt", f"{API_PATH}/ready")
 """Paths that need no token, besides those below ``/static/``."""
 
 BLAST_PATHS = ("Blast.cgi", "blast/Blast.cgi")

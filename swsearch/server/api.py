@@ -1,4 +1,4 @@
-"""The HTTP API: the parameters and types of each function are what its route takes and answers."""
+"""The HTTP API: functions whose parameters and types define the routes."""
 
 from __future__ import annotations
 
@@ -21,35 +21,9 @@ from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import JOB_STATES
 from swsearch.report import OUTPUT_FORMATS
 from swsearch.report.tabular import COLUMNS
+from swsearch.server import models
 from swsearch.server.errors import ServerProblem
 from swsearch.server.jobs import Jobs
-from swsearch.server.models import (
-    SHOWN_JOBS,
-    DatabaseAnswer,
-    DatabasesAnswer,
-    FormatAnswer,
-    FormatsAnswer,
-    HealthAnswer,
-    HitRanges,
-    Identifier,
-    JobAnswer,
-    JobCount,
-    JobResultsQuery,
-    JobsAnswer,
-    OutputNumber,
-    QueryNumber,
-    ReadyAnswer,
-    SearchBody,
-    SearchQuery,
-    States,
-    SubmitQuery,
-    SubmittedAnswer,
-    TextSearch,
-    Wait,
-    check_names,
-    problems,
-    searches_of_json,
-)
 from swsearch.server.results import FASTA_TYPE
 from swsearch.server.streaming import answer, disposition
 from swsearch.server.templating import root_of
@@ -62,10 +36,10 @@ SEQUENCE_TYPES = ("text/x-fasta", "text/plain", "application/octet-stream", "app
 MAX_FIELDS = 100
 """Fields of a form."""
 
-OF_ANY_ROUTE = problems(401, 403, 422, 503)
-SUBMITTING = problems(400, 404, 413, 415, 429, 507)
-OF_A_JOB = problems(404, 410)
-OF_A_DONE_JOB = OF_A_JOB | problems(409)
+OF_ANY_ROUTE = models.problems(401, 403, 422, 503)
+SUBMITTING = models.problems(400, 404, 413, 415, 429, 507)
+OF_A_JOB = models.problems(404, 410)
+OF_A_DONE_JOB = OF_A_JOB | models.problems(409)
 
 EXAMPLE = {
     "database": "sprot",
@@ -97,10 +71,10 @@ async def check_query(request: Request) -> None:
     paths = request.app.openapi()["paths"]
     described = paths[request.scope["route"].path].get(request.method.lower(), {})
     known = [each["name"] for each in described.get("parameters", ()) if each["in"] == "query"]
-    check_names(request.query_params.multi_items(), known)
+    models.check_names(request.query_params.multi_items(), known)
 
 
-async def read_body(request: Request, beside: TextSearch) -> ReadSearches:
+async def read_body(request: Request, beside: models.TextSearch) -> ReadSearches:
     """Read the body: JSON, a form, or sequences with all else beside them as parameters."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise ServerProblem("wrong_type", "the body is compressed, expected it as it is")
@@ -112,10 +86,10 @@ async def read_body(request: Request, beside: TextSearch) -> ReadSearches:
         raise OptionError(beside.names[0], request.query_params[beside.names[0]], "it in the body")
     if kind == JSON_TYPE:
         body = await request.body()
-        return lambda: searches_of_json(body)
+        return lambda: models.searches_of_json(body)
     if kind in (FORM_TYPE, PARTS_TYPE):
         queries, fields = _queries_of(await read_form(request))
-        return lambda: TextSearch.of(fields).requests(queries)
+        return lambda: models.TextSearch.of(fields).requests(queries)
     expected = ", ".join((JSON_TYPE, PARTS_TYPE, *SEQUENCE_TYPES[:2]))
     message = f"Content-Type: got {kind[:80]!r}, expected {expected}"
     raise ServerProblem("wrong_type", message, option="Content-Type", expected=expected)
@@ -157,9 +131,9 @@ def _queries_of(form: list[tuple[str, str | bytes]]) -> tuple[bytes, list[tuple[
 def _body() -> dict[str, Any]:
     """Return the description of the bodies of a search, of which FastAPI knows one kind for a route."""
     text = {"type": "string"}
-    fields = TextSearch.model_json_schema()["properties"] | {"queries": text}
+    fields = models.TextSearch.model_json_schema()["properties"] | {"queries": text}
     return {"requestBody": {"required": True, "content": {
-        JSON_TYPE: {"schema": SearchBody.model_json_schema(), "example": EXAMPLE},
+        JSON_TYPE: {"schema": models.SearchBody.model_json_schema(), "example": EXAMPLE},
         "text/x-fasta": {"schema": text, "example": EXAMPLE["queries"]},
         PARTS_TYPE: {"schema": {"type": "object", "properties": fields, "required": ["queries", "database"]}},
     }}}  # fmt: skip
@@ -174,7 +148,7 @@ def _files(*types: str) -> dict[int | str, dict[str, Any]]:
 
 RESULTS = _files(*sorted({each.media_type for each in OUTPUT_FORMATS}))
 
-OfJob = Annotated[Identifier, Path(description="Identifier of the job.")]
+OfJob = Annotated[models.Identifier, Path(description="Identifier of the job.")]
 
 _RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})?")
 """The one form of Range that is taken."""
@@ -204,17 +178,19 @@ def _file_route(path: str, method: str = "GET", **options: Any) -> Callable[[End
 
 
 @router.get("/databases", tags=["server"])
-def databases(request: Request) -> DatabasesAnswer:
+def databases(request: Request) -> models.DatabasesAnswer:
     """List the databases.
 
     Names, counts, checksums and engines, in the order of the command line.
     """
     found = [each.to_json() for each in jobs_of(request).databases.values()]
-    return DatabasesAnswer(databases=[DatabaseAnswer(**each) for each in found])
+    return models.DatabasesAnswer(databases=[models.DatabaseAnswer(**each) for each in found])
 
 
-@router.get("/databases/{name}", tags=["server"], responses=problems(404))
-def database(request: Request, name: Annotated[str, Path(description="Name of a database.")]) -> DatabaseAnswer:
+@router.get("/databases/{name}", tags=["server"], responses=models.problems(404))
+def database(
+    request: Request, name: Annotated[str, Path(description="Name of a database.")]
+) -> models.DatabaseAnswer:
     """Describe a database.
 
     One of the list.
@@ -223,13 +199,13 @@ def database(request: Request, name: Annotated[str, Path(description="Name of a 
     if name not in known:
         message = f"no database {name[:80]!r}, expected one of {', '.join(known)}"
         raise ServerProblem("not_found", message, option="database")
-    return DatabaseAnswer(**known[name].to_json())
+    return models.DatabaseAnswer(**known[name].to_json())
 
 
 @router.post("/jobs", status_code=202, tags=["jobs"], responses=SUBMITTING, openapi_extra=_body())
 async def submit(
-    request: Request, response: Response, beside: Annotated[SubmitQuery, Query()], key: SubmissionKey = ""
-) -> SubmittedAnswer:
+    request: Request, response: Response, beside: Annotated[models.SubmitQuery, Query()], key: SubmissionKey = ""
+) -> models.SubmittedAnswer:
     """Submit a job.
 
     The body is JSON; or sequences, with everything else as query parameters; or a form with the field
@@ -242,7 +218,7 @@ async def submit(
     submitted = await run_sync(lambda: jobs.submit(asked(), client, key))
     first = await jobs.wait(submitted[0].identifier, beside.wait) if beside.wait else submitted[0]
     names = [job.identifier for job in submitted]
-    stated = SubmittedAnswer.of(first, client, root_of(request.scope), jobs=names)
+    stated = models.SubmittedAnswer.of(first, client, root_of(request.scope), jobs=names)
     response.headers["Location"] = stated.links.self
     return stated
 
@@ -250,9 +226,11 @@ async def submit(
 @router.get("/jobs", tags=["jobs"])
 def jobs(
     request: Request,
-    state: Annotated[States, Query(description="Only jobs of these states, with commas between them.")] = JOB_STATES,
-    limit: Annotated[JobCount, Query(description="Maximum number of jobs.")] = SHOWN_JOBS,
-) -> JobsAnswer:
+    state: Annotated[
+        models.States, Query(description="Only jobs of these states, with commas between them.")
+    ] = JOB_STATES,
+    limit: Annotated[models.JobCount, Query(description="Maximum number of jobs.")] = models.SHOWN_JOBS,
+) -> models.JobsAnswer:
     """List my jobs.
 
     Those of the token, or else of the address, that asks; the last first. Identifiers and matrices among
@@ -260,18 +238,18 @@ def jobs(
     """
     client, root = client_of(request), root_of(request.scope)
     found = jobs_of(request).jobs_of(client, limit, state)
-    return JobsAnswer(jobs=[JobAnswer.of(job, client, root, is_brief=True) for job in found])
+    return models.JobsAnswer(jobs=[models.JobAnswer.of(job, client, root, is_brief=True) for job in found])
 
 
 @router.get("/jobs/{identifier}", tags=["jobs"], responses=OF_A_JOB)
-async def job(request: Request, identifier: OfJob, wait: Wait = 0.0) -> JobAnswer:
+async def job(request: Request, identifier: OfJob, wait: models.Wait = 0.0) -> models.JobAnswer:
     """Describe a job.
 
     With ?wait= when it has ended, or the time is over. Whoever knows a job's identifier may read it;
     cancelling and removing it is for who submitted it.
     """
     found = await jobs_of(request).wait(identifier, wait)
-    return JobAnswer.of(found, client_of(request), root_of(request.scope))
+    return models.JobAnswer.of(found, client_of(request), root_of(request.scope))
 
 
 @router.delete("/jobs/{identifier}", status_code=204, tags=["jobs"], responses=OF_A_DONE_JOB)
@@ -284,17 +262,17 @@ async def forget(request: Request, identifier: OfJob) -> None:
 
 
 @router.post("/jobs/{identifier}/cancel", tags=["jobs"], responses=OF_A_JOB)
-async def cancel(request: Request, identifier: OfJob) -> JobAnswer:
+async def cancel(request: Request, identifier: OfJob) -> models.JobAnswer:
     """Cancel a job.
 
     Its work stops. What has ended stays as it is.
     """
     found = await jobs_of(request).cancel(identifier, client_of(request))
-    return JobAnswer.of(found, client_of(request), root_of(request.scope))
+    return models.JobAnswer.of(found, client_of(request), root_of(request.scope))
 
 
 @_file_route("/jobs/{identifier}/results", responses=RESULTS | OF_A_DONE_JOB)
-async def results(request: Request, identifier: OfJob, asked: Annotated[JobResultsQuery, Query()]) -> Response:
+async def results(request: Request, identifier: OfJob, asked: Annotated[models.JobResultsQuery, Query()]) -> Response:
     """Get results.
 
     In any format of `swsearch search`, byte for byte; sent as they are written.
@@ -308,7 +286,7 @@ async def results(request: Request, identifier: OfJob, asked: Annotated[JobResul
 
 @_file_route("/jobs/{identifier}/outputs/{number}", responses=RESULTS | OF_A_DONE_JOB)
 async def output(
-    request: Request, identifier: OfJob, number: Annotated[OutputNumber, Path(description="Number, from 0.")]
+    request: Request, identifier: OfJob, number: Annotated[models.OutputNumber, Path(description="Number, from 0.")]
 ) -> Response:
     """Get a file.
 
@@ -343,8 +321,8 @@ def queries(request: Request, identifier: OfJob) -> Response:
 @_file_route("/jobs/{identifier}/subjects", responses=_files("text/x-fasta") | OF_A_DONE_JOB)
 async def subjects(
     request: Request, identifier: OfJob,
-    hits: Annotated[HitRanges, Query(description="Numbers of hits, from 1: 1,2,5-8.")],
-    query: Annotated[QueryNumber, Query(description="Number of the query, from 1.")] = 1,
+    hits: Annotated[models.HitRanges, Query(description="Numbers of hits, from 1: 1,2,5-8.")],
+    query: Annotated[models.QueryNumber, Query(description="Number of the query, from 1.")] = 1,
 ) -> Response:  # fmt: skip
     """Get whole subjects.
 
@@ -355,7 +333,7 @@ async def subjects(
 
 
 @_file_route("/search", "POST", responses=RESULTS | SUBMITTING, openapi_extra=_body())
-async def search(request: Request, beside: Annotated[SearchQuery, Query()]) -> Response:
+async def search(request: Request, beside: Annotated[models.SearchQuery, Query()]) -> Response:
     """Search at once.
 
     Takes what a job takes, for one database, and answers with the results. Nothing is kept, and a client that
@@ -372,20 +350,20 @@ async def search(request: Request, beside: Annotated[SearchQuery, Query()]) -> R
 
 
 @cache
-def _formats() -> FormatsAnswer:
+def _formats() -> models.FormatsAnswer:
     found = [
-        FormatAnswer(
+        models.FormatAnswer(
             format=each.key, names=list(each.names), description=each.description, content_type=each.content_type,
             has_columns=each.writer.has_columns and not each.writer.binary,  # `columns` names those of text
             is_binary=each.writer.binary, is_of_one_query=each.writer.is_single_query,
         )
         for each in OUTPUT_FORMATS
     ]  # fmt: skip
-    return FormatsAnswer(formats=found, columns=["std", *COLUMNS])
+    return models.FormatsAnswer(formats=found, columns=["std", *COLUMNS])
 
 
 @router.get("/formats", tags=["server"])
-async def formats() -> FormatsAnswer:
+async def formats() -> models.FormatsAnswer:
     """List the formats.
 
     Every format of results, and every column of tables.
@@ -395,8 +373,8 @@ async def formats() -> FormatsAnswer:
 
 @router.head("/health", include_in_schema=False)
 @router.get(
-    "/health", tags=["server"], response_model=HealthAnswer,
-    responses={503: {"description": "Something is wrong.", "model": HealthAnswer}},
+    "/health", tags=["server"], response_model=models.HealthAnswer,
+    responses={503: {"description": "Something is wrong.", "model": models.HealthAnswer}},
 )  # fmt: skip
 def health(request: Request) -> Response:
     """Describe the server's state.
@@ -409,9 +387,9 @@ def health(request: Request) -> Response:
 
 @router.head("/ready", include_in_schema=False)
 @router.get("/ready", tags=["server"])
-async def ready() -> ReadyAnswer:
+async def ready() -> models.ReadyAnswer:
     """Say whether requests are taken.
 
     For a load balancer; takes no token.
     """
-    return ReadyAnswer(ready=True)
+    return models.ReadyAnswer(ready=True)

@@ -1,11 +1,8 @@
-"""Routes of BLAST's URL API, which Biopython's qblast and other clients of NCBI's server use.
+"""BLAST's URL API, for Biopython's qblast and other clients of NCBI's server.
 
-A refused Put is answered with status 200, as NCBI's server does it, since clients print the sentence only then. A Get
-that cannot be answered has the status of its problem: with 200, clients would take it for a report, or wait for ever.
-
-Reports and small pages of BLAST's URL API, as clients of NCBI's server read them.
-
-Clients search pages for ``RID =``, ``RTOE =`` and ``Status=``, so no text of a request may contain these marks.
+A refused Put is answered with status 200, as by NCBI's server, since clients print the sentence only then. A failed
+Get has the status of its problem: with 200, clients would take it for a report, or wait for ever. Clients search
+pages for ``RID =``, ``RTOE =`` and ``Status=``, so no text of a request may contain these marks.
 """
 
 from __future__ import annotations

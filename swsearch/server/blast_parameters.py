@@ -1,4 +1,4 @@
-"""Parameters of BLAST's URL API, and the search that the parameters of a Put describe.
+"""Parameters of BLAST's URL API, and the search that a Put describes.
 
 A parameter without support here is refused with the remedy. A parameter that steers blastp's heuristic or NCBI's
 pages is accepted without effect. An unknown parameter is refused, since it may be mistyped.
@@ -41,7 +41,7 @@ class BlastWord(NamedTuple):
     effect: str
     """``used``, ``none`` or ``refused``."""
     meaning: str
-    """What it does, why it does nothing, or what to send instead."""
+    """Its effect, the reason why it has none, or the parameter to send instead."""
     allowed: tuple[str, ...]
     """Values of a refused parameter that request nothing, in lower case; they are accepted."""
 

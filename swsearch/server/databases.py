@@ -1,4 +1,7 @@
-"""Databases of a server with their engines. An engine that failed is replaced by a new one."""
+"""Databases of a server with their engines.
+
+An engine that failed is replaced by a new one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems of requests and of the server, as JSON for programs and as a page for people."""
+"""Problems of requests and of the server, as JSON and as pages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Scope
 
+from swsearch.client.connection import API_PATH
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchError, shown
 from swsearch.server.templating import page, root_of
 
@@ -53,20 +54,11 @@ KINDS_BY_STATUS = {kind.status: kind for kind in PROBLEM_KINDS.values()}
 
 
 class ServerProblem(SwsearchError):  # noqa: N818  # not always an error of the server
-    """A problem of a request or of the server.
+    """A problem of a request or of the server; ``code`` is a key of `PROBLEM_KINDS`.
 
-    Parameters
-    ----------
-    code : str
-        One of `STATUSES`.
-    message : str
-        What was wrong, where, what was expected and the remedy.
-    option : str, optional
-        Option that the problem is about.
-    expected : str, optional
-        Values that the option may have.
-    retry_after : int, optional
-        Seconds after which to send the request again.
+    ``message`` states the problem, the place, the expected value and the remedy. ``option`` is the name of the option
+    with the problem, ``expected`` its valid values. ``retry_after`` is the number of seconds after which to send the
+    request again.
     """
 
     def __init__(
@@ -112,7 +104,7 @@ def framework_problem(scope: Scope, error: Exception) -> ServerProblem:
         return problem_of(error.__cause__)
     path, method = str(scope["path"])[:200], str(scope["method"])
     messages = {
-        "not_found": f"no page {shown(path)}; /api/v1/openapi.json lists what there is",
+        "not_found": f"no page {shown(path)}; {API_PATH}/openapi.json lists what there is",
         "not_possible": f"{method[:20]} is not possible for {shown(path)}",
     }
     codes = {status: code for code, status in STATUSES.items()}
@@ -147,7 +139,7 @@ PAGE_ADVICE = {
     "failed": "Try again; if it fails again, tell the administrator of this server.",
 }
 
-FOR_PROGRAMS = ("/api/v1/", "/metrics", "/static/")
+FOR_PROGRAMS = (f"{API_PATH}/", "/metrics", "/static/")
 """Beginnings of paths for programs only."""
 
 

@@ -1,8 +1,8 @@
-"""Jobs in one SQLite file: requests, states, and the queue.
+"""Jobs in one SQLite file: requests, states and the queue.
 
-A server's folder holds ``lock`` and ``jobs.sqlite``; ``jobs/ID/checkpoint/``: what a job found so far, by
-`swsearch.pipeline.checkpoint`; and ``jobs/ID/outputs/``: the files that it has written. A job exists if its row does.
-The table is the queue, too: nothing has to be restored when a server starts again.
+A server's folder holds ``lock`` and ``jobs.sqlite``; ``jobs/ID/checkpoint/``, the saved results of a job
+(`swsearch.pipeline.checkpoint`); and ``jobs/ID/outputs/``, its files. A job exists if its row does. The table is the
+queue, too, so a restart restores nothing.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class JobStore:
             self._closing = opened.pop_all()
 
     def close(self) -> None:
-        """Let other servers use the folder."""
+        """Release the folder for other servers."""
         with self._guard:
             self._closing.close()
 
@@ -238,13 +238,8 @@ class JobStore:
     ) -> str:
         """Queue jobs that one client submitted together, and return their group: all are on disk then, or none.
 
-        If the client has submitted the same with this key before, nothing is queued, and that group is returned.
-
-        Raises
-        ------
-        ServerProblem
-            ``too_many`` if the queue has no room for all, ``disk_full`` if the disk has none, ``wrong`` if the key
-            was used for other searches.
+        If the client submitted the same with this key before, return that group and queue nothing. It raises
+        ``too_many`` if the queue is full, ``disk_full``, or ``wrong`` if the key was used for other searches.
         """
         group, client = jobs[0].group, jobs[0].client
         digest = _digest(requests) if key else ""
@@ -334,13 +329,7 @@ class JobStore:
     # reading
 
     def job(self, identifier: str) -> Job:
-        """Return a job.
-
-        Raises
-        ------
-        ServerProblem
-            ``expired`` if the job was removed when its time was over, else ``not_found``.
-        """
+        """Return a job; raise ``expired`` if it was removed when its time was over, else ``not_found``."""
         for job in self._selected("identifier = ?", [identifier]):
             return job
         with self._guard:

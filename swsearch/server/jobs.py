@@ -1,7 +1,7 @@
-"""Runs jobs, and searches that are not stored: the event loop starts, watches and ends them, threads do the work.
+"""Jobs and immediate searches, started by the event loop and computed in threads.
 
-A job's way: `Jobs.submit` checks the request and adds a row to the table; `Jobs.run` claims the row and starts a
-thread; the thread saves what it finds in the job's checkpoint; `swsearch.server.results` reads that.
+`Jobs.submit` checks a request and adds a row to the table. `Jobs.run` claims the row and starts a thread. The thread
+saves its results in the job's checkpoint, which `swsearch.server.results` reads.
 """
 
 from __future__ import annotations
@@ -154,14 +154,7 @@ class Jobs:
     def submit(self, requests: Sequence[SearchRequest], client: str, key: str = "") -> list[Job]:
         """Queue a job for each request, as a group; all are on disk when this returns, or none.
 
-        If the client has submitted them with this key before, return the jobs of then.
-
-        Raises
-        ------
-        ServerProblem
-            If a request is beyond the limits, there are too many jobs, or the disk is full.
-        InputError
-            If a request cannot be done.
+        If the client submitted them with this key before, return those jobs.
         """
         self._check_ending()
         if not requests:
@@ -221,13 +214,7 @@ class Jobs:
             ended.set()
 
     async def cancel(self, identifier: str, client: str) -> Job:
-        """Cancel a job that waits or runs; a job that has ended stays as it is.
-
-        Raises
-        ------
-        ServerProblem
-            ``not_allowed`` if it is another client's.
-        """
+        """Cancel a job that waits or runs; raise ``not_allowed`` if it is another client's."""
         job = await run_sync(self.store.job, identifier)
         if job.client != client:
             raise ServerProblem("not_allowed", f"job {identifier} is another client's; only that one may end it")
@@ -339,7 +326,7 @@ class Jobs:
                 self.store.delete(identifier, until)
 
     def begin_end(self) -> None:
-        """Claim no more jobs, and let go of requests that wait for jobs."""
+        """Claim no more jobs, and answer requests that wait for jobs."""
         self.is_ending = True
         for ended in list(self._ends.values()):
             ended.set()
@@ -411,10 +398,7 @@ class Jobs:
     def begin_search(self, client: str) -> RunningSearch:
         """Count a search and limit its time, in the event loop; `end_search` must follow.
 
-        Raises
-        ------
-        ServerProblem
-            ``too_many`` if as many run as there may be, of the client or of all.
+        It raises ``too_many`` at the limit of searches of the client or of all.
         """
         self._check_ending()
         limits, payer = self.settings.limits, payer_of(client)
@@ -429,7 +413,7 @@ class Jobs:
         return running
 
     def end_search(self, running: RunningSearch) -> None:
-        """Stop a search whose results nobody takes any more, and count it no more."""
+        """Stop a search whose client has left, and count it no more."""
         self._unlimit_time(running)
         self.searches.discard(running)
         running.stop("unwanted")
@@ -514,13 +498,7 @@ class Jobs:
 
 @contextmanager
 def open_jobs(settings: ServerSettings) -> Iterator[Jobs]:
-    """Open the folder and the databases of a server, and close them at the end.
-
-    Raises
-    ------
-    SwsearchError
-        If a database cannot be opened, or another server uses the folder.
-    """
+    """Open the folder and the databases of a server, and close them at the end."""
     with closing(JobStore(settings.folder)) as store, open_databases(settings) as databases:
         yield Jobs(settings, databases, store)
 

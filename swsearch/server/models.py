@@ -1,7 +1,7 @@
-"""Requests and responses of the HTTP API, as pydantic models; parameters of a search come from the option tables.
+"""Requests and responses of the HTTP API, as pydantic models.
 
-FastAPI makes OpenAPI of these models. Values of requests are read and checked by the kinds of the option tables, and
-`SearchRequest` checks the request as a whole, so that the API has the sentences of the command line.
+FastAPI makes OpenAPI of these models. Parameters of a search come from the option tables, whose kinds read and check
+the values. `SearchRequest` checks the request as a whole, so that the API has the sentences of the command line.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class TextSearch(SearchParameters):  # type: ignore[misc,valid-type]
     def requests(self, queries: bytes) -> list[SearchRequest]:
         """Return the request for each database; raise `InputError` if a value cannot be used."""
         if not self.database:
-            raise OptionError("database", None, "the name of a database", "GET /api/v1/databases lists them")
+            raise OptionError("database", None, "the name of a database", f"GET {API_PATH}/databases lists them")
         options = {name: value for name in OPTION_NAMES if (value := getattr(self, name)) is not None}
         names = _checked_databases(self.database)
         return [SearchRequest(name, queries, self.query_format, options, self.title) for name in names]

@@ -1,4 +1,4 @@
-"""The pages: the search form, jobs and their results, this server. They work without scripts."""
+"""The pages: search form, jobs, results, this server. They work without scripts."""
 
 from __future__ import annotations
 
@@ -20,30 +20,20 @@ from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from swsearch.client.connection import TOKEN_VARIABLE
+from swsearch.client.connection import API_PATH, TOKEN_VARIABLE
 from swsearch.client.search_request import OPTION_NAMES
 from swsearch.errors import OptionError, SwsearchError, counted
 from swsearch.matrices import PRESET_MATRICES
 from swsearch.pipeline.fingerprint import PROGRAM_NAMES
 from swsearch.report import OUTPUT_FORMATS, OutputFormat
 from swsearch.report.html import Link, content_policy
+from swsearch.server import search_form
 from swsearch.server.access import CLIENT_COOKIE, TOKEN_COOKIE, Tokens
 from swsearch.server.api import client_of, jobs_of
 from swsearch.server.errors import JOB_ADVICE, ServerProblem, problem_page
 from swsearch.server.job_store import Job, is_identifier
 from swsearch.server.models import parse_hits, parse_range
 from swsearch.server.results import FASTA_TYPE, Format
-from swsearch.server.search_form import (
-    EXAMPLES,
-    FORM_FIELDS,
-    GROUP_TITLES,
-    NOT_ON_THE_PAGE,
-    FilledForm,
-    choices_of,
-    field_of,
-    matrix_costs,
-    without_name,
-)
 from swsearch.server.streaming import answer
 from swsearch.server.templating import PAGE_HEADERS, STATIC_TYPES, lasting, named, page, root_of, static_answer
 from swsearch.server.validation import COMPRESSED_AS
@@ -119,12 +109,12 @@ def address_of(request: Request) -> str:
 def form(request: Request) -> Response:
     """Show the form: empty, with an example, or as an earlier job was submitted."""
     query = request.query_params
-    filled = FilledForm(databases=tuple(query.getlist("database")))
-    if example := EXAMPLES.get(query.get("example", "")):
+    filled = search_form.FilledForm(databases=tuple(query.getlist("database")))
+    if example := search_form.EXAMPLES.get(query.get("example", "")):
         filled = replace(filled, queries=example.fasta, values=example.values)
     elif identifier := query.get("from"):
         databases = tuple(job.database for job in jobs_of(request).group(check_identifier(identifier)))
-        filled = FilledForm.of_request(jobs_of(request).store.request(identifier), identifier, databases)
+        filled = search_form.FilledForm.of_request(jobs_of(request).store.request(identifier), identifier, databases)
     return _form(request, filled)
 
 
@@ -133,11 +123,11 @@ async def search(request: Request) -> Response:
     """Submit a filled form, or show it again with its problem."""
     max_bytes = max(jobs_of(request).settings.limits.body, 1 << 20)
     async with request.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=max_bytes) as sent:
-        filled = await FilledForm.of(sent)
+        filled = await search_form.FilledForm.of(sent)
     return await run_sync(_submitted, request, filled)
 
 
-def _submitted(request: Request, filled: FilledForm) -> Response:
+def _submitted(request: Request, filled: search_form.FilledForm) -> Response:
     client, cookie = client_of(request), ""
     if CLIENT_COOKIE not in request.cookies:
         # only now, as the browser comes from this site: from another site it would not send the cookie that it has
@@ -158,7 +148,7 @@ def _submitted(request: Request, filled: FilledForm) -> Response:
     return answer
 
 
-def _form(request: Request, filled: FilledForm, error: SwsearchError | None = None) -> Response:
+def _form(request: Request, filled: search_form.FilledForm, error: SwsearchError | None = None) -> Response:
     """Return the filled form, with a problem at its field."""
     jobs, places = jobs_of(request), _places(request)
     ready = [place["name"] for place in places if place["state"] == "ready"]
@@ -166,17 +156,19 @@ def _form(request: Request, filled: FilledForm, error: SwsearchError | None = No
         filled = replace(filled, databases=(ready[0],))
     status, headers, wrong, alert, told = 200, {}, "", "", ""
     if error is not None:
-        problem, wrong = jobs.problem_for(error), field_of(error)
-        alert, told = without_name(str(problem), wrong)
+        problem, wrong = jobs.problem_for(error), search_form.field_of(error)
+        alert, told = search_form.without_name(str(problem), wrong)
         status = problem.status
         headers = {"Retry-After": str(problem.retry_after)} if problem.retry_after else {}
-    chosen = [name for name, text in filled.values.items() if text.strip() and text != FORM_FIELDS[name].default]
-    costs = matrix_costs()
+    fields = search_form.FORM_FIELDS
+    chosen = [name for name, text in filled.values.items() if text.strip() and text != fields[name].default]
+    costs = search_form.matrix_costs()
     values = {
-        "here": "form", "typed": filled, "places": places, "limits": jobs.settings.limits, "fields": FORM_FIELDS,
-        "titles": GROUP_TITLES, "choices_of": choices_of, "examples": EXAMPLES.values(),
+        "here": "form", "typed": filled, "places": places, "limits": jobs.settings.limits, "fields": fields,
+        "titles": search_form.GROUP_TITLES, "choices_of": search_form.choices_of,
+        "examples": search_form.EXAMPLES.values(),
         "costs": {"matrices": costs, "presets": {word: costs[name] for word, name in PRESET_MATRICES.items()}},
-        "opened": {FORM_FIELDS[name].group for name in (*chosen, wrong) if name in FORM_FIELDS},
+        "opened": {fields[name].group for name in (*chosen, wrong) if name in fields},
         "problem": alert, "wrong": wrong, "told": told,
     }  # fmt: skip
     return show_page(request, "form.html", values, status, headers)
@@ -185,10 +177,10 @@ def _form(request: Request, filled: FilledForm, error: SwsearchError | None = No
 @router.api_route("/examples/{key}", methods=["GET", "HEAD"], response_model=None)
 def example(key: str) -> Response:
     """Send the sequences of an example."""
-    if key not in EXAMPLES:
+    if key not in search_form.EXAMPLES:
         raise ServerProblem("not_found", f"example {named(key[:40])!r} not found")
     headers = {**PAGE_HEADERS, "Cache-Control": "public, max-age=3600"}
-    return PlainTextResponse(EXAMPLES[key].fasta, headers=headers)
+    return PlainTextResponse(search_form.EXAMPLES[key].fasta, headers=headers)
 
 
 # jobs
@@ -337,7 +329,7 @@ def bar_of(root: str, job: Job, group: Sequence[Job], queries: tuple[int, int]) 
     yield Link("My jobs", f"{root}/jobs")
     yield Link("Edit and search again", f"{root}/?from={job.identifier}")
     yield Link("Downloads, sharing, settings", f"{place}/details")
-    yield Link("Table (TSV)", f"{root}/api/v1/jobs/{job.identifier}/results?format=6")
+    yield Link("Table (TSV)", f"{root}{API_PATH}/jobs/{job.identifier}/results?format=6")
     first, last = queries
     if last - first + 1 < job.n_queries:
         yield Link(f"Queries {first:,} to {last:,} of {job.n_queries:,}: summary", f"{place}/summary")
@@ -364,9 +356,9 @@ def downloads_of(job: Job, is_dna: bool) -> Iterator[OutputFormat]:
 def settings_of(job: Job) -> Iterator[tuple[str, str]]:
     """Yield the options of a job in the words of the form."""
     for name, value in job.options.items():
-        if name in NOT_ON_THE_PAGE or value is None:
+        if name in search_form.NOT_ON_THE_PAGE or value is None:
             continue
-        field = FORM_FIELDS.get(name)
+        field = search_form.FORM_FIELDS.get(name)
         if isinstance(value, dict):
             text = f"{value.get('name', 'custom')}, own matrix"
         elif isinstance(value, (list, tuple)):
@@ -374,7 +366,7 @@ def settings_of(job: Job) -> Iterator[tuple[str, str]]:
         elif isinstance(value, bool):
             text = "yes" if value else "no"
         else:
-            text = choices_of(field).get(str(value), str(value)) if field else str(value)
+            text = search_form.choices_of(field).get(str(value), str(value)) if field else str(value)
         yield field.label if field else name, text
 
 

@@ -1,6 +1,7 @@
-"""Results as bytes: reports of finished jobs, read from their checkpoints, and of searches while they run.
+"""Reports as bytes, of finished jobs and of running searches.
 
-Whoever takes the bytes drives the work: memory does not grow with the results, and closing a generator ends its work.
+Reports of jobs are read from checkpoints. The reader of a generator drives the work, so memory does not grow with the
+results. Closing a generator ends its work.
 """
 
 from __future__ import annotations
@@ -132,12 +133,8 @@ class StoredResults:
     ) -> Generator[bytes]:
         """Return the results of a job, or of its queries from the first to the last number.
 
-        Raises
-        ------
-        ServerProblem
-            ``conflict`` unless the job is done, ``wrong`` if it has no such queries.
-        InputError
-            If the format cannot hold them.
+        It raises ``conflict`` unless the job is done, and `InputError` if it has no such queries or the format cannot
+        hold them.
         """
         _check_done(job)
         first, last = queries or (1, job.n_queries)
@@ -156,10 +153,7 @@ class StoredResults:
     def output(self, job: Job, number: int) -> tuple[JobOutput, int]:
         """Return a file of a job and its size in bytes.
 
-        Raises
-        ------
-        ServerProblem
-            ``conflict`` unless the job is done, ``not_found`` if it has no such file.
+        It raises ``conflict`` unless the job is done, ``not_found`` if it has no such file.
         """
         _check_done(job)
         found = self._store.outputs_of(job)
@@ -178,10 +172,7 @@ class StoredResults:
     def subjects(self, job: Job, database: ServedDatabase, query: int, hits: Sequence[int]) -> Generator[bytes]:
         """Return the whole subjects of hits of a query as FASTA, one at a time; both are counted from 1.
 
-        Raises
-        ------
-        ServerProblem
-            ``conflict`` unless the job is done, ``wrong`` if it has no such query or hit.
+        It raises ``conflict`` unless the job is done, and `OptionError` if it has no such query or hit.
         """
         _check_done(job)
         if not 1 <= query <= job.n_queries:

@@ -1,6 +1,6 @@
-"""Runs the application on a socket: limits of connections, the end of a server, and its log.
+"""The HTTP server process: connection limits, shutdown and log.
 
-A client that sends a byte now and then, and never a whole request, holds a connection. Such connections end after
+A client that sends a byte now and then, and never a whole request, holds a connection. Such connections are cut after
 some time, and the oldest makes room for a new one. So the server answers real requests during a flood.
 """
 

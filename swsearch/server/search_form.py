@@ -1,4 +1,4 @@
-"""The search form: fields from the option tables, what a browser sends, and examples of queries."""
+"""The search form: fields from the option tables, form data, example queries."""
 
 from __future__ import annotations
 

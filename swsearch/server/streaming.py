@@ -1,4 +1,7 @@
-"""Responses whose bytes come from threads: whole with their length, or streamed as the client reads them."""
+"""Responses whose bytes come from threads, whole or streamed.
+
+A short response has its length. A long one is streamed as the client reads it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates of the pages, their filters, static files, and the headers of pages."""
+"""Templates of the pages, their filters, static files and headers."""
 
 from __future__ import annotations
 

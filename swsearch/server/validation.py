@@ -1,4 +1,4 @@
-"""Checks requests against the limits of a server, and reads their queries."""
+"""Checks of requests against the limits of a server."""
 
 from __future__ import annotations
 
