@@ -1,4 +1,4 @@
-"""FASTA in, sorted interleaved HDF5 out: the database that every engine searches."""
+"""The database: FASTA in, HDF5 with sorted, interleaved residues out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One array of a database file: every byte is checked against its checksum whenever it is read."""
+"""Arrays of a database file; each read checks the checksums."""
 
 from __future__ import annotations
 
@@ -54,16 +54,10 @@ def rows_at(data: ByteArray, starts: IntArray, width: int) -> ByteArray:
 
 
 def copy_strips(source: ByteArray, begins: IntArray, target: ByteArray, to: IntArray, lengths: IntArray) -> None:
-    """Copy stretches of bytes from one array to another, some millions in a second.
+    """Copy n stretches of bytes, some millions in a second.
 
-    Parameters
-    ----------
-    source, target : ndarray, shape (n_bytes,), uint8
-        Read, and written.
-    begins, to : ndarray, shape (n,), int64
-        Where each stretch begins in both.
-    lengths : ndarray, shape (n,), int64
-        Bytes of each.
+    ``source`` and ``target`` have shape (n_bytes,), uint8. ``begins``, ``to`` and ``lengths``, shape (n,), int64, are
+    the places of the stretches in both, and their bytes.
     """
     if len(lengths) <= FEW:
         for begin, start, length in zip(begins.tolist(), to.tolist(), lengths.tolist(), strict=True):
@@ -138,17 +132,7 @@ ARRAY_READ_BYTES = 8 << 20
 
 
 class StoredArray:
-    """An array of a file.
-
-    Parameters
-    ----------
-    source : FileSource
-        The file.
-    entry : ArrayEntry
-        Where it is, as its contents say.
-    where : str
-        What messages call the segment.
-    """
+    """An array of a file; ``where`` is the name of its segment in messages."""
 
     def __init__(self, source: FileSource, entry: ArrayEntry, where: str) -> None:
         self._source, self._entry = source, entry
@@ -212,21 +196,10 @@ class StoredArray:
             yield start, self.load(start, min(start + step, self.shape[0]))
 
     def windows(self, begins: IntArray, ends: IntArray) -> Iterator[tuple[slice, int, npt.NDArray[Any]]]:
-        """Read ranges of rows, neighbours together.
+        """Read ranges of rows from ``begins``, ascending, to ``ends``, excluded, both of shape (n,), int64.
 
-        Parameters
-        ----------
-        begins, ends : ndarray, shape (n,), int64
-            First row of each range, ascending, and the row after its last.
-
-        Yields
-        ------
-        which : slice
-            Ranges that were read together.
-        first : int
-            The first row of ``rows``.
-        rows : ndarray, shape (n_rows, ...)
-            All rows from the first of these ranges to their last.
+        Neighbours are read together. Yields a slice of the ranges read together, their first row, and all rows from
+        there to their last, shape (n_rows, ...).
         """
         most, near, at = max(READ_TOGETHER // self.row, 1), self._entry.piece_bytes // self.row, 0
         far = np.flatnonzero(begins[1:] > np.maximum.accumulate(ends)[:-1] + near) + 1

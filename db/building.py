@@ -1,4 +1,8 @@
-"""Make databases: of FASTA, or of other databases. All are streams of records, cut when the memory is full."""
+"""Building of databases from FASTA, Python objects or other databases.
+
+All inputs are streams of records, which are cut into segments when the memory is full. The module also finds records
+with the same identifier.
+"""
 
 from __future__ import annotations
 
@@ -99,13 +103,7 @@ def read_inputs(
     inputs: list[str], memory: int, progress: ReadProgress | None, allow_dna: bool = False,
     alphabet: Alphabet = PROTEIN,
 ) -> Iterator[Records]:  # fmt: skip
-    """Read FASTA inputs; one that begins with DNA is an error unless it is allowed or the alphabet.
-
-    Raises
-    ------
-    SequenceError
-        If an input cannot be read, is DNA, or none has a residue.
-    """
+    """Read FASTA inputs; DNA is an error unless it is allowed or the alphabet is DNA."""
     check_flag("allow_dna", allow_dna)
     if progress is not None and not callable(progress):
         raise OptionError("progress", progress, "something that can be called with two numbers of bytes")
@@ -155,7 +153,7 @@ def of_batches(
 
 
 def ready_segments(stream: Iterable[Records], kind: Kind, taxa: RecordTaxa | None, limit: int) -> Iterator[Records]:
-    """Put records together for segments, with what their database has of them: low complexity, taxids."""
+    """Join records to segments, with low complexity and taxids as the database has them."""
     return in_segments(_ready(stream, kind, taxa), limit)
 
 
@@ -176,16 +174,8 @@ def fill(
 ) -> None:
     """Write records into a new database and give it its name.
 
-    Parameters
-    ----------
-    new : NewDatabase
-        The database.
-    streams : iterable of iterables of Records, or of FileEntry
-        The records; each time those of volumes that others do not share, or a volume that stays as it is.
-    memory : int
-        Working memory in bytes.
-    taxa : RecordTaxa, optional
-        What says their taxa.
+    Each of ``streams`` has the records of one or more volumes, or is a volume that stays as it is. ``memory`` is in
+    bytes.
     """
     limit = segment_limit(memory, new.volume_size)
     with output_errors(new.path):
@@ -205,23 +195,7 @@ def anonymous_file(
     stream: Iterator[Records], kind: Kind, name: str, memory: int = 3 * MAX_SEGMENT, in_memory: bool = True,
     folder: Path | None = None,
 ) -> OpenFile:  # fmt: skip
-    """Write records into a file without a name, for this process alone.
-
-    Parameters
-    ----------
-    stream : iterable of Records
-        The records.
-    kind : Kind
-        What the file is to hold.
-    name : str
-        What messages call it.
-    memory : int, optional
-        Working memory in bytes.
-    in_memory : bool, optional
-        Whether the file itself may stand in memory.
-    folder : path, optional
-        Where it stands otherwise; the system's place if None.
-    """
+    """Write records into a file without a name, in memory or in a folder, for this process only."""
     with output_errors(folder or Path(tempfile.gettempdir())):
         fd = os.memfd_create("swsearch") if in_memory and hasattr(os, "memfd_create") else _unnamed(folder)
         try:
@@ -268,13 +242,7 @@ def file_of_fasta(
 
 
 def checked_kind(mask: Mask, translate: bool, genetic_code: int, has_taxids: bool = False) -> Kind:
-    """Return the kind of database that is to be made.
-
-    Raises
-    ------
-    OptionError
-        If a code is given for proteins, or a mask for DNA.
-    """
+    """Return the kind of a new database; raise `OptionError` for a code without translation, or a mask of DNA."""
     check_mask("mask", mask)
     check_flag("translate", translate)
     code = checked_code(genetic_code)
@@ -308,34 +276,34 @@ def build_database(
     inputs : path or iterable of paths
         FASTA files, plain or compressed with gzip, bzip2, xz or zstd; ``-`` is standard input.
     output : path
-        The database; it appears under this name only when it is complete.
+        Database file to write; it gets this name when it is complete.
     memory : int, optional
-        Working memory in bytes, at least 64 MiB, whatever the number of records. The database has a segment for each
-        third of it that records take.
+        Working memory in bytes, at least 64 MiB, for any number of records. The records of a segment take a third of
+        it.
     overwrite : bool, optional
         Replace a database that has this name. Other files are never replaced.
     progress : callable, optional
         Called now and then with the bytes of the inputs read so far and their total (None if not known).
     mask : {"none", "lower", "tantan"}, optional
-        What searches of this database score as X unless they are told otherwise; the letters stay as they are.
+        Residues that searches score as X by default; the database keeps every residue.
     allow_dna : bool, optional
         Accept an input that looks like DNA as protein. By default it raises `SequenceError`.
     volume_size : int, optional
-        Bytes that a file may have. ``output`` is then a manifest, and the database stands beside it:
-        ``trembl.json`` has its volumes ``trembl.000.h5``, ``trembl.001.h5`` and so on, each with a run of the input.
-        One that holds a single record may be larger; a taxonomy comes on top.
+        Maximum bytes of a file. ``output`` is then a manifest with the volumes beside it: ``trembl.json`` has the
+        volumes ``trembl.000.h5``, ``trembl.001.h5`` and so on, each with a run of the input. A volume of a single
+        record may be larger, and a taxonomy is added.
     taxids : path, optional
-        Which taxa the records are of: ``"header"`` where their headers say it, as UniProt's do (``OX=9606``), or a
-        file with two columns, accession and taxid, or with NCBI's four (``prot.accession2taxid.gz``). Memory for such
-        a file: 20 bytes for each name of a record, besides ``memory``.
+        Source of the taxids: ``"header"`` for headers such as UniProt's (``OX=9606``), or a file with two columns,
+        accession and taxid, or with NCBI's four (``prot.accession2taxid.gz``). A file takes 20 bytes of memory for
+        each name of a record, besides ``memory``.
     taxonomy : path, optional
-        What stands above these taxa and what they are called: a folder with NCBI's ``nodes.dmp`` and ``names.dmp``,
-        or ``taxdump.tar.gz``. What of it the database needs is kept inside.
+        NCBI's taxonomy: a folder with ``nodes.dmp`` and ``names.dmp``, or ``taxdump.tar.gz``. The database keeps the
+        part that it needs.
     translate : bool, optional
-        Whether the inputs are DNA, of which searches compare proteins with all six reading frames. The file has the
-        DNA, half a byte a nucleotide.
+        Whether the inputs are DNA, whose six reading frames are compared with proteins. The file has the DNA, half a
+        byte per nucleotide.
     genetic_code : int, optional
-        NCBI's number of the code that it is translated by.
+        NCBI's number of the genetic code of the translation.
 
     Raises
     ------
@@ -367,10 +335,10 @@ RECORD_BYTES_MET = 128
 """Bytes that a record takes in a pass that looks at it."""
 
 SHOWN_IDENTIFIERS = 3
-"""Identifiers that a message names."""
+"""Maximum number of identifiers in a message."""
 
 HeaderSource = Callable[[], Iterator[HeaderBatch]]
-"""Gives all headers in batches, as often as it is called."""
+"""Yields all headers in batches, each time it is called."""
 
 
 class Duplicates(NamedTuple):
@@ -385,18 +353,9 @@ class Duplicates(NamedTuple):
 
 
 def find_duplicates(headers: HeaderSource, n: int, first_new: int, memory: int) -> Duplicates:
-    """Find the records with the identifier of another record, where one of them is new.
+    """Find records with the identifier of another record, if one of both is at or after ordinal ``first_new``.
 
-    Parameters
-    ----------
-    headers : callable
-        Gives all headers.
-    n : int
-        Number of headers.
-    first_new : int
-        Ordinal of the first new record.
-    memory : int
-        Bytes that may be taken.
+    ``n`` is the number of headers, ``memory`` the limit in bytes.
     """
     n_passes = -(-n * RECORD_BYTES_MET // max(memory, 16 * MIB))
     dropped, n_identifiers, shown = array("q"), 0, list[str]()

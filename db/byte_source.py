@@ -1,4 +1,4 @@
-"""Where a database's bytes come from: a file that stays open, whatever takes its name."""
+"""Open database files, which stay readable when their names are replaced."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ SPARE_FILES = 128
 class Descriptor:
     """A file descriptor that is closed with the last object that reads through it.
 
-    Whoever reads holds it meanwhile, so that it cannot be closed, and its number be given to another file, under a
-    thread that reads.
+    A reader holds it meanwhile, so that it cannot be closed, and its number be given to another file, during a read.
     """
 
     __slots__ = ("number",)
@@ -44,24 +43,11 @@ class Descriptor:
 
 
 class FileSource:
-    """A file, open for reading.
+    """A file, open for reading; raises `DatabaseError` if it cannot be opened.
 
-    All is read through one descriptor, so a database that replaces this one under its name changes nothing here.
-    Nothing is mapped: a file that somebody cuts off would end a process that maps it.
-
-    Parameters
-    ----------
-    path : str
-        The file; empty for one without a name.
-    name : str, optional
-        What messages call it; by default its path.
-    number : int, optional
-        A descriptor of the file, which this takes.
-
-    Raises
-    ------
-    DatabaseError
-        If it cannot be opened, or is no file.
+    All reads use one descriptor, so a database that replaces this one under its name changes nothing here. Nothing is
+    mapped, because a truncated file would end a process that maps it. ``path`` is empty for a file without a name,
+    ``name`` is that of messages, and ``number`` a descriptor that the source takes over.
     """
 
     def __init__(self, path: str, name: str | None = None, number: int | None = None) -> None:
@@ -87,7 +73,7 @@ class FileSource:
         return DatabaseError(f"{self.name}: cannot be opened: {getattr(error, 'strerror', None) or error}{remedy}")
 
     def _held(self) -> Descriptor:
-        """Return what to read through."""
+        """Return the descriptor to read through."""
         held = self._descriptor  # another thread may close the database at any moment
         if held is None:
             raise DatabaseError(f"{self.name}: the database was closed; open it again")
@@ -156,7 +142,7 @@ class FileSource:
         return DatabaseDamageError(self.name, problems)
 
     def has_changed(self) -> bool:
-        """Say whether something wrote to the file since it was opened."""
+        """Return whether the file was written to since it was opened."""
         descriptor = self._descriptor
         now = self._status if descriptor is None else os.fstat(descriptor.number)
         names = ("st_size", "st_mtime_ns", "st_ctime_ns")
@@ -164,7 +150,7 @@ class FileSource:
 
     @property
     def file(self) -> tuple[int, int]:
-        """What tells this file from all others, whatever their names."""
+        """Device and inode of the file."""
         return self._status.st_dev, self._status.st_ino
 
     def close(self) -> None:

@@ -1,9 +1,8 @@
-"""Write segments into a file: a new one, one that is there, of which nothing moves, or one without a name.
+"""Writers of segments into new, existing or unnamed files.
 
-HDF5 makes the structure and says where each array has its place; the bytes go there with plain writes. What HDF5
-writes itself is kept in memory until all arrays are on disk. Then it is written, and last the user block, by which
-the file is read. So a full disk is an ordinary error, and whatever ends the work before its end leaves the database
-as it was.
+HDF5 makes the structure and chooses the place of each array; plain writes store the bytes. HDF5's own writes stay in
+memory until all arrays are on disk. They are written next, and the user block last, by which readers find the rest.
+So a full disk is an ordinary error, and an interrupted write leaves the database as it was.
 """
 
 from __future__ import annotations
@@ -70,20 +69,12 @@ def write_at(fd: int, data: memoryview | bytes, at: int) -> None:
 
 
 class Overlay(io.RawIOBase):
-    """Shows HDF5 a file, and keeps what it writes there in memory.
-
-    Parameters
-    ----------
-    fd : int
-        The file, which is read where nothing was written.
-    size : int
-        How long it is.
-    """
+    """File object for HDF5 that reads a file and keeps writes in memory."""
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd, self.size, self._at = fd, size, 0
         self.written: list[tuple[int, bytes]] = []
-        """Where, and what."""
+        """Places and bytes of the writes."""
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a place."""
@@ -176,7 +167,7 @@ class SegmentFile:
         self._sources: list[list[SourcePart]] = []
 
     def group_of(self, attributes: Attributes) -> Any:
-        """Make the next segment; return what `place_of` takes."""
+        """Make the next segment; return an argument of `place_of`."""
 
     def place_of(self, group: Any, name: str, dtype: str, shape: tuple[int, ...]) -> int:
         """Make an array of a segment; return where its first byte goes, 0 if it has none."""
@@ -185,7 +176,7 @@ class SegmentFile:
         return at if n_bytes else 0
 
     def add(self, attributes: Attributes, sources: list[SourcePart]) -> SegmentSink:
-        """Make a segment of records from some inputs; return what takes its bytes."""
+        """Make a segment of records from some inputs; return its writer."""
         self.sinks.append(SegmentSink(self, attributes))
         self._sources.append(sources)
         return self.sinks[-1]
@@ -215,17 +206,8 @@ def _set_attributes(place: Any, values: Mapping[str, int | str]) -> None:
 class DatabaseFile(SegmentFile):
     """A database file that is written; nothing of it shows before `commit`. A context manager.
 
-    Parameters
-    ----------
-    fd : int
-        The file, open for reading and writing; it stays open.
-    contents : Contents
-        What it holds already; no segments of a file that is new.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read or written.
+    The descriptor ``fd`` is open for reading and writing, and stays open. ``contents`` are those of the file, without
+    segments if it is new. It raises ``OSError`` if the file cannot be read or written.
     """
 
     def __init__(self, fd: int, contents: Contents) -> None:
@@ -246,13 +228,13 @@ class DatabaseFile(SegmentFile):
             raise OSError(str(error)) from error
 
     def group_of(self, attributes: Attributes) -> Any:
-        """See `SegmentFile`."""
+        """Make the next segment in HDF5."""
         group = self._segments.create_group(str(len(self._segments)))
         _set_attributes(group, attributes)
         return group
 
     def place_of(self, group: Any, name: str, dtype: str, shape: tuple[int, ...]) -> int:
-        """See `SegmentFile`."""
+        """Make an array in HDF5; return where its first byte goes, 0 if it has none."""
         from h5py import h5d, h5p, h5s, h5t
 
         plist = h5p.create(h5p.DATASET_CREATE)
@@ -269,12 +251,9 @@ class DatabaseFile(SegmentFile):
         return at
 
     def commit(self, added: Contents) -> None:
-        """Let the file have the segments that `finish` returned.
+        """Publish the segments that `finish` returned.
 
-        Raises
-        ------
-        OutputError
-            If it would have too many, or another process appended to it meanwhile.
+        It raises `OutputError` if the file would have too many segments, or if another process changed it.
         """
         before, end = self._contents.pieces, self._contents.n_bytes
         text = pack_piece(self.kind, added.segments, before[-1] if before else None)
@@ -301,7 +280,7 @@ class DatabaseFile(SegmentFile):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take away what was not committed."""
+        """Remove bytes that were not committed."""
         with suppress(Exception):  # whatever state HDF5's file is in
             self._file.close()
         with suppress(OSError):
@@ -317,13 +296,7 @@ def _point(fd: int, block: UserBlock) -> None:
 
 
 def complete_changes(fd: int) -> None:
-    """Make the changes of HDF5's metadata that a user block says an append has yet to make.
-
-    Raises
-    ------
-    ContentsError
-        If they are damaged.
-    """
+    """Complete the changes of HDF5's metadata after an interrupted append; raise `ContentsError` if damaged."""
     block = UserBlock.parse(os.pread(fd, USER_BLOCK, 0))
     if block is None or block.changes is None:
         return

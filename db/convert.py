@@ -1,6 +1,6 @@
-"""Convert a database of an earlier format: a stream of its records, each byte checked on the way.
+"""Conversion of databases of earlier formats; every byte is checked.
 
-Files before format 4 have no table of contents. h5py says where their arrays are, which is checked as contents are.
+Files before format 4 have no table of contents. h5py finds their arrays, which are checked as contents are.
 """
 
 from __future__ import annotations
@@ -108,15 +108,7 @@ def _volumes_of(name: str) -> list[tuple[str, str]]:
 
 
 def _old_file(path: str, manifest: str, sha256: str) -> OpenFile:
-    """Open a file of an earlier format; one that a manifest names must have this SHA-256.
-
-    Raises
-    ------
-    DatabaseError
-        If it is of the present format, or not the volume that is named.
-    DatabaseDamageError
-        If a byte of it is not as it was written.
-    """
+    """Open a file of an earlier format, and check its SHA-256, and that of a manifest if there is one."""
     source = FileSource(path)
     head = source.read(0, USER_BLOCK)
     block = _OLD_BLOCK.fullmatch(head)

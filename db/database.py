@@ -1,4 +1,4 @@
-"""A protein database, open for reading: it gives a search its subjects and names its hits."""
+"""A database, open for reading: subjects for searches, names for hits."""
 
 from __future__ import annotations
 
@@ -34,12 +34,13 @@ Ordinals = Sequence[int] | npt.NDArray[np.integer]
 """Subjects by their places in the input."""
 
 INDEXED_SUBJECTS, FEW_ASKED = 2 << 20, 8
-"""Most subjects whose names are indexed, 8 bytes for each of three names; subjects for each identifier that is asked
-for, from which on an index is made."""
+"""Maximum number of subjects whose names are indexed, with 8 bytes for each of three names; subjects per requested
+identifier below which an index is made.
+"""
 
 
 class _Opened(NamedTuple):
-    """What a database reads from, until it is closed."""
+    """Files and segments of a database until it is closed."""
 
     files: Sequence[OpenFile]
     segments: Sequence[Segment]
@@ -61,21 +62,21 @@ def segments_of(file: OpenFile, first: int = 0) -> list[Segment]:
 class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
     """A protein database, of one file or of several, whose subjects follow each other.
 
-    Made by `build`, `open`, `from_records` or `from_fasta`; a context manager. Subjects have ordinals: their
-    place in the input, counted from 0 over all inputs and appends. After `close` it knows its name and its counts;
-    all else raises `DatabaseError`. ``database[i]``, a slice and iteration give an `Entry` for each subject,
-    ``name in database`` looks for what `find` finds, and a pickled one opens its files again, wherever it is loaded.
+    Made by `build`, `open`, `from_records` or `from_fasta`; a context manager. Subjects have ordinals: their place in
+    the input, counted from 0 over all inputs and appends. After `close` only its name and its counts are available;
+    all else raises `DatabaseError`. ``database[i]``, a slice and iteration give an `Entry` for each subject, and
+    ``name in database`` looks up a name as `find` does. A pickled database opens its files again.
 
-    It keeps 4 bytes of memory for each subject once residues were read, and reads everything else on demand.
+    It uses 4 bytes of memory per subject once residues were read, and reads everything else on demand.
     """
 
     def __init__(self, files: Sequence[OpenFile], name: str = "", is_manifest: bool = False) -> None:
         check_files(files)
         self.name = name or ", ".join(file.source.name for file in files)
-        """What messages and reports call it; a server, which tells nobody its folders, sets another one."""
+        """Name in messages and reports; a server sets one without folders."""
         self._is_manifest = is_manifest
         self.mask: Mask = files[0].contents.kind.mask
-        """What searches score as X unless they are told otherwise."""
+        """Mask that searches apply by default."""
         self.genetic_code: int | None = files[0].contents.kind.genetic_code
         """NCBI's number of the code that DNA is translated by, whose frames are searched; None of proteins."""
         self.n_subjects: int = 0
@@ -186,7 +187,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
             `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), or strings, which are then called
             ``subject_1`` and so on; a mapping of names to sequences; or an open file that holds FASTA.
         name : str, optional
-            What messages and reports call the database.
+            Name of the database in messages and reports.
         mask, allow_dna, translate, genetic_code : optional
             As for `build_database`.
 
@@ -258,7 +259,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
 
     @property
     def _segments(self) -> Sequence[Segment]:
-        """What it consists of, in order."""
+        """Segments in order."""
         return self._held.segments
 
     def shared(self) -> Database:
@@ -318,11 +319,11 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         Parameters
         ----------
         max_bytes : int
-            Most bytes of interleaved residues in a chunk; a single block may be larger.
+            Maximum bytes of interleaved residues in a chunk; a single block may be larger.
         mixed : bool, optional
             Whether chunks of long subjects come between chunks of short ones, not all of them first.
         mask : {"none", "lower", "tantan"}, optional
-            What to replace by X; by default what is in force.
+            Residues to replace by X; by default the database's own mask.
 
         Yields
         ------
@@ -348,7 +349,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         return self.codes_of([index])[0]
 
     def masked(self, index: int, mask: Mask) -> list[tuple[int, int]]:
-        """Return what a mask covers of one subject, by ordinal: 0-based half-open runs."""
+        """Return the masked runs of one subject, by ordinal: 0-based, half-open."""
         _, starts, ends = self.masked_of([index], mask)
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
@@ -422,7 +423,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
     def masked_of(
         self, subjects: Ordinals, mask: Mask
     ) -> tuple[IntArray, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Return what a mask covers of many subjects.
+        """Return the masked runs of many subjects.
 
         Parameters
         ----------
@@ -455,34 +456,34 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         return header_text(self.header(index))[0]
 
     def description(self, index: int) -> str:
-        """Return what follows one subject's identifier in its header, by ordinal."""
+        """Return one subject's description, the rest of its header after the identifier, by ordinal."""
         return header_text(self.header(index))[1]
 
     def find(self, identifier: str) -> list[int]:
         """Return the ordinals of all subjects with an identifier; none is an empty list.
 
-        What else than the first word of its header an entry is found by, such as ``Q28933`` for
-        ``sp|Q28933|IGF1_SUNMU``, the documentation's page on identifiers lists. An identifier goes before such names.
+        An entry is also found by other names, e.g. ``Q28933`` for ``sp|Q28933|IGF1_SUNMU``; the documentation's page
+        on identifiers lists them. An identifier has priority over other names.
         """
         if not isinstance(identifier, str):
             raise OptionError("identifier", identifier, "a string")
         return self.find_all([identifier])[0]
 
     def find_all(self, identifiers: Iterable[str]) -> list[list[int]]:
-        """Return for each identifier what `find` returns."""
+        """Return the ordinals of `find` for each identifier."""
         names = checked_identifiers(identifiers)
         asked, subjects = self.places_of(names)
         cuts = np.searchsorted(asked, np.arange(1, len(names)))
         return [part.tolist() for part in np.split(subjects, cuts)][: len(names)]
 
     def places_of(self, identifiers: Iterable[str]) -> tuple[IntArray, IntArray]:
-        """Return what `find_all` does as arrays, for identifiers by the million; repeats are allowed.
+        """Return the ordinals of `find_all` as arrays, for millions of identifiers; repeats are allowed.
 
         Returns
         -------
         asked, subjects : ndarray, shape (n,), int64
-            For each subject that was found which identifier found it, ascending, and its ordinal. An identifier that
-            is not there does not occur in ``asked``.
+            Place of an identifier, ascending, and ordinal of a subject, for each subject that was found. An
+            identifier that is not found does not occur in ``asked``.
         """
         names = checked_identifiers(identifiers)
         if self.n_subjects > INDEXED_SUBJECTS or (not self._index and len(names) * FEW_ASKED > self.n_subjects):
@@ -498,7 +499,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         return (batch for segment in self._segments for batch in segment.all_headers())
 
     def sources(self) -> list[dict[str, Any]]:
-        """Return what is known of each file that the database was built from: path, sha256, bytes, records."""
+        """Return each file that the database was built from: path, sha256, bytes, records, residues."""
         found: list[dict[str, Any]] = []
         for source in (each for segment in self._segments for each in segment.sources()):
             if found and all(found[-1][name] == source[name] for name in ("path", "sha256", "bytes")):
@@ -509,9 +510,9 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         return found
 
     def identity(self) -> str:
-        """Return what tells its content from that of others, hexadecimal; name and age do not matter.
+        """Return a checksum of the content, hexadecimal; the name and the age do not matter.
 
-        That of a database of several files depends on where it is cut, too.
+        The checksum of a database of several files also depends on where it is cut.
         """
         files = self._held.files
         if len(files) == 1:
@@ -520,7 +521,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         return hashlib.sha256("\n".join(["volumes", *(file.identity for file in files), ""]).encode()).hexdigest()
 
     def info(self) -> dict[str, Any]:
-        """Describe the database in values that JSON can hold; what it consists of only if that is several files."""
+        """Describe the database in values for JSON; its volumes only if it has several files."""
         files, segments, _ = self._held
         volumes = [volume.described() for volume in self.volumes]
         sizes = [volume["n_bytes"] for volume in volumes]

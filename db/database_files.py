@@ -1,4 +1,4 @@
-"""The files that a database is read from, one or several, whose subjects follow each other."""
+"""Files of a database, one or several, whose subjects follow each other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _head_of(path: PathLike) -> bytes:
 
 
 def is_manifest(path: PathLike) -> bool:
-    """Say whether a file is a manifest of database files, of any version, by how it begins."""
+    """Return whether a file begins as a manifest of any version."""
     head = _head_of(path)
     begins = head.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
     names = f"{FORMAT_NAME}|{OLD_MANIFEST}".encode()
@@ -60,18 +60,10 @@ def is_manifest(path: PathLike) -> bool:
 
 
 def is_database(path: PathLike) -> bool:
-    """Say whether a file is a database: HDF5, or a manifest of database files, which a FASTA file never is.
+    """Return whether a file is HDF5 or a manifest; False if it cannot be read.
 
-    Parameters
-    ----------
-    path : str or path
-        Any file name; a missing or unreadable file is no database.
-
-    Returns
-    -------
-    bool
-        True if HDF5's signature stands at offset 0, 512, 1024 or a further doubling, or if it is JSON that says that
-        it lists database files. Whether the file is one of ours, `Database.open` says.
+    HDF5's signature may be at offset 0, 512, 1024 or a further doubling. `Database.open` checks whether the file is
+    ours.
     """
     try:
         return is_manifest(path) or _has_signature(FileSource(os.fsdecode(path)))
@@ -80,22 +72,14 @@ def is_database(path: PathLike) -> bool:
 
 
 def _has_signature(source: FileSource) -> bool:
-    """Say whether a file is HDF5: its signature stands at byte 0, 512, 1024 or a further doubling."""
+    """Return whether a file has HDF5's signature at byte 0, 512, 1024 or a further doubling."""
     places = [0, *(USER_BLOCK << k for k in range(max(source.n_bytes // USER_BLOCK, 1).bit_length()))]
     return any(source.read(at, len(HDF5_SIGNATURE)) == HDF5_SIGNATURE for at in places)
 
 
 @dataclass(frozen=True)
 class OpenFile:
-    """A file that is open, and what it holds.
-
-    Parameters
-    ----------
-    source : FileSource
-        Its bytes.
-    contents : Contents
-        Where they hold what.
-    """
+    """An open file with its contents."""
 
     source: FileSource
     contents: Contents
@@ -107,20 +91,12 @@ class OpenFile:
 
     @cached_property
     def identity(self) -> str:
-        """What tells its content from that of others, lower-case hexadecimal."""
+        """Checksum of its content, lower-case hexadecimal."""
         return self.contents.identity()
 
 
 def open_file(path: str) -> OpenFile:
-    """Open a database file or a manifest and read its contents.
-
-    Raises
-    ------
-    DatabaseError
-        If it cannot be opened, is none, or of another version.
-    DatabaseDamageError
-        If it is not as it was written.
-    """
+    """Open a database file or a manifest and read its contents."""
     source = FileSource(path)
     head = source.read(0, USER_BLOCK)
     try:
@@ -185,13 +161,7 @@ def _of_version(path: str, version: int) -> DatabaseError:
 
 
 def path_of(listed: str, name: str) -> str:
-    """Return where a volume of a manifest stands: beside its name, or beside the file that it is a link to.
-
-    Raises
-    ------
-    DatabaseError
-        If it is at neither place.
-    """
+    """Return the path of a manifest's volume: beside the manifest, or beside the file that it links to."""
     for folder in (Path(listed).parent, Path(listed).resolve().parent):
         with suppress(OSError, ValueError):  # such as a name that is too long, which is not there either
             (folder / name).stat()
@@ -201,13 +171,7 @@ def path_of(listed: str, name: str) -> str:
 
 
 def open_files(paths: Paths) -> tuple[list[str], list[OpenFile]]:
-    """Open database files and those that manifests list; return the names that are given, and the files in order.
-
-    Raises
-    ------
-    DatabaseError, DatabaseDamageError
-        As for `Database.open`.
-    """
+    """Open database files and those of manifests; return the given names, and the files in order."""
     names = [os.fsdecode(paths)] if isinstance(paths, (str, os.PathLike)) else checked_names("path", paths)
     with ExitStack() as held:
         files = [file for name in names for file in _files_of(name, held)]
@@ -267,12 +231,9 @@ def opened_volume(name: str, kind: Kind, entry: FileEntry, held: ExitStack) -> O
 
 
 def check_together(files: Sequence[OpenFile]) -> None:
-    """Check that files can be one database; warn where two hold the same, which may be meant so.
+    """Check that files can be one database; warn if two have the same content.
 
-    Raises
-    ------
-    DatabaseError
-        If a file is there twice, or one has another mask or genetic code than the first.
+    It raises `DatabaseError` if a file is given twice, or has another mask or genetic code than the first.
     """
     first, seen, copies = files[0], set(), []
     held: dict[str, str] = {}

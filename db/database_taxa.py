@@ -1,4 +1,4 @@
-"""What a database says of the taxa of its subjects."""
+"""Taxa of the subjects of a database."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class TaxonomyMixin:
 
     @property
     def n_of_no_taxa(self) -> int:
-        """How many subjects stand in files, or were appended to such, that were built without taxids."""
+        """Number of subjects in segments without taxids."""
         return sum(segment.n_subjects for segment in self._segments if not segment.has_taxids)
 
     @cached_property
     def taxonomy(self) -> Taxonomy:
-        """What stands above the taxa of its subjects and what they are called; read when first asked for."""
+        """Names and ancestors of the taxa of its subjects; read on first use."""
         return Taxonomy.joined([segment.taxonomy() for segment in self._segments if segment.has_taxids])
 
     def taxa_of(self, subjects: Sequence[int] | np.ndarray[Any, Any]) -> list[Taxa]:
@@ -57,17 +57,7 @@ class TaxonomyMixin:
         return np.unique(np.concatenate([np.empty(0, dtype=np.int32), *kinds]))
 
     def taxids_of(self, subjects: Sequence[int] | np.ndarray[Any, Any]) -> Strips:
-        """Return the taxids of many subjects, by their ordinals in any order, shape (n,), any integer type.
-
-        Subject i of them has ``data[offsets[i]:offsets[i + 1]]`` of the `Strips`, ascending.
-
-        Raises
-        ------
-        IndexError
-            If there is no such subject.
-        DatabaseError
-            If the bytes are not those that were written.
-        """
+        """Return the taxids of subjects, ascending for each, by ordinals in any order, shape (n,)."""
         return self._strips(subjects, lambda segment, places: segment.taxids_of(places))
 
     def subjects_of(self, taxids: Iterable[int]) -> IntArray:

@@ -1,4 +1,7 @@
-"""A segment of DNA: records by place, and pieces of their reading frames, translated when they are read."""
+"""Segments of DNA: records by place, and pieces of reading frames.
+
+Frames are translated when they are read.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +26,15 @@ TRANSLATED_AT_ONCE = 1 << 19
 
 @dataclass(frozen=True, eq=False)
 class FramePieces:
-    """Pieces of reading frames, n of them, as columns.
-
-    Parameters
-    ----------
-    records : ndarray, shape (n,), int64
-        Places of the records in the input.
-    numbers : ndarray, shape (n,), int64
-        Frames, by NCBI's numbers.
-    begins, ends : ndarray, shape (n,), int64
-        Residues of the frame, 0-based and half-open.
-    """
+    """Pieces of reading frames as columns, each of shape (n,), int64."""
 
     records: IntArray
+    """Places of the records in the input."""
     numbers: IntArray
+    """Frames, by NCBI's numbers."""
     begins: IntArray
     ends: IntArray
+    """Residues of the frame from ``begins``, 0-based and half-open."""
 
     def __len__(self) -> int:
         return len(self.records)
@@ -55,13 +51,7 @@ class FramePieces:
 
 
 class DnaSegment(Segment):
-    """A segment of DNA, whose subjects are records and whose residues are their nucleotides.
-
-    Parameters
-    ----------
-    source, entry, first, number
-        As of `Segment`.
-    """
+    """A segment of DNA, whose subjects are records and whose residues are their nucleotides."""
 
     def _take_lengths(self) -> None:
         """Read how long the records are, and check that the nucleotides fit this."""
@@ -69,9 +59,9 @@ class DnaSegment(Segment):
         if lengths.min() < 0:
             raise self.wrong("record lengths are negative")
         self.lengths = RunLengths.of(lengths)
-        """Of the records, in input order."""
+        """Lengths of the records, in input order."""
         self.offsets = offsets_of(lengths.astype(np.int64))
-        """Where each record begins among all nucleotides, and where the last one ends."""
+        """Offsets of the records among all nucleotides."""
         self.block_offsets: IntArray = np.zeros(1, dtype=np.int64)  # records are in no blocks
         if self.stored["nucleotides"].shape[0] != -(-int(self.offsets[-1]) // 2):
             raise self.wrong("nucleotides do not fit the record lengths")

@@ -1,4 +1,4 @@
-"""Change what a database holds, or make one of several."""
+"""Changes of databases: append, remove, merge, split, and manifests."""
 
 from __future__ import annotations
 
@@ -15,20 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from swsearch.blocks import IntArray
+from swsearch.db import building, new_files
 from swsearch.db.arrays import cut, offsets_of
-from swsearch.db.building import (
-    DUPLICATE_RULES,
-    Duplicates,
-    Inputs,
-    alphabet_of,
-    anonymous_file,
-    check_room,
-    checked_inputs,
-    fill,
-    find_duplicates,
-    read_inputs,
-    ready_segments,
-)
 from swsearch.db.byte_source import FileSource
 from swsearch.db.container import DatabaseFile, complete_changes
 from swsearch.db.database import Database
@@ -38,18 +26,6 @@ from swsearch.db.file_contents import Contents, ContentsError, FileEntry
 from swsearch.db.format import Kind
 from swsearch.db.hdf5_view import differences
 from swsearch.db.name_lookup import HeaderBatch, checked_identifiers
-from swsearch.db.new_files import (
-    MAX_VOLUME_BYTES,
-    NewDatabase,
-    NewFile,
-    check_output,
-    checked_volume_size,
-    existing_mode,
-    output_errors,
-    publish_file,
-    publish_manifest,
-    publish_volumes,
-)
 from swsearch.db.records import (
     BUILD_MEMORY,
     RECORD_BYTES,
@@ -76,7 +52,7 @@ from swsearch.options.kinds import OnDuplicate
 from swsearch.output_files import TemporaryFile, lock_for_change, remove_abandoned
 
 SHOWN_MISSING = 3
-"""Identifiers that are not there which a message names."""
+"""Maximum number of missing identifiers in a message."""
 
 MANY_SEGMENTS = 64
 """Segments of a database from which on a merge is worth its while."""
@@ -84,18 +60,18 @@ MANY_SEGMENTS = 64
 
 @dataclass(frozen=True)
 class Edited:
-    """What became of the records of a database.
+    """Counts of a change of a database.
 
     Parameters
     ----------
     added : int
-        Records that came in.
+        Number of new records.
     left_out : int
-        Records that were given and did not come in, because their identifier was there.
+        Number of given records that were skipped, because their identifier exists.
     removed : int
-        Records that were there and are no more.
+        Number of removed records.
     n_subjects : int
-        Records that are there now.
+        Number of records after the change.
     """
 
     added: int
@@ -158,8 +134,8 @@ def merge_databases(
     output : path
         The database to write, none of those that are read; with ``volume_size`` the manifest of its volumes.
     on_duplicate : {"error", "skip", "keep"}, optional
-        What to do where several records have the same identifier, in one of the databases or in two: refuse them,
-        keep the first, or keep all.
+        Rule for records with the same identifier, in one database or in two: raise an error, keep the first, or keep
+        all.
     volume_size : int, optional
         As for `build_database`.
     memory : int, optional
@@ -182,24 +158,24 @@ def merge_databases(
     OutputError
         If the database cannot be written; nothing is left behind.
     """
-    memory, size = checked_memory(memory), checked_volume_size(volume_size)
+    memory, size = checked_memory(memory), new_files.checked_volume_size(volume_size)
     check_flag("overwrite", overwrite)
-    check_choice("on_duplicate", on_duplicate, DUPLICATE_RULES)
+    check_choice("on_duplicate", on_duplicate, building.DUPLICATE_RULES)
     given = checked_names("databases", [databases] if isinstance(databases, (str, os.PathLike)) else databases)
     with Database.open(given) as opened:
         dropped: IntArray = np.empty(0, dtype=np.int64)
         read = [*given, *(volume.path for volume in opened.volumes)]
-        check_output(output, read, overwrite)
+        new_files.check_output(output, read, overwrite)
         if on_duplicate != "keep":
-            again = find_duplicates(opened.all_headers, opened.n_subjects, 0, memory)
+            again = building.find_duplicates(opened.all_headers, opened.n_subjects, 0, memory)
             if on_duplicate == "error" and again.n_identifiers:
                 raise InputError(
                     f"{os.fsdecode(output)}: {several(again)}; --on-duplicate skip keeps the first of each, keep all"
                 )
             dropped = again.dropped
         stream = read_segments(opened, segment_limit(memory), progress, dropped)
-        with NewDatabase(output, read, _kind_of(opened), overwrite=overwrite, volume_size=size) as new:
-            fill(new, [stream], memory, taxa_of(opened))
+        with new_files.NewDatabase(output, read, _kind_of(opened), overwrite=overwrite, volume_size=size) as new:
+            building.fill(new, [stream], memory, taxa_of(opened))
         n = opened.n_subjects - len(dropped)
         return Edited(n, len(dropped), 0, n)
 
@@ -254,16 +230,16 @@ def remove_records(
     memory: int = BUILD_MEMORY,
     progress: ReadProgress | None = None,
 ) -> Edited:
-    """Take records out of a database: each file that has some of them is written anew.
+    """Remove records from a database; each file that has some of them is rewritten.
 
     Parameters
     ----------
     path : path
         The database or the manifest of its volumes; it stays as it is if anything fails.
     identifiers : iterable of str
-        What `Database.find` finds: all records of each go.
+        Identifiers as for `Database.find`; all records with one of them are removed.
     ignore_missing : bool, optional
-        Whether identifiers that are not there are left alone; they are an error otherwise, and nothing is removed.
+        Whether to skip identifiers that are not found. By default they are an error, and nothing is removed.
     memory : int, optional
         Working memory in bytes, at least 64 MiB.
     progress : callable, optional
@@ -276,7 +252,7 @@ def remove_records(
     Raises
     ------
     InputError
-        If an identifier is not there, or no residue would be left.
+        If an identifier is not found, or no residue would be left.
     DatabaseError
         If there is no such database, or it is damaged.
     OutputError
@@ -285,9 +261,9 @@ def remove_records(
     memory = checked_memory(memory)
     check_flag("ignore_missing", ignore_missing)
     names = checked_identifiers(identifiers)
-    resolved = check_output(path, [], True)
+    resolved = new_files.check_output(path, [], True)
     with ExitStack() as held:
-        with output_errors(resolved):
+        with new_files.output_errors(resolved):
             held.enter_context(lock_for_change(resolved))
         before = open_file(str(resolved)).contents
         opened = held.enter_context(Database.open(path))
@@ -305,17 +281,17 @@ def remove_records(
             raise InputError(f"{opened.name}: no residues would be left; delete the file instead")
         if len(gone):
             check = partial(_check_unchanged, resolved, before, "removed; remove them again")
-            size = MAX_VOLUME_BYTES if before.files else None
-            with NewDatabase(resolved, [], _kind_of(opened), volume_size=size, check=check) as new:
+            size = new_files.MAX_VOLUME_BYTES if before.files else None
+            with new_files.NewDatabase(resolved, [], _kind_of(opened), volume_size=size, check=check) as new:
                 streams = _without(opened, before.files, gone, segment_limit(memory), progress)
-                fill(new, streams, memory, taxa_of(opened))
+                building.fill(new, streams, memory, taxa_of(opened))
         return Edited(0, 0, len(gone), opened.n_subjects - len(gone))
 
 
 def _without(
     database: Database, listed: Sequence[FileEntry], gone: IntArray, limit: int, progress: ReadProgress | None
 ) -> Iterator[Iterator[Records] | FileEntry]:
-    """Yield the records of each volume without some; what the manifest lists where a volume has none of these."""
+    """Yield the records of each volume without some; the manifest's entry of a volume that keeps all."""
     for number, volume in enumerate(database.volumes):
         first, last = np.searchsorted(gone, [volume.first, volume.first + volume.n_subjects]).tolist()
         if first == last:
@@ -332,7 +308,7 @@ def _check_unchanged(path: Path, before: Contents, what: str) -> None:
 
 def append_database(
     path: PathLike,
-    inputs: Inputs,
+    inputs: building.Inputs,
     *,
     on_duplicate: OnDuplicate = "error",
     memory: int = BUILD_MEMORY,
@@ -352,9 +328,8 @@ def append_database(
     inputs : path or iterable of paths
         As for `build_database`.
     on_duplicate : {"error", "skip", "keep"}, optional
-        What to do with a record whose identifier, the first word of its header, the database has, or an earlier
-        record of the inputs: refuse all of them, leave it out, or have both. Records that the database has beside
-        each other stay so.
+        Rule for a record whose identifier, the first word of its header, is in the database or in an earlier record
+        of the inputs: append nothing and raise an error, skip the record, or keep both. Existing duplicates stay.
     memory, progress, allow_dna : optional
         As for `build_database`.
     taxids, taxonomy : path, optional
@@ -380,9 +355,9 @@ def append_database(
         Of records without a taxid in a database that has them for others, of taxids that no taxonomy has, and of many
         small segments.
     """
-    names, memory = checked_inputs(inputs), checked_memory(memory)
+    names, memory = building.checked_inputs(inputs), checked_memory(memory)
     check_flag("allow_dna", allow_dna)
-    check_choice("on_duplicate", on_duplicate, DUPLICATE_RULES)
+    check_choice("on_duplicate", on_duplicate, building.DUPLICATE_RULES)
     sources = check_taxa(taxids, taxonomy)
     with Database.open(path) as before:  # what is wrong is said before inputs are read
         kind = _kind_of(before)
@@ -391,18 +366,18 @@ def append_database(
                 f"taxids: {before.name} has no taxids, so none can be appended; build the new records with "
                 "--taxids and combine both with swsearch db merge"
             )
-    resolved = check_output(path, names, True)
-    check_room(resolved, names)
+    resolved = new_files.check_output(path, names, True)
+    building.check_room(resolved, names)
     taxa = RecordTaxa(sources) if kind.has_taxids else None
-    stream = read_inputs(names, memory, progress, allow_dna, alphabet_of(kind))
-    with output_errors(resolved), ExitStack() as held:
+    stream = building.read_inputs(names, memory, progress, allow_dna, building.alphabet_of(kind))
+    with new_files.output_errors(resolved), ExitStack() as held:
         limit, dropped = segment_limit(memory), np.empty(0, dtype=np.int64)
         if on_duplicate == "skip":
             bare = Kind("none", kind.genetic_code)
-            file = anonymous_file(stream, bare, resolved.name, memory, False, resolved.parent)
+            file = building.anonymous_file(stream, bare, resolved.name, memory, False, resolved.parent)
             new = held.enter_context(Database([file]))
         else:
-            segments = ready_segments(stream, kind, taxa, limit)
+            segments = building.ready_segments(stream, kind, taxa, limit)
             segments = chain([next(segments)], segments)  # what fits the memory is read before others have to wait
         remove_abandoned(resolved.parent)
         is_locked = held.enter_context(lock_for_change(resolved))
@@ -414,7 +389,7 @@ def append_database(
             dropped = _again(database, new, memory).dropped - database.n_subjects
             if len(dropped) == new.n_subjects:
                 return Edited(0, len(dropped), 0, database.n_subjects)
-            segments = ready_segments(read_segments(new, limit, None, dropped), kind, taxa, limit)
+            segments = building.ready_segments(read_segments(new, limit, None, dropped), kind, taxa, limit)
         if taxa is not None:
             taxa.there = database.taxonomy
         n = _append(resolved, database, segments, taxa, on_duplicate == "error", memory, there, is_locked)
@@ -438,7 +413,7 @@ def _append(
     """
     kind = _kind_of(database)
     with ExitStack() as held:
-        volume = NewFile(path, kind) if before.files else None
+        volume = new_files.NewFile(path, kind) if before.files else None
         copy = None if volume or is_locked else TemporaryFile(path)
         place = volume.temporary.path if volume else path
         if copy:
@@ -466,9 +441,9 @@ def _append(
         if place != path:
             _check_unchanged(path, before, what)
         if volume:
-            publish_volumes(path, kind, [*before.files, volume])
+            new_files.publish_volumes(path, kind, [*before.files, volume])
         elif copy:
-            publish_file(copy, path, existing_mode(path))
+            new_files.publish_file(copy, path, new_files.existing_mode(path))
         n_segments = len(database._segments) + len(added.segments)
         if n_segments >= MANY_SEGMENTS:
             warnings.warn(
@@ -481,7 +456,7 @@ def _append(
 
 
 def _opened_to_append(path: Path, held: ExitStack) -> DatabaseFile:
-    """Open a database file that is to become longer, after a look at it by h5py in a process of its own."""
+    """Open a database file to append to it, after a check by h5py in a process of its own."""
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     held.callback(os.close, fd)
     try:
@@ -496,7 +471,7 @@ def _opened_to_append(path: Path, held: ExitStack) -> DatabaseFile:
     return DatabaseFile(fd, file.contents)
 
 
-def _again(database: Database, new: Database, memory: int) -> Duplicates:
+def _again(database: Database, new: Database, memory: int) -> building.Duplicates:
     """Find the new records whose identifier another record has."""
     n = database.n_subjects
 
@@ -505,11 +480,11 @@ def _again(database: Database, new: Database, memory: int) -> Duplicates:
         for strips, first in new.all_headers():
             yield strips, first + n
 
-    return find_duplicates(headers, n + new.n_subjects, n, memory)
+    return building.find_duplicates(headers, n + new.n_subjects, n, memory)
 
 
-def several(found: Duplicates) -> str:
-    """Say which identifiers several records have."""
+def several(found: building.Duplicates) -> str:
+    """Return the text that lists identifiers of several records."""
     names = ", ".join(map(shown, found.shown)) + (", ..." if found.n_identifiers > len(found.shown) else "")
     if found.n_identifiers == 1:
         return f"more than one record is named {names}"
@@ -547,6 +522,6 @@ def write_manifest(path: PathLike, volumes: Iterable[PathLike], *, overwrite: bo
             raise DatabaseError(f"{name}: is outside the folder of {os.fsdecode(path)}; move it into that folder")
         totals = (file.contents.total(count) for count in ("n_subjects", "n_residues"))
         entries.append(FileEntry(inside.relative_to(folder).as_posix(), file.identity, *totals))
-    target = check_output(path, names, overwrite)
-    with output_errors(target), lock_for_change(target, is_needed=False):
-        publish_manifest(target, files[0].contents.kind, entries)
+    target = new_files.check_output(path, names, overwrite)
+    with new_files.output_errors(target), lock_for_change(target, is_needed=False):
+        new_files.publish_manifest(target, files[0].contents.kind, entries)

@@ -1,7 +1,7 @@
-"""Names of an entry: its identifier, and accessions and fields of the identifier that also find the entry.
+"""Names of an entry: identifier, accessions, and fields of the identifier.
 
-Only this module knows the rules. Searches of many headers share the tables of tags and prefixes, and ask it once for
-all identifiers of one form.
+Only this module knows the rules. `swsearch.db.name_lookup` shares the tables of tags and prefixes, and asks it once
+for all identifiers of one form.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""FASTA in: large buffers, taken apart with numpy, so that no Python code runs per line or per record.
+"""FASTA parser: large buffers, taken apart with numpy.
 
-A record is a header line, which begins with ``>``, and the lines up to the next one. Lines end in LF, CRLF
-or CR; blanks inside and between lines are skipped; a record without residues is kept.
+No Python code runs per line or per record. A record is a header line, which begins with ``>``, and the lines up to
+the next one. Lines end in LF, CRLF or CR; blanks inside and between lines are skipped; a record without residues is
+valid.
 
-Refuse DNA where protein is expected, by the first residues of an input.
-
-The letters of DNA are all letters of proteins too. A third of a protein's letters (E, F, I, L, P, Q) stand for no
-base, so that few letters decide: by chance 20 of a protein's are all bases less often than once in 10^10.
+The module also refuses DNA where protein is expected. A third of a protein's letters (E, F, I, L, P, Q) stand for no
+base. So by chance 20 letters of a protein are all bases less often than once in 10^10.
 """
 
 from __future__ import annotations
@@ -74,45 +73,30 @@ Fault = tuple[int, str, "bytes | None"]
 
 @dataclass(frozen=True)
 class RecordBatch:
-    """What one buffer of FASTA holds.
-
-    Parameters
-    ----------
-    codes : ndarray, shape (n_residues,), uint8
-        Residues, one record after the other; those before ``starts[0]`` belong to the last record of the
-        batch before.
-    starts : ndarray, shape (n_records,), int64
-        Where in ``codes`` each record begins whose header stands in this batch.
-    headers : bytes
-        Their header lines without ``>``, one after the other.
-    header_lengths : ndarray, shape (n_records,), int64
-        Bytes of each header.
-    mask_starts, mask_ends : ndarray, shape (n_intervals,), int64
-        Runs of lower case in ``codes``, half-open, none across the start of a record.
-    """
+    """Records of one buffer of FASTA."""
 
     codes: ByteArray
+    """Residues of all records, shape (n_residues,), uint8; those before ``starts[0]`` belong to the last record of
+    the batch before.
+    """
     starts: IntArray
+    """Start in ``codes`` of each record whose header is in this batch, shape (n_records,), int64."""
     headers: bytes
+    """Header lines without ``>``, one after the other."""
     header_lengths: IntArray
+    """Bytes of each header, shape (n_records,), int64."""
     mask_starts: IntArray
     mask_ends: IntArray
+    """Runs of lower case in ``codes`` from ``mask_starts``, shape (n_runs,), int64, half-open, none across a
+    record's start.
+    """
 
 
 def lower_case(letters: ByteArray, starts: IntArray) -> tuple[IntArray, IntArray]:
-    """Find the runs of lower-case letters.
+    """Find the runs of lower case among ASCII letters, shape (n,), uint8: starts and ends, shape (n_runs,), int64.
 
-    Parameters
-    ----------
-    letters : ndarray, shape (n,), uint8
-        ASCII letters, at least one.
-    starts : ndarray, shape (n_records,), int64
-        Positions where a run must end and a new one begin: starts of records.
-
-    Returns
-    -------
-    starts, ends : ndarray, shape (n_runs,), int64
-        Half-open runs, ascending.
+    A run ends at each of ``starts``, shape (n_records,), int64, where a record begins. Runs are half-open and
+    ascending.
     """
     n = len(letters)
     lower = letters > ord("Z")
@@ -125,21 +109,9 @@ def lower_case(letters: ByteArray, starts: IntArray) -> tuple[IntArray, IntArray
 
 
 class FastaReader:
-    """The batches of one input.
+    """Iterable of the batches of an open input, which the caller closes; results do not depend on ``buffer_bytes``.
 
-    Parameters
-    ----------
-    source : ByteSource
-        Open input; it stays the caller's to close.
-    alphabet : Alphabet, optional
-        Letters that are legal.
-    buffer_bytes : int, optional
-        Bytes of text taken apart at once; results do not depend on it.
-
-    Raises
-    ------
-    SequenceError
-        While iterating: names the source, the record, the line and the byte.
+    An error names the source, the record, the line and the byte.
     """
 
     def __init__(self, source: ByteSource, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES) -> None:
@@ -181,7 +153,7 @@ class FastaReader:
             raise SequenceError(self._source.name, problem)
 
     def _parse(self, data: ByteArray, final: bool) -> tuple[int, RecordBatch]:
-        """Take the buffer apart; return the bytes used (all but an unfinished header line) and the batch."""
+        """Parse the buffer; return the bytes used (all but an unfinished header line) and the batch."""
         low = np.flatnonzero(data <= _SPACE)
         low_bytes = data[low]
         ends = low[(low_bytes == _LF) | (low_bytes == _CR)]
@@ -292,25 +264,16 @@ class FastaReader:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """One FASTA record.
-
-    Parameters
-    ----------
-    header : bytes
-        The header line without ``>``.
-    identifier, description : str
-        Its first word, and the rest.
-    codes : ndarray, shape (n_residues,), uint8
-        Residues as codes of the alphabet.
-    masked : list of (int, int)
-        Runs of lower case, 0-based, half-open.
-    """
+    """One FASTA record."""
 
     header: bytes
+    """Header line without ``>``."""
     identifier: str
     description: str
     codes: ByteArray
+    """Residue codes of the alphabet, shape (n_residues,), uint8."""
     masked: list[tuple[int, int]]
+    """Runs of lower case, 0-based, half-open."""
 
     def __len__(self) -> int:
         return len(self.codes)

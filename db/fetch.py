@@ -1,4 +1,4 @@
-"""Entries of a database as FASTA again, in any order, whatever its size."""
+"""Entries of a database as FASTA, in any order, whatever its size."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ TEXT_BYTES = 2 << 20
 """Residues that become text at once, and text that is written at once."""
 
 PREAD_BYTES = 1 << 30
-"""What Linux reads at once is less than 2 GiB."""
+"""Bytes of one read; Linux reads less than 2 GiB at once."""
 
 ENTRY_BYTES = 256
-"""What an entry counts for beside its residues."""
+"""Bytes that an entry counts for besides its residues."""
 
 _RANGE = re.compile(r"([0-9]{1,10})-([0-9]{1,10})?")
 
@@ -42,13 +42,7 @@ class ResidueRange(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, option: str = "range") -> ResidueRange:
-        """Read ``10-80``, or ``10-`` for all from there on: residues counted from 1, the last one included.
-
-        Raises
-        ------
-        OptionError
-            If it is none.
-        """
+        """Parse ``10-80``, or ``10-`` up to the end: residues counted from 1, the last one included."""
         found = _RANGE.fullmatch(text) if isinstance(text, str) else None
         first, end = (int(found[1]), int(found[2] or 1 << 62)) if found else (0, 0)
         if not 1 <= first <= end:
@@ -57,14 +51,9 @@ class ResidueRange(NamedTuple):
 
 
 def in_order(database: Any, subjects: IntArray) -> Iterator[tuple[IntArray, Strips]]:
-    """Yield subjects and their residues, some at a time, in an order that is asked for.
+    """Yield subjects and their residues in the order of their ordinals' array, shape (n,), int64, some at a time.
 
-    Parameters
-    ----------
-    database : Database
-        Of which; its own module imports this one, so that it is not named in types.
-    subjects : ndarray, shape (n,), int64
-        Ordinals. Neighbours are read together, so that ascending ones are read fastest.
+    Neighbours are read together, so ascending ordinals are read fastest.
     """
     sizes = offsets_of(database.lengths_of(subjects) + np.int64(ENTRY_BYTES))
     for first, last in cut(sizes, WINDOW_BYTES):
@@ -74,16 +63,9 @@ def in_order(database: Any, subjects: IntArray) -> Iterator[tuple[IntArray, Stri
 
 
 def fasta_of(database: Any, subjects: IntArray, part: ResidueRange | None = None) -> Iterator[bytes]:
-    """Yield subjects as FASTA, as they came in: 60 residues a line, masked ones in lower case.
+    """Yield subjects by ordinals, shape (n,), int64, as the FASTA that they came from, with 60 residues a line.
 
-    Parameters
-    ----------
-    database : Database
-        Of which.
-    subjects : ndarray, shape (n,), int64
-        Ordinals.
-    part : ResidueRange, optional
-        What of each; ``:10-80`` then follows its identifier. Entries that end before it are left out.
+    With a part, ``:10-80`` follows each identifier, and entries that end before it are left out.
     """
     n_residues = int(database.lengths_of(subjects).sum(dtype=np.int64))
     if n_residues <= WINDOW_BYTES or (subjects[1:] > subjects[:-1]).all():

@@ -1,12 +1,12 @@
-"""Say which arrays a file has and where their bytes stand: the table of contents.
+"""The table of contents of a database file.
 
-A file begins with the user block: 512 bytes of text, which say how long the file is and where the newest piece of its
-contents stands. A piece is JSON: segments, and where the piece before it stands if it was appended. The user block
-has the SHA-256 of the newest piece, that the one of the piece before; and a piece has the SHA-256 of each array's
-checksums. A file without HDF5, JSON alone, is a manifest: a piece whose segments stand in other files.
+A file begins with the user block: 512 bytes of text with the length of the file and the place of the newest piece of
+its contents. A piece is JSON: segments, and the place of the piece before it if it was appended. Checksums form a
+chain: the user block has the SHA-256 of the newest piece, each piece that of the piece before, and of each array's
+checksums. A manifest is a file of JSON only: a piece whose segments are in other files.
 
-A table may come from anywhere. `read_contents` takes only what a writer of swsearch could write: the right arrays
-with the right types, inside the file, without a byte in two of them.
+A table may come from anywhere. `read_contents` accepts only tables that a writer of swsearch could write: the right
+arrays with the right types, inside the file, without a byte in two of them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ContentsError(Exception):
 
 @dataclass(frozen=True)
 class BytesPlace:
-    """Where some bytes of a file begin, how many they are, and their SHA-256, lower-case hexadecimal."""
+    """Place, number and SHA-256 (lower-case hexadecimal) of some bytes of a file."""
 
     at: int
     n_bytes: int
@@ -61,35 +61,28 @@ class BytesPlace:
 
     @classmethod
     def of(cls, at: int, data: bytes) -> BytesPlace:
-        """Return the place of bytes that are known."""
+        """Return the place of known bytes."""
         return cls(at, len(data), hashlib.sha256(data).hexdigest())
 
     def is_of(self, data: bytes) -> bool:
-        """Say whether bytes that were read there are those that were written."""
+        """Return whether bytes read there are those that were written."""
         return self == self.of(self.at, data)
 
 
 @dataclass(frozen=True)
 class UserBlock:
-    """What the first 512 bytes of a file say.
-
-    Parameters
-    ----------
-    n_bytes : int
-        Length of the file.
-    contents : BytesPlace
-        The newest piece of the contents.
-    changes : BytesPlace, optional
-        What an append has yet to change in HDF5's own metadata.
-    """
+    """Content of the first 512 bytes of a file."""
 
     n_bytes: int
+    """Length of the file."""
     contents: BytesPlace
+    """Place of the newest piece of the contents."""
     changes: BytesPlace | None = None
+    """Place of changes of HDF5's metadata that an append has not completed."""
 
     @property
     def end(self) -> int:
-        """Where the bytes end that it says are used."""
+        """End of the bytes in use."""
         return self.n_bytes + (self.changes.n_bytes if self.changes else 0)
 
     def pack(self) -> bytes:
@@ -118,30 +111,19 @@ def version_of(head: bytes) -> int | None:
 
 @dataclass(frozen=True)
 class ArrayEntry:
-    """Where an array is.
-
-    Parameters
-    ----------
-    name : str
-        One of `swsearch.db.format.ARRAY_TYPES`.
-    shape : tuple of int
-        Number of rows, and of columns if there are any.
-    at : int
-        Its first byte in the file; 0 if it is empty.
-    sums_at : int
-        The first byte of its checksums.
-    sha256 : str, optional
-        Of its checksums; None in the formats before 4.
-    piece_bytes : int, optional
-        Bytes under one checksum.
-    """
+    """Place, type and shape of an array."""
 
     name: str
+    """One of `swsearch.db.format.ARRAY_TYPES`."""
     shape: tuple[int, ...]
     at: int
+    """First byte in the file; 0 if the array is empty."""
     sums_at: int
+    """First byte of its checksums."""
     sha256: str | None = None
+    """SHA-256 of its checksums; None in the formats before 4."""
     piece_bytes: int = CHECKED_BYTES
+    """Bytes under one checksum."""
 
     @property
     def dtype(self) -> str:
@@ -150,12 +132,12 @@ class ArrayEntry:
 
     @property
     def n_bytes(self) -> int:
-        """Its length."""
+        """Length in bytes."""
         return int(self.dtype[-1]) * math.prod(self.shape)
 
     @property
     def n_pieces(self) -> int:
-        """How many checksums it has."""
+        """Number of its checksums."""
         return -(-self.n_bytes // self.piece_bytes)
 
 
@@ -185,30 +167,18 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file holds: segments, or, for a manifest, the files that have them; in the order of the subjects.
-
-    Parameters
-    ----------
-    kind : Kind
-        Of all of them.
-    segments : tuple of SegmentEntry
-        Of this file.
-    files : tuple of FileEntry
-        Of a manifest.
-    pieces : tuple of BytesPlace
-        The pieces of the contents, the oldest first.
-    n_bytes : int
-        Length of the file; 0 of a manifest.
-    """
+    """Contents of a file: segments, or, for a manifest, files with segments; in the order of the subjects."""
 
     kind: Kind
     segments: tuple[SegmentEntry, ...] = ()
     files: tuple[FileEntry, ...] = ()
     pieces: tuple[BytesPlace, ...] = field(default=(), compare=False)
+    """Places of the pieces of the contents, the oldest first."""
     n_bytes: int = 0
+    """Length of the file; 0 for a manifest."""
 
     def identity(self) -> str:
-        """Return what two databases have in common only if searches find the same in both, hexadecimal."""
+        """Return the checksum that two databases share only if searches of both give the same hits, hexadecimal."""
         digest = hashlib.sha256(f"mask {self.kind.mask}, genetic code {self.kind.genetic_code}\n".encode())
         for each in (each for segment in self.segments for each in segment.arrays.values()):
             if each.name != "sources":
@@ -239,13 +209,7 @@ def _packed(entry: SegmentEntry | FileEntry) -> dict[str, Any]:
 
 
 def read_contents(source: FileSource) -> Contents:
-    """Read the contents of a file of this format, or of a manifest, and check all that they say.
-
-    Raises
-    ------
-    ContentsError
-        If no writer of swsearch writes them.
-    """
+    """Read and check the contents of a file of this format, or of a manifest; raise `ContentsError` for any other."""
     head = source.read(0, USER_BLOCK)
     if version_of(head) is None:
         if source.n_bytes > MAX_CONTENTS_BYTES:

@@ -1,4 +1,4 @@
-"""What people give in place of FASTA, databases of other programs above all, and how to make FASTA of it."""
+"""Recognition of other file formats and databases, with advice for conversion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from swsearch.db.format import FORMAT_NAME, OLD_MANIFEST
 _BLAST_SUFFIXES = {
     f".{kind}{part}" for kind in "pn" for part in ("al", "db", "hr", "in", "js", "og", "os", "ot", "sq", "tf", "to")
 }
-"""Of the files that makeblastdb writes: ``p`` for proteins, ``n`` for nucleotides."""
+"""Extensions of makeblastdb's files: ``p`` for proteins, ``n`` for nucleotides."""
 
 _MMSEQS_SUFFIXES = {".dbtype", ".index", ".lookup", ".source"}
 
@@ -37,7 +37,7 @@ _BINARY = (
 """First bytes of a file, and what to say of it."""
 
 _HDF5 = (b"\x89HDF\r\n\x1a\n", b"swsearch database")
-"""How a database begins, of any tool or of ours."""
+"""Beginnings of HDF5 files, of any tool or of ours."""
 
 _DIAMOND = b"\x6d\x18\xee\x15\xa4\xf8\x4a\x02"
 """The number that a DIAMOND database begins with."""
@@ -62,16 +62,9 @@ _TEXT = (
 
 
 def foreign_bytes(head: bytes, is_file: bool, compression: str = "") -> str:
-    """Recognise a file by its first bytes; say what to do instead, or ``''``.
+    """Return the advice for a file with these first bytes, `FILE_HEAD_BYTES` or fewer; empty if it may be FASTA.
 
-    Parameters
-    ----------
-    head : bytes
-        The first `FILE_HEAD_BYTES`, or all of a shorter file.
-    is_file : bool
-        Whether the bytes stand in a file, or come through a pipe.
-    compression : str, optional
-        What the bytes were unpacked from.
+    ``is_file`` is False for a pipe; ``compression`` is the one that the bytes were in.
     """
     for begin, what in _BINARY:
         if head.startswith(begin):
@@ -102,19 +95,14 @@ def _is_tar(head: bytes) -> bool:
 
 
 def foreign_text(head: bytes) -> str:
-    """Say what a text looks like by its first bytes, and what to do about it, or ``''``."""
+    """Return the likely format of a text by its first bytes, with advice; empty if there is none."""
     return next((what for begin, what in _TEXT if head.startswith(begin)), "")
 
 
 def foreign_database(path: str, head: bytes = b"") -> str:
-    """Recognise a database of BLAST, DIAMOND or MMseqs2; say how to turn it into FASTA, or ``''``.
+    """Return the advice for a database of BLAST, DIAMOND or MMseqs2; empty for any other file.
 
-    Parameters
-    ----------
-    path : str
-        What was given: one of a database's files, or the name that its program takes, which is no file.
-    head : bytes, optional
-        First bytes of the file, if there is one.
+    ``path`` is one of its files, or the name that its program takes. ``head`` has the first bytes of the file.
     """
     try:
         if head.startswith(_DIAMOND) or (not head and Path(f"{path}.dmnd").is_file()):

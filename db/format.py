@@ -1,4 +1,4 @@
-"""The database file's layout: names, types and constants; nothing here reads or writes.
+"""The database file's layout: names, types and constants.
 
 The file is HDF5 after a user block of 512 bytes::
 
@@ -21,7 +21,7 @@ from swsearch.blocks import COLUMN_MULTIPLE, LANES
 from swsearch.options.kinds import Mask
 
 FORMAT_NAME = "swsearch database"
-"""What the user block begins with, and a table of contents says under ``format``."""
+"""Beginning of the user block, and value of ``format`` in a table of contents."""
 
 FORMAT_VERSION = 4
 """The layout that is written and read. `swsearch.db.convert` reads the layouts before it."""
@@ -33,7 +33,7 @@ CHECKED_BYTES = 1 << 14
 """Bytes of an array under one CRC-32."""
 
 OLD_MANIFEST = "swsearch volumes"
-"""What manifests before format 4 say under ``format``."""
+"""Value of ``format`` in manifests before format 4."""
 
 LIBVER = ("v108", "v108")
 """HDF5's file format: 1.8's, the first whose own metadata carry checksums; every tool since 2008 reads it."""
@@ -92,25 +92,17 @@ LAYOUT: dict[str, int | str] = {
     "column_multiple": COLUMN_MULTIPLE,
     "piece_bytes": CHECKED_BYTES,
 }
-"""What every file says of its layout, and what must stand there."""
+"""Values of a file's layout, checked when it is opened."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a database holds; files that are searched together have the same mask and genetic code.
-
-    Parameters
-    ----------
-    mask : {"none", "lower", "tantan"}
-        What searches score as X unless they are told otherwise.
-    genetic_code : int, optional
-        NCBI's number of the code that DNA is translated by; None where it holds proteins.
-    has_taxids : bool, optional
-        Whether its subjects have taxids.
-    """
+    """Kind of a database; files that are searched together have the same mask and genetic code."""
 
     mask: Mask = "none"
+    """Mask that searches apply by default."""
     genetic_code: int | None = None
+    """NCBI's number of the code that DNA is translated by; None for proteins."""
     has_taxids: bool = False
 
     @cached_property
@@ -121,7 +113,7 @@ class Kind:
 
     @property
     def attributes(self) -> dict[str, int | str]:
-        """What a file says of it."""
+        """Attributes of a file of this kind."""
         said: dict[str, int | str] = {"mask": self.mask, "taxids": int(self.has_taxids)}
         if self.genetic_code is not None:
             said |= {"genetic_code": self.genetic_code, "dna_letters": DNA.letters}
@@ -129,7 +121,7 @@ class Kind:
 
     @property
     def described(self) -> str:
-        """What a message calls it."""
+        """Description for messages."""
         return (
             "proteins" if self.genetic_code is None else f"DNA to be translated by genetic code {self.genetic_code}"
         )

@@ -1,9 +1,9 @@
-"""The reading frames of a segment of DNA as subjects: windows that overlap, translated when they are read.
+"""Reading frames of DNA as subjects: overlapping windows, translated on reading.
 
-A frame of a chromosome is no subject that engines could share among their lanes, so that it is cut into windows: a
-core, and a margin after it, as far as the record goes. Cores touch. The window in whose core an alignment begins
-holds all of it if it spans no more residues than a margin has. How wide margins must be follows from the queries, so
-that the file has no windows: a search cuts them.
+Engines cannot share the frame of a chromosome among their lanes, so it is cut into windows: a core, and a margin
+after it, as far as the record goes. Cores touch. The window whose core has the start of an alignment has all of it if
+it spans no more residues than a margin. The width of margins depends on the queries, so a search cuts the windows,
+and the file has none.
 """
 
 from __future__ import annotations
@@ -34,30 +34,16 @@ MANY_WINDOWS = 4096
 
 @dataclass(frozen=True)
 class Windows:
-    """How frames are cut.
-
-    Parameters
-    ----------
-    core : int
-        Residues of a frame from the beginning of one window's core to that of the next.
-    margin : int
-        Residues after a core; an alignment that is longer may be cut.
-    """
+    """Sizes of windows."""
 
     core: int
+    """Residues of a frame between the starts of two cores."""
     margin: int
+    """Residues after a core; a longer alignment may be cut."""
 
 
 class FrameSubjects:
-    """Windows of the frames of a database's records, as subjects in blocks: record after record, frame after frame.
-
-    Parameters
-    ----------
-    database : Database
-        Open, of DNA.
-    windows : Windows
-        How frames are cut.
-    """
+    """Windows of the frames of an open DNA database, in blocks: record after record, frame after frame."""
 
     def __init__(self, database: Database, windows: Windows) -> None:
         assert database.genetic_code is not None
@@ -71,7 +57,7 @@ class FrameSubjects:
         self.block_offsets: IntArray = offsets_of(self.lengths.block_columns())
 
     def pieces(self, places: IntArray) -> FramePieces:
-        """Return what windows are, by their ordinals, shape (n,)."""
+        """Return the pieces of windows, by their ordinals, shape (n,)."""
         slots = np.searchsorted(self._firsts, places, side="right") - 1
         begins = (places - self._firsts[slots]) * self.windows.core
         ends = np.minimum(begins + self.windows.core + self.windows.margin, self._frame_lengths[slots])
@@ -105,24 +91,10 @@ class FrameSubjects:
 
 
 def span_bound(best: int, query_length: int, gap_open: int, gap_extend: int) -> int | None:
-    """Bound the residues of a subject that a local alignment of a query can span.
+    """Return the maximum number of residues of a subject that a local alignment spans; None if gaps cost nothing.
 
-    It scores at least 1, so that its gaps cost less than its pairs can score; and it has no more pairs than the query
-    has residues.
-
-    Parameters
-    ----------
-    best : int
-        The sum of the greatest scores of the query's residues.
-    query_length : int
-        Residues.
-    gap_open, gap_extend : int
-        Least costs of a gap, and of each of its residues.
-
-    Returns
-    -------
-    int or None
-        Residues; None where gaps cost nothing and there is no bound.
+    An alignment scores at least 1, so its gaps cost less than ``best``, the sum of the greatest scores of the query's
+    residues. It has at most ``query_length`` pairs. ``gap_open`` and ``gap_extend`` are minimum costs.
     """
     if gap_extend <= 0:
         return None
@@ -130,18 +102,11 @@ def span_bound(best: int, query_length: int, gap_open: int, gap_extend: int) -> 
 
 
 def windows_for(span: int, residues: int) -> Windows:
-    """Return how to cut frames for alignments that span at most so many residues.
+    """Return the windows for alignments that span at most ``span`` residues, in frames of ``residues`` in all.
 
-    Long cores score less twice, short ones are cheaper to align and give engines more subjects to share among their
-    lanes: a genome of bacteria has cores of 8 margins, and 1.125 times its residues are scored; a larger one has
-    cores of 16. Of the longest queries cores are shorter, for 64 windows stand in memory together.
-
-    Parameters
-    ----------
-    span : int
-        Residues; see `span_bound`.
-    residues : int
-        Of all frames.
+    Long cores score fewer residues twice; short ones are cheaper to align and give engines more subjects to share
+    among their lanes. A bacterial genome has cores of 8 margins, and 1.125 times its residues are scored; a larger
+    one has cores of 16. For the longest queries cores are shorter, since 64 windows are in memory together.
     """
     margin = -(-max(span, 1) // LEAST_MARGIN) * LEAST_MARGIN
     core = (CORE_MARGINS if residues > MANY_WINDOWS * CORE_MARGINS * margin else CORE_MARGINS // 2) * margin

@@ -1,9 +1,8 @@
-"""What h5py sees in a database file, asked for in a process of its own.
+"""The structure of a database file as h5py sees it.
 
-libhdf5 takes a file at its word: a damaged file can make it crash, hang or allocate without limit. So only a child
-process with little memory and time opens a file that exists. What it says is as little to be trusted as the file.
-
-``python -m swsearch.db.hdf5_view N`` reads the first N bytes of its standard input, a file, and writes JSON.
+libhdf5 trusts a file: a damaged one can make it crash, hang or allocate without limit. So only a child process with
+little memory and time opens an existing file. Its output is checked as the file itself. ``python -m
+swsearch.db.hdf5_view N`` reads the first N bytes of its standard input, a file, and writes JSON.
 """
 
 from __future__ import annotations
@@ -38,14 +37,10 @@ arrays ``contents``. An array is a list: type, shape, and offset in the file, -1
 
 
 def hdf5_view(source: FileSource, n_bytes: int) -> Seen:
-    """Return what h5py sees in the first bytes of an open file.
+    """Return the structure in the first bytes of an open file, as h5py sees it.
 
-    Raises
-    ------
-    DatabaseDamageError
-        If h5py cannot read the file, crashes, or does not end.
-    MemoryLimitError
-        If it fails in a process with a limit of memory below `MEMORY_BYTES`.
+    It raises `DatabaseDamageError` if h5py fails, and `MemoryLimitError` if it fails under a limit below
+    `MEMORY_BYTES`.
     """
     paths = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
     environment = os.environ | {"PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}

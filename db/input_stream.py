@@ -1,4 +1,4 @@
-"""Bytes of an input: a file or standard input, plain or compressed, hashed and counted as they pass."""
+"""Bytes of an input file or stdin, decompressed, hashed and counted."""
 
 from __future__ import annotations
 
@@ -90,14 +90,9 @@ BytePiece = bytes | memoryview
 
 
 class ByteSource:
-    """Bytes that come in pieces, of any size, and go out in buffers.
+    """Bytes that come in pieces of any size and go out in buffers.
 
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    pieces : iterator of bytes or memoryview
-        None is empty, and each is used before the next is asked for.
+    No piece is empty, and each is used before the next is taken. ``name`` is that of messages.
     """
 
     def __init__(self, name: str, pieces: Iterator[BytePiece]) -> None:
@@ -132,19 +127,10 @@ class ByteSource:
 
 
 class Input(ByteSource, AbstractContextManager["Input"]):
-    """One input, opened for reading once from its beginning to its end.
+    """An input, a file or ``-`` for stdin, to be read once from its beginning to its end.
 
-    Parameters
-    ----------
-    source : str or path
-        A file name, or ``-`` for standard input.
-    is_fasta : bool, optional
-        Refuse files of other formats with the remedy; otherwise any text may be the input.
-
-    Raises
-    ------
-    SequenceError
-        If the input cannot be opened or read, changes while it is read, or is compressed and damaged.
+    If ``is_fasta``, other formats are refused with the remedy. An error is a `SequenceError`: unreadable, changed
+    while it is read, or damaged compression.
     """
 
     def __init__(self, source: str | os.PathLike[str], is_fasta: bool = True) -> None:
@@ -183,7 +169,7 @@ class Input(ByteSource, AbstractContextManager["Input"]):
             raise SequenceError(self.name, trouble) from error
 
     def _note_state(self) -> None:
-        """Remember how a regular file is, to see whether it changes; let a stream that is none wait for its bytes."""
+        """Record the state of a regular file to detect changes; make other streams blocking."""
         with suppress(OSError, ValueError):  # no stream of the operating system
             status = os.fstat(self._raw.fileno())
             if stat.S_ISREG(status.st_mode):
@@ -207,7 +193,7 @@ class Input(ByteSource, AbstractContextManager["Input"]):
             raise SequenceError(self.name, f"{problem}; wait until the file is complete and start again")
 
     def _look(self, is_fasta: bool) -> None:
-        """Tell the compression by the first bytes, and refuse what people give by mistake."""
+        """Recognise the compression by the first bytes, and refuse other formats."""
         head = self.peek(FILE_HEAD_BYTES)
         self.kind = compression_of(head)
         trouble = foreign_bytes(head, is_fasta and self._status is not None and self.path != "-")

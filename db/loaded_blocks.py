@@ -1,4 +1,7 @@
-"""Which blocks of a database are loaded, chunk by chunk: all, those of a share, or new ones of some subjects."""
+"""Blocks that are loaded in chunks: all, or those of a share.
+
+The module also makes new blocks of some subjects.
+"""
 
 from __future__ import annotations
 
@@ -46,14 +49,14 @@ def all_blocks(segments: Sequence[BlocksT]) -> tuple[Run[BlocksT], ...]:
 
 
 class LoadedBlocks:
-    """Says how much is in the blocks that are loaded, before they are."""
+    """Counts of the blocks that will be loaded."""
 
     def _count(self, runs: Sequence[Run[Any]]) -> None:
         self.length_runs = RunLengths.counted([_lengths(*run) for run in runs])
-        """How many subjects have each length, the longest first."""
+        """Number of subjects of each length, the longest first."""
         self.n_residues = self.length_runs.n_residues
         self.n_segments = len(runs)
-        """Segments that the blocks stand in."""
+        """Number of segments with these blocks."""
         self.residue_bytes = LANES * _n_columns(runs)
         """Bytes of the interleaved residues, padding included."""
 
@@ -97,7 +100,7 @@ def chunks_of(runs: Sequence[Run[BlocksT]], max_bytes: int, mixed: bool) -> Iter
 
 
 def _mixed(runs: list[Run[BlocksT]]) -> Iterator[Run[BlocksT]]:
-    """Take one run from the front, some from the back, and so on until they meet."""
+    """Yield one run from the front, some from the back, and so on until they meet."""
     waiting = deque(runs)
     while waiting:
         yield waiting.popleft()
@@ -108,14 +111,8 @@ def _mixed(runs: list[Run[BlocksT]]) -> Iterator[Run[BlocksT]]:
 class Subset(LoadedBlocks):
     """Some subjects of a database; places, lengths and residues are those that they have in it.
 
-    Parameters
-    ----------
-    runs : sequence of Run
-        The blocks that the subjects are taken from.
-    taken : ndarray, shape (n_subjects,), bool
-        Which subjects of the whole database.
-    mask : {"none", "lower", "tantan"}
-        The database's own.
+    ``taken`` says for each subject of the whole database whether it is one, shape (n_subjects,), bool. ``mask`` is
+    the database's own.
     """
 
     def __init__(self, runs: Sequence[Run[Segment]], taken: npt.NDArray[np.bool_], mask: Mask = "none") -> None:
@@ -130,7 +127,7 @@ class Subset(LoadedBlocks):
 
 
 class _Taken:
-    """What is taken of the blocks ``first`` to ``last``, excluded, of a segment, in blocks of its own."""
+    """Chosen subjects among the blocks ``first`` to ``last``, excluded, of a segment, in blocks of their own."""
 
     def __init__(self, segment: Segment, first: int, last: int, taken: npt.NDArray[np.bool_]) -> None:
         here = taken[segment.first : segment.first + segment.n_subjects]

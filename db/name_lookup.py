@@ -1,8 +1,9 @@
-"""Lookup of entries by name, in an index of all names or in one pass over all headers.
+"""Lookup of entries by name.
 
-Identifiers become words, each with a bar after it, in one array. Hashes of their names meet the hashes of the asked
-names, and names with equal hashes are compared byte by byte. `swsearch.db.entry_names` decides what a name is. It is
-asked once for all words of one form: words whose fields have the same tags, or that have the same kinds of letters.
+An index has all names, or one pass reads all headers. Identifiers become words, each with a bar after it, in one
+array. Hashes of their names are compared with those of the requested names, and then the names byte by byte.
+`swsearch.db.entry_names` has the rules. It is asked once for all words of one form: words whose fields have the same
+tags, or that have the same kinds of letters.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def checked_identifiers(identifiers: Iterable[str]) -> Sequence[str]:
 
 
 def map_in_order(work: Callable[[_T], _R], given: Iterable[_T]) -> Iterator[_R]:
-    """Yield the result of numpy's work on each thing, in order; threads do it if there are several things."""
+    """Yield the result of numpy's work on each item, in order, by threads if there are several items."""
     given, n_threads = iter(given), min(available_processors(), MAX_THREADS)
     while some := list(islice(given, 8 * n_threads)):
         if len(some) < 2 or n_threads < 2 or not has_room_for_threads(n_threads):
@@ -100,14 +101,9 @@ def lines_of(strips: Strips) -> list[bytes]:
 
 
 def first_words(headers: Strips) -> tuple[Strips, IntArray]:
-    """Return the first words of headers and of all that NCBI merged into them.
+    """Return the first words of headers, and of the headers that NCBI merged into them, with a bar after each.
 
-    Returns
-    -------
-    words : Strips
-        The words, with a bar after each.
-    owners : ndarray, shape (n_words,), int64
-        Place of the header of each, ascending.
+    The second value is the place of each word's header, ascending, shape (n_words,), int64.
     """
     data, bounds = np.append(headers.data, np.full(USUAL_LENGTH, ord(" "), dtype=np.uint8)), headers.offsets
     merged = np.flatnonzero(headers.data == _MERGED)
@@ -310,12 +306,9 @@ class NameIndex:
         self._keys.sort()
 
     def find(self, asked: Sequence[str], headers_of: Callable[[IntArray], Strips]) -> tuple[IntArray, IntArray]:
-        """Find entries by name: by their identifiers, else other names, else the accession in the asked name.
+        """Find entries by name: by their identifiers, else other names, else the accession in the requested name.
 
-        Returns
-        -------
-        asked, subjects : ndarray, shape (n,), int64
-            Places of asked names, ascending; and ordinals, ascending for each.
+        Returns places of requested names, ascending, and ordinals, ascending for each, both of shape (n,), int64.
         """
         query = NameQuery(asked)
         begins = query.sums & _UPPER
@@ -338,25 +331,14 @@ def find_in_turn(batches: Iterable[HeaderBatch], asked: Sequence[str]) -> tuple[
 
 
 LIST_BYTES = 1 << 30
-"""Most bytes of a list, unpacked: a hundred million accessions."""
+"""Maximum bytes of a decompressed list: a hundred million accessions."""
 
 
 def read_list(path: str | Path, option: str, what: str = "identifiers") -> list[str]:
-    """Return what stands in a list, each once, in its order.
+    """Return the lines of a list, each once, in their order; ``option`` and ``what`` are for messages.
 
-    Parameters
-    ----------
-    path : str or path
-        A file in UTF-8, or else in Latin-1 as FASTA headers are; plain or compressed with gzip, bzip2, xz or zstd;
-        ``-`` is standard input. Lines end in LF, CRLF or CR. Blank lines, blanks around an identifier and lines that
-        begin with ``#`` are skipped.
-    option, what : str
-        Named in messages: the option, and what is to stand there.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is no text, or there is nothing in it.
+    The text is UTF-8, or else Latin-1 as in FASTA headers; plain or compressed; ``-`` is stdin. Lines end in LF, CRLF
+    or CR. Blank lines, blanks around an identifier and lines that begin with ``#`` are skipped.
     """
     name = os.fspath(path)
     source = f"{option}: {'<stdin>' if name == '-' else name}"

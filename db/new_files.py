@@ -1,4 +1,7 @@
-"""The files of a database that is made: one, or several and a manifest of them; they appear when all is on disk."""
+"""Files of a new database: one, or volumes and a manifest.
+
+They get their names when all bytes are on disk.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,13 @@ from swsearch.errors import DatabaseError, OptionError, OutputError, whole_numbe
 from swsearch.output_files import TemporaryFile, is_same_file, lock_for_change, sync_folder
 
 NOTES = ".swsearch-volumes"
-"""End of the hidden name of a file that says which volumes are made or removed just now."""
+"""End of the hidden name of a file that lists the volumes being made or removed."""
 
 ENDINGS = (".json", ".h5")
 """Endings of a manifest's name that the names of its volumes do not have before their numbers."""
 
 MAX_VOLUMES = 500
-"""Most files that a build makes of a database: many processes may have no more than 1,024 files open."""
+"""Maximum number of files of a database: many processes may have only 1,024 open files."""
 
 MAX_VOLUME_BYTES = 1 << 62
 """Largest size of a volume that can be asked for."""
@@ -43,7 +46,7 @@ def checked_volume_size(volume_size: int | None) -> int | None:
 
 
 def _reason(error: Exception) -> str:
-    """Say why a file could not be written, and the remedy."""
+    """Return why a file could not be written, with the remedy."""
     number = getattr(error, "errno", None)
     text = os.strerror(number) if number else str(error)
     if number in (errno.ENOSPC, errno.EDQUOT):
@@ -67,7 +70,7 @@ def output_errors(path: Path) -> Iterator[None]:
 
 
 def check_output(output: PathLike, inputs: Sequence[str], overwrite: bool) -> Path:
-    """Find out beforehand what would stop the work at its end; return the file to replace."""
+    """Check the output before the work begins; return the file to replace."""
     shown = os.fspath(output)
     path = Path(output).resolve()
     with output_errors(path):
@@ -89,7 +92,7 @@ def check_output(output: PathLike, inputs: Sequence[str], overwrite: bool) -> Pa
 
 
 def _is_ours(path: Path) -> bool:
-    """Say whether a file that exists is a database, a manifest, or empty."""
+    """Return whether a file is a database, a manifest, or empty."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         return False
@@ -129,10 +132,10 @@ def _own_volumes(path: Path) -> list[FileEntry]:
 
 @contextmanager
 def changed_volumes(path: Path, kind: Kind, new: Sequence[FileEntry]) -> Iterator[None]:
-    """Let new volumes have their names, and then the manifest; the caller has its lock.
+    """Publish new volumes and then the manifest inside this context; the caller holds the lock.
 
-    Afterwards those that the manifest does not list are removed, new ones or earlier ones. A hidden file names all of
-    them meanwhile, so that the next command removes what this one leaves if it is killed.
+    Afterwards volumes that the manifest does not list are removed, new or earlier ones. A hidden file lists all of
+    them meanwhile, so that the next command removes the remains of a killed one.
     """
     notes = path.with_name(f".{path.name[:150]}{NOTES}")
     _remove_unlisted(path, notes)
@@ -174,7 +177,7 @@ def publish_manifest(path: Path, kind: Kind, entries: Sequence[FileEntry]) -> No
 
 
 def publish_file(made: TemporaryFile, path: Path, mode: int | None) -> None:
-    """Give a file its name and permissions, if there are some to keep."""
+    """Move a file to its name, with permissions if there are some to keep."""
     if mode is not None:
         made.path.chmod(mode)
     made.publish(path)
@@ -182,7 +185,7 @@ def publish_file(made: TemporaryFile, path: Path, mode: int | None) -> None:
 
 
 def publish_volumes(path: Path, kind: Kind, volumes: Sequence[FileEntry | NewFile]) -> list[FileEntry]:
-    """Give new volumes their names, and write the manifest, which the caller has locked; return what it lists."""
+    """Move new volumes to their names, write the manifest, and return its entries; the caller holds the lock."""
     names, mode = volume_names(path), existing_mode(path)
     entries = [replace(each.entry, path=next(names).name) if isinstance(each, NewFile) else each for each in volumes]
     new = [(file, entry) for file, entry in zip(volumes, entries, strict=True) if isinstance(file, NewFile)]
@@ -194,22 +197,12 @@ def publish_volumes(path: Path, kind: Kind, volumes: Sequence[FileEntry | NewFil
 
 
 class NewFile(DatabaseFile):
-    """One file that is made.
-
-    Parameters
-    ----------
-    path : path
-        The database that it belongs to.
-    kind : Kind
-        What it holds.
-    sweep : bool
-        Whether to remove what killed commands left in the folder.
-    """
+    """A new file of a database; ``sweep`` removes the remains of killed commands in the folder."""
 
     def __init__(self, path: Path, kind: Kind, sweep: bool = True) -> None:
         self.temporary = TemporaryFile(path, sweep=sweep)
         self.entry = FileEntry("", "", 0, 0)
-        """What a manifest says of it, but for its name, when it is complete."""
+        """Entry of a manifest when the file is complete, without its name."""
         try:
             super().__init__(self.temporary.descriptor, Contents(kind))
         except BaseException:
@@ -230,27 +223,10 @@ class NewFile(DatabaseFile):
 
 
 class NewDatabase:
-    """A database that is made; a context manager, which leaves nothing unless `publish` ran.
+    """A new database; a context manager, which leaves nothing unless `publish` ran.
 
-    Parameters
-    ----------
-    output : path
-        Its name; with ``volume_size`` that of the manifest.
-    inputs : list of str
-        What is read, and can therefore not be replaced.
-    kind : Kind
-        What it holds.
-    overwrite : bool, optional
-        Whether to replace a database that has this name.
-    volume_size : int, optional
-        Bytes that a file may have.
-    check : callable, optional
-        Called before anything is replaced by a caller who has the output's lock.
-
-    Raises
-    ------
-    OutputError
-        If a file cannot be written, or would be replaced that is not to be.
+    With ``volume_size``, the bytes of a file, ``output`` is the manifest. ``inputs`` cannot be replaced. ``check`` is
+    called before anything is replaced, if the caller holds the lock of the output.
     """
 
     def __init__(
@@ -270,7 +246,7 @@ class NewDatabase:
         self._n_bytes = 0  # of the last file
 
     def keep(self, entry: FileEntry) -> None:
-        """Let the next volume be one that the manifest has."""
+        """Keep a volume of the manifest as the next one."""
         self._volumes.append(entry)
 
     def add(self, records: Records, begins_file: bool = False) -> None:
@@ -296,12 +272,9 @@ class NewDatabase:
         self._n_bytes = METADATA_BYTES
 
     def publish(self, finish: Callable[[list[list[SegmentSink]]], Any] | None = None) -> None:
-        """Complete all files and give them their names, that of a manifest last.
+        """Complete all files and move them to their names, the manifest last.
 
-        Parameters
-        ----------
-        finish : callable, optional
-            Told of the segments of each file, before they are complete.
+        ``finish`` is called first, with the segments of each file.
         """
         if finish is not None:
             finish([file.sinks for file in self.files])

@@ -1,4 +1,7 @@
-"""Records from Python objects: Biopython's, pairs, strings, mappings, open files; as batches like those of a file."""
+"""Records from Python objects, in batches like those of a file.
+
+Objects are Biopython's records, pairs, strings, mappings or open files.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +26,11 @@ READ_BYTES = 1 << 20
 """Bytes or characters that are read at once from a file that the caller opened."""
 
 EXPECTED = "a Bio.SeqRecord, an (id, sequence) pair or a string of residue letters"
-"""What a sequence may be."""
+"""Valid sequences, for messages."""
 
 
 class Handle(ByteSource):
-    """A file that the caller opened, in text or binary mode; it stays open.
-
-    Parameters
-    ----------
-    file : file object
-        Anything with ``read``, at the beginning of FASTA text.
-    name : str, optional
-        What messages call it: by default as it calls itself, or what it is.
-    """
+    """A file that the caller opened, in text or binary mode; it stays open."""
 
     def __init__(self, file: Any, name: str | None = None) -> None:
         own = getattr(file, "name", None)
@@ -70,28 +65,28 @@ class Named(NamedTuple):
 
 
 def is_handle(given: Any) -> bool:
-    """Say whether something is an open file."""
+    """Return whether an object is an open file."""
     return callable(getattr(given, "read", None))
 
 
 def is_letters(given: Any) -> bool:
-    """Say whether something holds letters and no name: a string, bytes, or a Seq of Biopython."""
+    """Return whether an object has letters and no name: a string, bytes, or a Seq of Biopython."""
     return isinstance(given, (str, bytes, bytearray, memoryview)) or type(given).__name__ in ("Seq", "MutableSeq")
 
 
 def is_record(given: Any) -> bool:
-    """Say whether something is a Bio.SeqRecord, or like one; tables have attributes named after their columns."""
+    """Return whether an object is like a Bio.SeqRecord; tables have attributes named after their columns."""
     return hasattr(given, "seq") and not hasattr(given, "columns") and type(given).__name__ != "Series"
 
 
 def is_single(given: Any) -> bool:
-    """Say whether something is one sequence, and no iterable of sequences."""
+    """Return whether an object is one sequence, not an iterable of sequences."""
     pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and is_letters(given[1])
     return pair or is_letters(given) or is_record(given) or isinstance(given, Record)
 
 
 def check_sequences(given: Any, argument: str) -> None:
-    """Raise `OptionError` if something cannot stand for sequences, as far as that shows before any is taken."""
+    """Raise `OptionError` if an object cannot be sequences, as far as that shows before iteration."""
     if is_single(given) or is_handle(given) or isinstance(given, Mapping):
         return
     remedy = ""
@@ -133,23 +128,10 @@ def _of_record(record: Any) -> tuple[str, str, str]:
 
 
 def named(item: Any, number: int, what: str, source: str) -> Named:
-    """Take a sequence apart.
+    """Return the parts of a sequence; ``number``, from 1, and ``what`` name one without a name.
 
-    Parameters
-    ----------
-    item : Bio.SeqRecord, (id, sequence), str, bytes or Bio.Seq
-        As a caller gave it. In a pair, the sequence may be a Bio.SeqRecord, which is then renamed.
-    number : int
-        Its place, counted from 1.
-    what : str
-        Named in messages and in the identifiers of nameless sequences.
-    source : str
-        What errors call the origin of the sequence.
-
-    Raises
-    ------
-    InputError
-        If it is no sequence.
+    It is a Bio.SeqRecord, a pair, a string, bytes or a Bio.Seq. A Bio.SeqRecord in a pair is renamed. ``source`` is
+    for messages.
     """
     name, sequence, description, header = f"{what}_{number}", item, "", ""
     if isinstance(item, (tuple, list)) and len(item) == 2:
@@ -182,7 +164,7 @@ def items_of(given: Any) -> Iterable[Any]:
 
 
 def is_fasta_text(given: Any) -> bool:
-    """Say whether a string or bytes hold FASTA themselves: they begin with ``>``."""
+    """Return whether a string or bytes are FASTA, which begins with ``>``."""
     return given[:1] in (">", b">") if isinstance(given, (str, bytes)) else False
 
 
@@ -213,29 +195,10 @@ def _record(item: Any, number: int, alphabet: Alphabet) -> Record:
 
 
 def record_batches(records: Any, alphabet: Alphabet = PROTEIN) -> Iterator[RecordBatch]:
-    """Turn Python objects into batches.
+    """Turn Python objects into batches of whole records; a record of an open file may continue in the next batch.
 
-    Parameters
-    ----------
-    records : iterable, mapping or open file
-        `Bio.SeqRecord.SeqRecord`, pairs (identifier, sequence), `Record`, or strings, which are called ``subject_1``
-        and so on by their place; a mapping of names to sequences; or an open file that holds FASTA.
-    alphabet : Alphabet, optional
-        Letters that are legal.
-
-    Yields
-    ------
-    RecordBatch
-        Whole records, except those of a file, which may go on in the next batch.
-
-    Raises
-    ------
-    SequenceError
-        If a sequence holds something else than residue letters.
-    OptionError
-        If ``records`` is none of the above.
-    InputError
-        If one of them is no sequence.
+    Strings are called ``subject_1`` and so on by their place. It raises `InputError` for an object that is no
+    sequence.
     """
     if is_single(records):
         raise OptionError("records", records, "an iterable of records", "put a single record into a list")

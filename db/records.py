@@ -1,4 +1,4 @@
-"""Records in memory on their way into a segment, in the order of the input."""
+"""Records in memory between an input and a segment, in input order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUILD_MEMORY = 1024 * MIB
 """Memory of a build in bytes."""
 
 MIN_MEMORY = 64 * MIB
-"""Least memory that can be asked for; the interpreter and what reads the inputs take a little more."""
+"""Minimum memory of a build; the interpreter and the readers of the inputs take a little more."""
 
 MAX_SEGMENT = 1 << 30
 """Bytes of memory that the records of a segment take at most, so that every machine can read one whole."""
@@ -58,15 +58,10 @@ def segment_limit(memory: int, volume_size: int | None = None) -> int:
 
 
 class Records:
-    """Some records.
+    """Some records with their parts, and the inputs that they are from.
 
-    Parameters
-    ----------
-    parts : dict of str to Strips
-        What each record has: ``codes``, ``headers``, the runs ``mask`` of lower case, shape (n_runs, 2), 0-based and
-        half-open; where they are known the runs ``tantan``, and ``taxids``.
-    origins : sequence of (dict, int), optional
-        Where they come from.
+    Each has ``codes``, ``headers`` and ``mask``, the runs of lower case, shape (n_runs, 2), 0-based and half-open;
+    where they are known the runs ``tantan``, and ``taxids``.
     """
 
     def __init__(self, parts: dict[str, Strips], origins: Origins = ()) -> None:
@@ -138,7 +133,7 @@ class _Growing:
 
 
 class _OpenRecord:
-    """The record that goes on in the next batch."""
+    """The record that continues in the next batch."""
 
     def __init__(self, memory: int, where: str) -> None:
         self._most, self._where = memory // 2, where
@@ -155,7 +150,7 @@ class _OpenRecord:
         self.number += n_before + 1
 
     def add(self, codes: ByteArray, runs: npt.NDArray[np.int32]) -> None:
-        """Take more of it."""
+        """Append residues and masked runs to it."""
         self._runs.append(runs + len(self._codes))
         self._codes += codes.data
         n = len(self._codes)
@@ -169,7 +164,7 @@ class _OpenRecord:
             )
 
     def close(self) -> dict[str, Strips]:
-        """Return what it has, and forget it."""
+        """Return its parts, and clear it."""
         runs = np.concatenate(self._runs)
         # the end of a batch cuts a run in two
         firsts = np.flatnonzero(np.append(True, runs[1:, 0] != runs[:-1, 1])[: len(runs)])
@@ -185,13 +180,7 @@ class _OpenRecord:
 
 
 def whole_records(batches: Iterable[RecordBatch], memory: int, origin: InputOrigin) -> Iterator[Records]:
-    """Turn batches of one input, in which a record may go on from the one before, into records.
-
-    Raises
-    ------
-    SequenceError, MemoryLimitError
-        If a record is too long.
-    """
+    """Turn batches of one input, in which a record may continue, into records."""
     last = _OpenRecord(memory, origin["path"])
     for batch in batches:
         runs = np.column_stack([batch.mask_starts, batch.mask_ends]).astype(np.int32)
@@ -225,26 +214,9 @@ def whole_records(batches: Iterable[RecordBatch], memory: int, origin: InputOrig
 def read_fasta(
     source: str | os.PathLike[str], *, alphabet: Alphabet = PROTEIN, buffer_bytes: int = BUFFER_BYTES
 ) -> Iterator[Record]:
-    """Read a FASTA file record by record: for queries.
+    """Read a FASTA file, or stdin for ``-``, record by record; it may be compressed.
 
-    Parameters
-    ----------
-    source : str or path
-        File name, or ``-`` for standard input; plain or compressed with gzip, bzip2, xz or zstd.
-    alphabet : Alphabet, optional
-        Letters that are legal: `PROTEIN` or `DNA`.
-    buffer_bytes : int, optional
-        Bytes of text taken apart at once; results do not depend on it.
-
-    Yields
-    ------
-    Record
-        In input order; a record without residues is yielded too.
-
-    Raises
-    ------
-    SequenceError
-        If the file cannot be read or a byte is no residue letter.
+    Results do not depend on ``buffer_bytes``. It raises `SequenceError` if a byte is no residue letter.
     """
     with Input(source) as opened:
         yield from records_of(opened, alphabet, buffer_bytes)
@@ -265,7 +237,7 @@ def records_of(
 
 
 def in_segments(stream: Iterable[Records], limit: int) -> Iterator[Records]:
-    """Put records together until they take ``limit`` bytes of memory; more are cut between two records."""
+    """Join records until they take ``limit`` bytes of memory; larger ones are cut between two records."""
     waiting = _Growing()
     for some in stream:
         first, costs = 0, some.costs()

@@ -1,4 +1,4 @@
-"""Reading a segment: bytes are checked against their checksums when they are read, what they say when first met."""
+"""Reader of segments: checksums are checked on reading, values on first use."""
 
 from __future__ import annotations
 
@@ -37,18 +37,10 @@ def lengths_problem(lengths: RunLengths, block_offsets: IntArray) -> str:
 
 
 def some_offsets_problem(rows: IntArray, offsets: Any, n: int, end: int, what: str, least: int = 0) -> str:
-    """Check pairs of neighbours among offsets that go from 0 to ``end`` in steps of at least ``least``.
+    """Check pairs of neighbours among offsets from 0 to ``end`` that ascend in steps of at least ``least``.
 
-    Parameters
-    ----------
-    rows, offsets : ndarray, shape (2 * n_pairs,), int64
-        Where they stand, of 0 to ``n``: both of a pair, then those of the next; and their values.
-    n, end : int
-        The place of the last offset, and its value.
-    what : str
-        What they are called.
-    least : int, optional
-        Least difference of neighbours.
+    ``rows`` and ``offsets``, shape (2 * n_pairs,), int64, are places from 0 to ``n`` and the values there, pair after
+    pair.
     """
     fine = not offsets[rows == 0].any() and bool((offsets[rows == n] == end).all())
     # compared, not subtracted: a difference of two int64 may wrap
@@ -74,16 +66,10 @@ def runs_problem(offsets: IntArray, starts: Any, ends: Any, lengths: npt.NDArray
 
 
 def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArray[np.integer]) -> str:
-    """Check blocks: a letter at every place of a subject, padding after its end and nowhere else.
+    """Check blocks: letters at every place of a subject, padding after its end and nowhere else.
 
-    Parameters
-    ----------
-    residues : ndarray, shape (n_columns, 64), uint8
-        Whole blocks.
-    offsets : ndarray, shape (n_blocks + 1,), int64
-        First column of each.
-    lengths : ndarray, shape (n_subjects,), integer
-        Lengths of their subjects, descending.
+    ``residues`` have shape (n_columns, 64), uint8; ``offsets``, the first column of each block, shape (n_blocks +
+    1,), int64; ``lengths`` of the subjects, descending, shape (n_subjects,).
     """
     n_blocks = len(offsets) - 1
     table: npt.NDArray[np.int32] = np.zeros((n_blocks, LANES), dtype=np.int32)
@@ -109,9 +95,9 @@ def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArra
 
 
 def _greatest(values: ByteArray, begins: IntArray, counts: IntArray) -> int:
-    """Return the greatest of ranges of bytes, which ascend and are apart; 0 where all are empty.
+    """Return the greatest byte of ranges, which ascend and are apart; 0 if all are empty.
 
-    All are looked at in one call, which reads each byte once and lets other threads run meanwhile.
+    One call reads each byte once and lets other threads run meanwhile.
     """
     filled = counts > 0
     if not filled.any():
@@ -123,14 +109,10 @@ def _greatest(values: ByteArray, begins: IntArray, counts: IntArray) -> int:
 
 
 def headers_problem(pool: ByteArray, begins: IntArray, counts: IntArray) -> int | None:
-    """Return the first of some header lines that `header_problem` finds something wrong with.
+    """Return the place of the first header line that fails `header_problem`, or None.
 
-    Parameters
-    ----------
-    pool : ndarray, shape (n_bytes,), uint8
-        Holds them.
-    begins, counts : ndarray, shape (n,), int64
-        Where each begins, and its bytes, at least one.
+    Headers are in ``pool``, shape (n_bytes,), uint8, from ``begins``, with ``counts`` bytes, at least one, both of
+    shape (n,), int64.
     """
     if not len(begins):
         return None
@@ -156,7 +138,7 @@ def header_problem(header: bytes) -> str:
 
 
 RUNS: dict[Mask, str] = {"lower": "mask", "tantan": "tantan"}
-"""How the names of each mask's arrays begin."""
+"""Prefixes of the names of each mask's arrays."""
 
 MASK_COUNTS: dict[Mask, str] = {"lower": "n_masked", "tantan": "n_tantan"}
 """The attributes that say how many residues each mask covers."""
@@ -172,20 +154,9 @@ MASKED_AT_ONCE = 1 << 20
 
 
 class Segment:
-    """A segment of a database.
+    """A segment of a database; ``first`` is the ordinal of its first subject, ``number`` its place in the file.
 
     Subjects are given by their places in it, arrays of shape (n,), int64, in any order, repeats allowed.
-
-    Parameters
-    ----------
-    source : FileSource
-        The file.
-    entry : SegmentEntry
-        What its contents say of the segment.
-    first : int
-        Ordinal of its first subject in the whole database.
-    number : int
-        Its place among the segments of the file.
     """
 
     def __init__(self, source: FileSource, entry: SegmentEntry, first: int, number: int) -> None:
@@ -204,7 +175,7 @@ class Segment:
     def _take_lengths(self) -> None:
         """Read how long the subjects are and where they stand, and check that the residues fit this."""
         self.lengths = RunLengths.joined([RunLengths.of(part) for _, part in self.stored["lengths"].parts()])
-        """Of the sorted subjects."""
+        """Lengths of the sorted subjects."""
         self.block_offsets: IntArray = self.stored["block_offsets"].all()
         self._seen = np.zeros(max(len(self.block_offsets) - 1, 0), dtype=bool)
         if problem := lengths_problem(self.lengths, self.block_offsets):
@@ -223,7 +194,7 @@ class Segment:
         return sum(each.n_bytes for each in self.stored.values())
 
     def wrong(self, problem: str) -> DatabaseDamageError:
-        """Make the error for what a wrong writer made."""
+        """Return the error for values that no writer writes."""
         return DatabaseDamageError(self.source.name, [f"{self.name}: {problem}"])
 
     @property
@@ -339,18 +310,9 @@ class Segment:
         return found
 
     def _items(self, what: str, items: str, places: IntArray, least: int = 0) -> Strips:
-        """Return the rows of an array that offsets give to subjects.
+        """Return the rows of the array ``items`` of subjects, shape (n,), at least ``least`` each.
 
-        Parameters
-        ----------
-        what : {"header", "mask", "tantan", "taxid"}
-            How the name of the offsets begins.
-        items : str
-            The array.
-        places : ndarray, shape (n,), int64
-            The subjects.
-        least : int, optional
-            Least rows of a subject.
+        ``what`` is the prefix of the array of offsets.
         """
         chosen, back = each_once(places)
         rows = (chosen[:, None] + np.arange(2)).reshape(-1)
@@ -472,15 +434,7 @@ class Segment:
 
 
 def checked_subjects(subjects: Any, n_subjects: int) -> IntArray:
-    """Return ordinals as an array, shape (n,), int64.
-
-    Raises
-    ------
-    TypeError
-        If they are no whole numbers, or in more than one dimension.
-    IndexError
-        If there is no such subject.
-    """
+    """Return ordinals as an array, shape (n,), int64; raise ``TypeError`` or ``IndexError`` for wrong ones."""
     given = np.asarray(subjects)
     if given.ndim != 1 or (len(given) and not np.issubdtype(given.dtype, np.integer)):
         raise TypeError(f"subjects: got {shown(subjects)}, expected integers in one dimension")
@@ -508,7 +462,7 @@ def by_segment(segments: Sequence[Segment], subjects: IntArray) -> Iterator[tupl
 def gathered(
     segments: Sequence[Segment], subjects: IntArray, read: Callable[[Segment, IntArray, IntArray], Strips]
 ) -> Strips:
-    """Put together what segments give of subjects, shape (n,), in their order; see `by_segment` for what is read."""
+    """Join the strips that ``read`` returns for the subjects of each segment, shape (n,), in their order."""
     parts, order = [], []
     for segment, which, places in by_segment(segments, subjects):
         parts.append(read(segment, which, places))
@@ -530,7 +484,7 @@ def rows_of(chunk: Chunk) -> Iterator[tuple[ByteArray, npt.NDArray[np.int32], In
 
 
 def is_source(value: Any) -> bool:
-    """Say whether something read from JSON describes a file."""
+    """Return whether a value read from JSON describes a file."""
     if not isinstance(value, dict) or not isinstance(value.get("path"), str):
         return False
     counts = [value.get(name) for name in ("bytes", "records", "residues")]

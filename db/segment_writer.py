@@ -1,4 +1,4 @@
-"""Sort and interleave records, and write them as a segment."""
+"""Writer of segments: sorts and interleaves records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database as a collection of its subjects: by place, in order, by identifier, and given to another process."""
+"""A database as a Python sequence: indexing, iteration, lookup, pickling."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Entry(Record):
 
 
 class SequenceMixin:
-    """What a `Database` has of a sequence: its length, ``database[i]``, iteration, and ``name in database``."""
+    """Sequence methods of a `Database`: length, ``database[i]``, iteration, and ``name in database``."""
 
     # self is of type Any where it is used as a Database, whose module imports this one
     name: str
     n_subjects: int
     n_residues: int
     _shares: tuple[tuple[int, int], ...] = ()
-    """Which share of which it is, as `Database.share` counts them."""
+    """Shares that it is, each of the one before; see `Database.share`."""
 
     def __len__(self) -> int:
         return self.n_subjects
@@ -90,7 +90,7 @@ class SequenceMixin:
         return _entries(self, np.arange(self.n_subjects))
 
     def __contains__(self: Any, name: object) -> bool:
-        """Say whether a subject has an identifier, or is found by a name; see `Database.find`."""
+        """Return whether `Database.find` finds a name."""
         return isinstance(name, str) and bool(self.find(name))
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""NCBI's taxonomy as it gives it out: nodes.dmp, names.dmp and merged.dmp, in a folder or tar file."""
+"""Reader of NCBI's taxonomy: nodes.dmp, names.dmp and merged.dmp."""
 
 from __future__ import annotations
 
@@ -32,18 +32,7 @@ DUMP_COLUMNS = {
 
 
 class DumpFiles(ExitStack):
-    """The files of a taxonomy: those of a folder, or the members of a tar file, packed or not.
-
-    Parameters
-    ----------
-    path : path
-        A folder, or a file such as ``taxdump.tar.gz``.
-
-    Raises
-    ------
-    InputError
-        If it is neither, or lacks a file that every taxonomy has.
-    """
+    """Files of a taxonomy in a folder, or in a tar file, compressed or not."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__()
@@ -67,7 +56,7 @@ class DumpFiles(ExitStack):
                 raise self.wrong(f"{name} not found, expected NCBI's nodes.dmp and names.dmp")
 
     def wrong(self, problem: str) -> InputError:
-        """Make the error for what is wrong with the taxonomy."""
+        """Return the error for a problem of the taxonomy."""
         return InputError(f"taxonomy: {self.path}: {problem}")
 
     def rows(self, name: str) -> Iterator[list[Any]]:
@@ -100,20 +89,9 @@ def _taxid(field: bytes) -> int:
 
 
 def read_taxonomy(path: str | os.PathLike[str], taxids: TaxidArray) -> Taxonomy:
-    """Read the part of NCBI's taxonomy that a database needs.
+    """Read the part of NCBI's taxonomy with the subjects' taxids, shape (n,), int32, from a folder or tar file.
 
-    Parameters
-    ----------
-    path : path
-        A folder with ``nodes.dmp`` and ``names.dmp``, and ``merged.dmp`` if there is one; or a tar file that holds
-        them. Memory: some 30 bytes for each taxon there is.
-    taxids : ndarray, shape (n,), int32
-        Those of the subjects.
-
-    Raises
-    ------
-    InputError
-        If a file is missing, a line is none that NCBI writes, or taxa do not stand below one another.
+    It takes about 30 bytes of memory for each taxon of the file.
     """
     with DumpFiles(path) as files:
         taxa, above, rank, ranks = _read_nodes(files)

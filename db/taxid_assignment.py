@@ -1,4 +1,4 @@
-"""Which taxids records have: from their headers, or from a file of accessions and taxids."""
+"""Taxids of records, from their headers or from a file of accessions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from swsearch.db.taxonomy import MOST_TAXID, TaxidArray, Taxonomy
 from swsearch.errors import InputError, OptionError, SwsearchWarning, shown
 
 FROM_HEADERS = "header"
-"""What is given in place of a file where headers say it, as UniProt's do."""
+"""Value that stands for taxids in headers, e.g. UniProt's."""
 
 TAXID_KEYS = (b"OX=", b"TaxID=")
-"""How UniProtKB's headers (OX=9606) and UniRef's (TaxID=9606) say a taxid."""
+"""Keys of taxids in headers of UniProtKB (OX=9606) and UniRef (TaxID=9606)."""
 
 _SAID = re.compile(rb"=(?:(?<=[ \t\n]OX=)|(?<=[ \t\n]TaxID=))([0-9]{1,10})(?![0-9A-Za-z])")
 _VERSION = re.compile(rb"\.[0-9]+$")
@@ -37,19 +37,19 @@ FILE_BYTES = 1 << 22
 """Bytes of a file of accessions that are looked at together."""
 
 COLUMN_NAMES = b"accession"
-"""How the line begins with which NCBI's files say what their columns are."""
+"""Beginning of the header line of NCBI's files."""
 
 ACCESSION_COLUMNS = {2: "accession and taxid", 4: "accession, accession.version, taxid and gi"}
-"""What columns a file of accessions may have."""
+"""Columns of a file of accessions, by their number."""
 
 EXPECTED_FILE = f"expected lines of {ACCESSION_COLUMNS[2]}, or of {ACCESSION_COLUMNS[4]}"
 
 NAMED_TAXIDS = 3
-"""Most taxids that a message names."""
+"""Maximum number of taxids in a message."""
 
 
 class TaxonSources(NamedTuple):
-    """What says which taxa records are of, and what stands above these."""
+    """Files with taxids and taxonomy."""
 
     taxids: str
     """A file, or `FROM_HEADERS`."""
@@ -58,13 +58,7 @@ class TaxonSources(NamedTuple):
 
 
 def check_taxa(taxids: Any, taxonomy: Any) -> TaxonSources | None:
-    """Return what to read taxa from, None for nothing; what is missing is said before the work begins.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or a taxonomy without taxids.
-    """
+    """Return the sources of taxa, None without any; check that they exist before the work begins."""
     for name, value in (("taxids", taxids), ("taxonomy", taxonomy)):
         if value is not None and not isinstance(value, (str, os.PathLike)):
             raise OptionError(name, value, "the name of a file or a folder")
@@ -83,18 +77,9 @@ def check_taxa(taxids: Any, taxonomy: Any) -> TaxonSources | None:
 def notes(
     sources: TaxonSources, n_records: int, n_with_taxid: int, taxids: TaxidArray, taxonomy: Taxonomy
 ) -> Iterator[str]:
-    """Yield warnings of records without a taxid, and of taxids that a taxonomy lacks, unless it is empty.
+    """Yield warnings about records without a taxid, and about taxids that a taxonomy lacks, unless it is empty.
 
-    Parameters
-    ----------
-    sources : TaxonSources
-        Where the taxids are from.
-    n_records, n_with_taxid : int
-        Records that were read, and those of them that have a taxid.
-    taxids : ndarray, shape (n,), int32
-        Their taxids, each once, ascending.
-    taxonomy : Taxonomy
-        That of ``sources``, or of the database that the records come to.
+    ``taxids`` are those of the records, ascending, each once, shape (n,), int32.
     """
     if n_with_taxid < n_records:
         where = "their header" if sources.taxids == FROM_HEADERS else sources.taxids
@@ -126,13 +111,7 @@ def _pairs(owners: IntArray, taxids: IntArray) -> tuple[IntArray, TaxidArray]:
 
 
 class TaxidFile:
-    """A file of accessions and taxids, read once after all records were: 20 bytes are kept of each of their names.
-
-    Parameters
-    ----------
-    path : str
-        Name of the file.
-    """
+    """A file of accessions and taxids, read once after all records; it takes 20 bytes for each name of a record."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -147,13 +126,7 @@ class TaxidFile:
         self._parts.append((_hashes(names), _checksums(names), owners))
 
     def found(self) -> tuple[IntArray, TaxidArray]:
-        """Return records, ascending, and the taxids that the file says, ascending within a record; of shape (n,).
-
-        Raises
-        ------
-        InputError
-            If a line does not hold an accession and a taxid.
-        """
+        """Return records, ascending, and their taxids in the file, ascending within a record; both of shape (n,)."""
         hashes, checksums, owners = (np.concatenate(each) for each in zip(*self._parts, strict=True))
         self._parts.clear()
         order = np.argsort(hashes, kind="stable")
@@ -190,18 +163,9 @@ def searched_names(header: bytes) -> list[bytes]:
 
 
 class _Block:
-    """Some lines of a file of accessions and taxids, from line number ``first`` on; blank ones are left out.
+    """Lines of a file of accessions and taxids, from line number ``first``; blank ones are left out.
 
-    Parameters
-    ----------
-    name : str
-        The file, for messages.
-    first : int
-        Number of the first line.
-    every : list of bytes
-        All lines.
-    width : int
-        Columns: 2, or 4 as NCBI's files have.
+    ``width`` is the number of columns: 2, or 4 as in NCBI's files.
     """
 
     def __init__(self, name: str, first: int, every: list[bytes], width: int) -> None:
@@ -268,14 +232,10 @@ def _shown(line: bytes) -> str:
 
 
 class RecordTaxa:
-    """Finds the taxids of records, and writes them with what stands above them.
+    """Finds the taxids of records, and writes them with their taxonomy.
 
-    Parameters
-    ----------
-    sources : TaxonSources, optional
-        What says them; None where records have them, or nothing is known.
-    taxonomy : Taxonomy, optional
-        What is written where the sources have none.
+    ``sources`` is None if the records have taxids, or if none are known. ``taxonomy`` is written if the sources have
+    none.
     """
 
     def __init__(self, sources: TaxonSources | None, taxonomy: Taxonomy | None = None) -> None:
@@ -284,10 +244,10 @@ class RecordTaxa:
         self._n = self._n_filled = 0
         self._kinds: TaxidArray = np.empty(0, dtype=np.int32)
         self.there = Taxonomy.empty()
-        """That of the database that the records come to."""
+        """Taxonomy of the database that the records are appended to."""
 
     def take(self, records: Records) -> None:
-        """Give records their taxids, as far as they are known now."""
+        """Add taxids to records, as far as they are known now."""
         if self._file is not None:
             self._file.add(records.headers, self._n)
         elif self._sources is not None:
@@ -303,13 +263,7 @@ class RecordTaxa:
         self._n_filled += int((taxids.counts > 0).sum())
 
     def write(self, files: list[list[SegmentSink]]) -> None:
-        """Write into the segments of files what is missing: taxids that a file says, and what stands above all.
-
-        Warns
-        -----
-        SwsearchWarning
-            Of records without a taxid, and of taxids that the taxonomy lacks.
-        """
+        """Write the taxids of a file and the taxonomy into the segments of files; warn about missing taxids."""
         if self._file is not None:
             owners, taxids = self._file.found()
             every = Strips.of(taxids, np.bincount(owners, minlength=self._n))

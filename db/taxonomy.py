@@ -1,7 +1,7 @@
-"""The taxa of a database: which there are, what stands above each, and what they are called.
+"""The taxa of a database, with their ancestors and names.
 
-A database keeps of NCBI's taxonomy the taxa of its subjects and all above them, and the numbers that these had before
-they were merged.
+A database has the part of NCBI's taxonomy with the taxa of its subjects and all their ancestors, and the former
+taxids of these.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ KINGDOM_RANKS = frozenset({"superkingdom", "domain", "acellular root"})
 """Ranks of what BLAST calls the super kingdom of a subject; NCBI's dumps of 2025 changed their names."""
 
 NO_NAME = "N/A"
-"""What tables have where a name is not known, as BLAST writes it."""
+"""Value of tables for an unknown name, as BLAST writes it."""
 
 
 class TaxonName(NamedTuple):
-    """What a taxon is called; what it does not have is an empty string."""
+    """Rank and names of a taxon; empty strings for unknown ones."""
 
     rank: str
     scientific: str
@@ -43,25 +43,15 @@ TREE_ARRAYS = ("taxa", "taxon_parents", "taxon_names", "merged_taxids", "merged_
 
 
 class Taxon(NamedTuple):
-    """A taxon as reports show it; what is not known of it is an empty string.
-
-    Attributes
-    ----------
-    taxid : int
-        NCBI's number, as the database's subjects have it.
-    scientific, common : str
-        Its names.
-    blast : str
-        The BLAST name of it, or of the nearest taxon above it that has one.
-    kingdom : str
-        The super kingdom that it belongs to, such as Bacteria.
-    """
+    """A taxon as reports show it; unknown values are empty strings."""
 
     taxid: int
     scientific: str = ""
     common: str = ""
     blast: str = ""
+    """BLAST name of it, or of the nearest ancestor with one."""
     kingdom: str = ""
+    """Super kingdom, e.g. Bacteria."""
 
 
 Taxa = tuple[Taxon, ...]
@@ -69,28 +59,25 @@ Taxa = tuple[Taxon, ...]
 
 
 class TaxonomyDamageError(ValueError):
-    """What is wrong with a stored taxonomy."""
+    """Describes damage of a stored taxonomy."""
 
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """Taxa and what stands above each.
-
-    Parameters
-    ----------
-    taxa, taxon_parents : ndarray, shape (n,), int32
-        Taxids, ascending, and that of the taxon above each; a root's is its own.
-    taxon_names : ndarray, shape (n_bytes,), uint8
-        A line for each taxon, in UTF-8: rank, scientific name, common name and BLAST name, with tabs between them.
-    merged_taxids, merged_into : ndarray, shape (m,), int32
-        Taxids that taxa had before, ascending, and those that they have.
-    """
+    """Taxa with their parents, names and former taxids."""
 
     taxa: TaxidArray
+    """Taxids, ascending, shape (n,), int32."""
     taxon_parents: TaxidArray
+    """Parent of each taxon, shape (n,), int32; a root is its own."""
     taxon_names: ByteArray
+    """One line per taxon, UTF-8, shape (n_bytes,), uint8: rank, scientific, common and BLAST name, separated by
+    tabs.
+    """
     merged_taxids: TaxidArray
+    """Former taxids, ascending, shape (m,), int32."""
     merged_into: TaxidArray
+    """Present taxids of these, shape (m,), int32."""
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Taxonomy:
@@ -154,7 +141,7 @@ class Taxonomy:
             raise TaxonomyDamageError("names are no lines of four") from error
 
     def has(self, taxid: int) -> bool:
-        """Say whether a taxid is, or was before it was merged, that of a subject's taxon or of one above it."""
+        """Return whether a taxid, present or former, is that of a subject's taxon or of an ancestor."""
         return _place(self.taxa, self.current(taxid)) is not None
 
     def current(self, taxid: int) -> int:

@@ -1,4 +1,4 @@
-"""Check every byte and every invariant of a database."""
+"""Check of every byte and every invariant of a database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from swsearch.db.hdf5_view import differences
 from swsearch.errors import DatabaseDamageError, DatabaseError, SwsearchWarning
 
 ATTEMPTS, APPEND_SECONDS = 8, 0.2
-"""How often a file is checked that appends change meanwhile, and how long one may take to change HDF5's metadata."""
+"""Checks of a file that appends change meanwhile, and seconds that an append may take to change HDF5's metadata."""
 
 
 def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
@@ -117,13 +117,7 @@ def _hdf5_problems(file: OpenFile) -> list[str]:
 
 
 def check_bytes(file: OpenFile) -> int:
-    """Check every byte of the arrays of a file; return how many checksums there are.
-
-    Raises
-    ------
-    DatabaseError
-        If a byte is not as it was written; lists every place found.
-    """
+    """Check every byte of the arrays of a file; return the number of checksums."""
     arrays = [
         StoredArray(file.source, each, f"/segments/{number}")
         for number, segment in enumerate(file.contents.segments)
