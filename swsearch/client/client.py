@@ -31,9 +31,9 @@ class Client:
     Parameters
     ----------
     url : str
-        Of the server, or of a database there, which searches then take by default: ``http://host:8080/sprot``.
+        URL of the server, or of a database on it, the default of searches: ``http://host:8080/sprot``.
     token : str, optional
-        What the server lets in by; by default what the environment variable ``SWSEARCH_TOKEN`` says, if anything.
+        Token of the server; by default the environment variable ``SWSEARCH_TOKEN``.
     timeout : float, optional
         Seconds without a byte after which the server counts as out of reach.
     notice : callable, optional
@@ -42,7 +42,7 @@ class Client:
     Raises
     ------
     InputError
-        If the address is none. Nothing is asked of the server yet.
+        If the URL is invalid. No request is sent yet.
 
     Examples
     --------
@@ -74,9 +74,9 @@ class Client:
         Raises
         ------
         ServerError
-            If the server cannot be reached, or what answers is no server of swsearch.
+            If the server cannot be reached, or is not a swsearch server.
         InputError
-            If it does not let this client in.
+            If the server rejects the token.
         """
         try:
             return _databases_of(self._connection)
@@ -96,7 +96,7 @@ class Client:
         Parameters
         ----------
         name : str, optional
-            By default the one that the address names, or the only one.
+            Name of the database; by default that of the URL, or the only one.
 
         Raises
         ------

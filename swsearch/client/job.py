@@ -1,4 +1,4 @@
-"""A job on a server: its state, and its results as files, tables and hits."""
+"""A job on a server with its results: files, tables and hits."""
 
 from __future__ import annotations
 

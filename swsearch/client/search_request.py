@@ -1,4 +1,4 @@
-"""A search request as JSON, checked on construction, without names of files to read.
+"""A search request as JSON, checked on construction.
 
 A server must not read its own files for a client. So identifiers are lists, a matrix is a known name or a text, and
 queries are the content of a file. Names and values are those of the arguments of `swsearch.search`.
