@@ -1,6 +1,7 @@
-"""Opening of clusters by name: a scheduler's address, ``local:N`` or a Dask client.
+"""Opening and inspection of clusters.
 
-The functions also inspect the workers of a cluster for ``swsearch doctor``.
+A cluster is named by a scheduler's address, ``local:N`` or a Dask client. `survey` inspects its workers for
+``swsearch doctor``.
 """
 
 from __future__ import annotations

@@ -452,7 +452,7 @@ def ask(
 ) -> None:  # fmt: skip
     """Call an asynchronous function on each worker, and pass each result or error to ``hear`` as it arrives.
 
-    The error is `OtherProgramError` for another version, and `TimeoutError` without an answer.
+    The error is `OtherProgramError` for another version, and ``TimeoutError`` without an answer.
     """
 
     async def run(address: str, called: Callable[..., Any], *given: Any) -> Any:
