@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from swsearch.db.database import Database as Database
     from swsearch.db.database_files import Volume as Volume
     from swsearch.db.database_files import is_database as is_database
-    from swsearch.db.editing import Edited as Edited
+    from swsearch.db.editing import EditResult as EditResult
     from swsearch.db.editing import append_database as append_database
     from swsearch.db.editing import merge_databases as merge_databases
     from swsearch.db.editing import remove_records as remove_records

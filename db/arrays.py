@@ -124,7 +124,7 @@ class Strips:
         return found
 
 
-READ_TOGETHER = 1 << 20
+BYTES_PER_READ = 1 << 20
 """Bytes that are read at once where many ranges are asked for; they stay in the cache."""
 
 ARRAY_READ_BYTES = 8 << 20
@@ -157,9 +157,9 @@ class StoredArray:
         """Read and check whole pieces, ``last`` excluded; shape (n_bytes,), uint8."""
         size, sums = self._entry.piece_bytes, self._sums[first:last].tolist()
         data = np.empty(min(last * size, self.n_bytes) - first * size, dtype=np.uint8)
-        for begin in range(0, len(data), READ_TOGETHER):
+        for begin in range(0, len(data), BYTES_PER_READ):
             # what was just read is checked in the cache, and each read lets other threads of Python run
-            part = data[begin : begin + READ_TOGETHER]
+            part = data[begin : begin + BYTES_PER_READ]
             self._source.read_into(part, self._entry.at + first * size + begin)
             view = part.data
             for at in range(0, len(part), size):
@@ -201,7 +201,7 @@ class StoredArray:
         Neighbours are read together. Yields a slice of the ranges read together, their first row, and all rows from
         there to their last, shape (n_rows, ...).
         """
-        most, near, at = max(READ_TOGETHER // self.row, 1), self._entry.piece_bytes // self.row, 0
+        most, near, at = max(BYTES_PER_READ // self.row, 1), self._entry.piece_bytes // self.row, 0
         far = np.flatnonzero(begins[1:] > np.maximum.accumulate(ends)[:-1] + near) + 1
         for stop in [*far.tolist(), len(begins)]:
             while at < stop:

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from swsearch.alphabet import DNA, PROTEIN, Alphabet
-from swsearch.blocks import IntArray, check_mask, each_once
+from swsearch.blocks import IntArray, check_mask, unique_with_places
 from swsearch.db.arrays import Strips
 from swsearch.db.byte_source import FileSource
 from swsearch.db.container import SegmentFile
 from swsearch.db.database_files import OpenFile, PathLike
 from swsearch.db.fasta import BUFFER_BYTES, FastaReader, ReadProgress, RecordBatch, header_text, without_dna
 from swsearch.db.file_contents import FileEntry
-from swsearch.db.format import Kind
+from swsearch.db.format import DatabaseKind
 from swsearch.db.input_stream import Input, stream_of
 from swsearch.db.name_lookup import HeaderBatch, Sums, first_words, lines_of, map_in_order, pieces_of, sums_of
 from swsearch.db.new_files import MAX_VOLUME_BYTES, NewDatabase, checked_volume_size, output_errors
@@ -34,7 +34,7 @@ from swsearch.db.records import (
     MAX_SEGMENT,
     MIB,
     InputOrigin,
-    Records,
+    SegmentInput,
     checked_memory,
     in_segments,
     segment_limit,
@@ -44,7 +44,7 @@ from swsearch.db.segment_writer import low_complexity, write_segment
 from swsearch.db.taxid_assignment import RecordTaxa, check_taxa
 from swsearch.errors import OptionError, OutputError, SequenceError, check_flag
 from swsearch.options.kinds import Mask, OnDuplicate
-from swsearch.translation.genetic_codes import STANDARD_CODE, checked_code
+from swsearch.translation.genetic_codes import STANDARD_CODE, check_genetic_code
 
 Inputs = PathLike | Iterable[PathLike]
 
@@ -102,7 +102,7 @@ def check_room(output: Path, inputs: list[str]) -> None:
 def read_inputs(
     inputs: list[str], memory: int, progress: ReadProgress | None, allow_dna: bool = False,
     alphabet: Alphabet = PROTEIN,
-) -> Iterator[Records]:  # fmt: skip
+) -> Iterator[SegmentInput]:  # fmt: skip
     """Read FASTA inputs; DNA is an error unless it is allowed or the alphabet is DNA."""
     check_flag("allow_dna", allow_dna)
     if progress is not None and not callable(progress):
@@ -112,7 +112,7 @@ def read_inputs(
 
 def _read(
     inputs: list[str], memory: int, progress: ReadProgress | None, allow_dna: bool, alphabet: Alphabet
-) -> Iterator[Records]:
+) -> Iterator[SegmentInput]:
     total, done, n_records, n_residues = total_bytes(inputs), 0, 0, 0
     for name in inputs:
         with Input(name) as source:
@@ -147,17 +147,19 @@ def _reported(
 
 def of_batches(
     batches: Iterable[RecordBatch], memory: int, allow_dna: bool, origin: InputOrigin
-) -> Iterator[Records]:
+) -> Iterator[SegmentInput]:
     """Return the records of batches of one input; DNA is an error unless it is allowed."""
     return whole_records(batches if allow_dna else without_dna(origin["path"], batches), memory, origin)
 
 
-def ready_segments(stream: Iterable[Records], kind: Kind, taxa: RecordTaxa | None, limit: int) -> Iterator[Records]:
+def ready_segments(
+    stream: Iterable[SegmentInput], kind: DatabaseKind, taxa: RecordTaxa | None, limit: int
+) -> Iterator[SegmentInput]:
     """Join records to segments, with low complexity and taxids as the database has them."""
     return in_segments(_ready(stream, kind, taxa), limit)
 
 
-def _ready(stream: Iterable[Records], kind: Kind, taxa: RecordTaxa | None) -> Iterator[Records]:
+def _ready(stream: Iterable[SegmentInput], kind: DatabaseKind, taxa: RecordTaxa | None) -> Iterator[SegmentInput]:
     for records in stream:
         if kind.mask == "tantan" and "tantan" not in records.parts:
             records.parts["tantan"] = low_complexity(records.codes)
@@ -169,8 +171,11 @@ def _ready(stream: Iterable[Records], kind: Kind, taxa: RecordTaxa | None) -> It
         del records  # before the next are read
 
 
-def fill(
-    new: NewDatabase, streams: Iterable[Iterable[Records] | FileEntry], memory: int, taxa: RecordTaxa | None = None
+def write_database(
+    new: NewDatabase,
+    streams: Iterable[Iterable[SegmentInput] | FileEntry],
+    memory: int,
+    taxa: RecordTaxa | None = None,
 ) -> None:
     """Write records into a new database and give it its name.
 
@@ -192,7 +197,7 @@ def fill(
 
 
 def anonymous_file(
-    stream: Iterator[Records], kind: Kind, name: str, memory: int = 3 * MAX_SEGMENT, in_memory: bool = True,
+    stream: Iterator[SegmentInput], kind: DatabaseKind, name: str, memory: int = 3 * MAX_SEGMENT, in_memory: bool = True,
     folder: Path | None = None,
 ) -> OpenFile:  # fmt: skip
     """Write records into a file without a name, in memory or in a folder, for this process only."""
@@ -216,7 +221,7 @@ def _unnamed(folder: Path | None) -> int:
         return os.dup(file.fileno())
 
 
-def file_of_records(records: Any, name: str, kind: Kind, allow_dna: bool) -> OpenFile:
+def file_of_records(records: Any, name: str, kind: DatabaseKind, allow_dna: bool) -> OpenFile:
     """Make a file in memory of Python objects; see `Database.from_records`."""
     from swsearch.db.python_records import record_batches
 
@@ -231,7 +236,7 @@ def file_of_records(records: Any, name: str, kind: Kind, allow_dna: bool) -> Ope
 
 
 def file_of_fasta(
-    inputs: Inputs, kind: Kind, memory: int, progress: ReadProgress | None, allow_dna: bool
+    inputs: Inputs, kind: DatabaseKind, memory: int, progress: ReadProgress | None, allow_dna: bool
 ) -> OpenFile:
     """Make a file for this process alone; see `Database.from_fasta`."""
     names, memory = checked_inputs(inputs), checked_memory(memory)
@@ -241,17 +246,17 @@ def file_of_fasta(
     return anonymous_file(stream, kind, ", ".join(map(_shown_name, names)), memory, in_memory)
 
 
-def checked_kind(mask: Mask, translate: bool, genetic_code: int, has_taxids: bool = False) -> Kind:
+def checked_kind(mask: Mask, translate: bool, genetic_code: int, has_taxids: bool = False) -> DatabaseKind:
     """Return the kind of a new database; raise `OptionError` for a code without translation, or a mask of DNA."""
     check_mask("mask", mask)
     check_flag("translate", translate)
-    code = checked_code(genetic_code)
+    code = check_genetic_code(genetic_code)
     if not translate and code != STANDARD_CODE:
         raise OptionError("genetic_code", genetic_code, "none without translate", "proteins are not translated")
     if translate and mask != "none":
         why = "replace repeats by N before the build, or mask the queries"
         raise OptionError("mask", mask, "none with translate", why)
-    return Kind(mask, code if translate else None, has_taxids)
+    return DatabaseKind(mask, code if translate else None, has_taxids)
 
 
 def build_database(
@@ -321,10 +326,10 @@ def build_database(
     with NewDatabase(output, names, kind, overwrite=overwrite, volume_size=size) as new:
         check_room(new.path, names)
         stream = read_inputs(names, memory, progress, allow_dna, alphabet_of(kind))
-        fill(new, [stream], memory, None if taxa is None else RecordTaxa(taxa))
+        write_database(new, [stream], memory, None if taxa is None else RecordTaxa(taxa))
 
 
-def alphabet_of(kind: Kind) -> Alphabet:
+def alphabet_of(kind: DatabaseKind) -> Alphabet:
     """Return the alphabet of the inputs of a database."""
     return PROTEIN if kind.genetic_code is None else DNA
 
@@ -391,7 +396,7 @@ def _proposed(headers: HeaderSource, number: int, n_passes: int) -> Iterator[tup
     sums, places = map(np.concatenate, zip(*map_in_order(sums_of_some, pieces_of(headers())), strict=True))
     order = np.argsort(sums)
     again = np.flatnonzero(sums[order[1:]] == sums[order[:-1]])
-    wanted = each_once(places[order[np.append(again, again + 1)]])[0]
+    wanted = unique_with_places(places[order[np.append(again, again + 1)]])[0]
     del sums, places, order
     for strips, ordinals in pieces_of(headers()) if len(wanted) else ():
         low, high = np.searchsorted(wanted, [ordinals[0], ordinals[-1] + 1])

@@ -42,7 +42,7 @@ from swsearch.db.format import (
     LAYOUT,
     LIBVER,
     USER_BLOCK,
-    Kind,
+    DatabaseKind,
     software,
 )
 from swsearch.db.input_stream import crc32
@@ -55,7 +55,7 @@ METADATA_BYTES = 12 << 10
 _CHANGE = struct.Struct("<QI")
 
 
-def now() -> str:
+def utc_now() -> str:
     """Return the time in UTC, ISO 8601, whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -111,7 +111,7 @@ class SegmentSink:
 
     def __init__(self, file: SegmentFile, attributes: Attributes) -> None:
         self._file = file
-        self.attributes: Attributes = {"created": now(), "software": software(), **attributes}
+        self.attributes: Attributes = {"created": utc_now(), "software": software(), **attributes}
         self._group = file.group_of(self.attributes)
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._begin: dict[str, int] = {}
@@ -161,7 +161,7 @@ class SegmentSink:
 class SegmentFile:
     """Segments that are written to a file, array after array; only this process reads the file."""
 
-    def __init__(self, fd: int, kind: Kind) -> None:
+    def __init__(self, fd: int, kind: DatabaseKind) -> None:
         self.fd, self.kind, self._end = fd, kind, USER_BLOCK
         self.sinks: list[SegmentSink] = []
         self._sources: list[list[SourcePart]] = []

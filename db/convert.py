@@ -12,14 +12,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from swsearch.db.building import fill
+from swsearch.db.building import write_database
 from swsearch.db.byte_source import FileSource
 from swsearch.db.database import Database
 from swsearch.db.database_files import (
     SHOWN_IDENTITY,
     OpenFile,
     PathLike,
-    check_together,
+    check_compatible,
     is_manifest,
     open_file,
     path_of,
@@ -82,14 +82,14 @@ def convert_database(
     name = os.fsdecode(path)
     volumes = _volumes_of(name) if is_manifest(name) else [(name, "")]
     files = [_old_file(volume, name, sha256) for volume, sha256 in volumes]
-    check_together(files)
+    check_compatible(files)
     kind, size = files[0].contents.kind, MAX_VOLUME_BYTES if is_manifest(name) else None
     with NewDatabase(
         output, [name, *(volume for volume, _ in volumes)], kind, overwrite=overwrite, volume_size=size
     ) as new:
         old = Database(files)
         streams = (read_segments(old, segment_limit(memory), progress, None, volume) for volume in old.volumes)
-        fill(new, streams, memory, taxa_of(old))
+        write_database(new, streams, memory, taxa_of(old))
 
 
 def _already_new(path: str) -> DatabaseError:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.blocks import Chunk, IntArray, RunLengths
 from swsearch.db.arrays import Strips
-from swsearch.db.database_files import OpenFile, PathLike, Paths, Volume, check_files, check_together, open_files
+from swsearch.db.database_files import OpenFile, PathLike, Paths, Volume, check_compatible, check_files, open_files
 from swsearch.db.database_taxa import TaxonomyMixin
 from swsearch.db.fasta import ReadProgress, header_text
 from swsearch.db.file_contents import MAX_NUMBER
@@ -21,9 +21,9 @@ from swsearch.db.format import FORMAT_NAME, FORMAT_VERSION
 from swsearch.db.loaded_blocks import LoadedBlocks, Run, Subset, all_blocks, chunks_of, share_of
 from swsearch.db.name_lookup import HeaderBatch, NameIndex, checked_identifiers, find_in_turn
 from swsearch.db.records import BUILD_MEMORY
-from swsearch.db.segment import MASK_COUNTS, Segment, by_segment, checked_subjects, gathered
+from swsearch.db.segment import MASK_COUNTS, Segment, by_segment, checked_subjects, gather_strips
 from swsearch.db.sequence_protocol import SequenceMixin, soft_masked
-from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, whole_number
+from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, check_integer
 from swsearch.options.kinds import MASKS, Mask
 from swsearch.translation.genetic_codes import STANDARD_CODE
 
@@ -165,7 +165,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         if not given or not all(isinstance(each, Database) for each in given):
             raise OptionError("databases", databases, "open databases, at least one")
         files = [file for each in given for file in each._held.files]
-        check_together(files)
+        check_compatible(files)
         return cls(files, ", ".join(each.name for each in given), any(each._is_manifest for each in given))
 
     @classmethod
@@ -290,8 +290,8 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         of : int
             How many there are.
         """
-        of = whole_number("of", of, 1, MAX_NUMBER)
-        place = whole_number("place", place, 0, of - 1)
+        of = check_integer("of", of, 1, MAX_NUMBER)
+        place = check_integer("place", place, 0, of - 1)
         twin = self.shared()
         held = self._held
         twin._opened = held._replace(runs=share_of(held.runs, place, of))
@@ -356,7 +356,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
     def _strips(self, subjects: Ordinals, read: Callable[[Segment, IntArray], Strips]) -> Strips:
         """Put together what segments give of subjects, in their order."""
         chosen = checked_subjects(subjects, self.n_subjects)
-        return gathered(self._segments, chosen, lambda segment, _, places: read(segment, places))
+        return gather_strips(self._segments, chosen, lambda segment, _, places: read(segment, places))
 
     def lengths_of(self, subjects: Ordinals) -> npt.NDArray[np.int32]:
         """Return the lengths of many subjects.

@@ -26,7 +26,7 @@ from swsearch.db.file_contents import (
     version_of,
 )
 from swsearch.db.foreign_formats import foreign_database
-from swsearch.db.format import FORMAT_NAME, FORMAT_VERSION, OLD_MANIFEST, USER_BLOCK, Kind
+from swsearch.db.format import FORMAT_NAME, FORMAT_VERSION, OLD_MANIFEST, USER_BLOCK, DatabaseKind
 from swsearch.errors import DatabaseDamageError, DatabaseError, OptionError, SwsearchWarning
 
 PathLike = str | os.PathLike[str]
@@ -175,7 +175,7 @@ def open_files(paths: Paths) -> tuple[list[str], list[OpenFile]]:
     names = [os.fsdecode(paths)] if isinstance(paths, (str, os.PathLike)) else checked_names("path", paths)
     with ExitStack() as held:
         files = [file for name in names for file in _files_of(name, held)]
-        check_together(files)
+        check_compatible(files)
         held.pop_all()  # they stay open
     return names, files
 
@@ -209,7 +209,7 @@ def _files_of(name: str, held: ExitStack) -> Iterator[OpenFile]:
         yield opened_volume(name, file.contents.kind, entry, held)
 
 
-def opened_volume(name: str, kind: Kind, entry: FileEntry, held: ExitStack) -> OpenFile:
+def opened_volume(name: str, kind: DatabaseKind, entry: FileEntry, held: ExitStack) -> OpenFile:
     """Open a file that a manifest of some kind names; raise if it is another one."""
     file = open_file(path_of(name, entry.path))
     held.callback(file.source.close)
@@ -230,7 +230,7 @@ def opened_volume(name: str, kind: Kind, entry: FileEntry, held: ExitStack) -> O
     return file
 
 
-def check_together(files: Sequence[OpenFile]) -> None:
+def check_compatible(files: Sequence[OpenFile]) -> None:
     """Check that files can be one database; warn if two have the same content.
 
     It raises `DatabaseError` if a file is given twice, or has another mask or genetic code than the first.

@@ -20,7 +20,7 @@ from swsearch.translation.genetic_codes import CODON, FRAME_NUMBERS, codon_table
 LETTER_CODES: ByteArray = np.array([PROTEIN.letters.index(letter) for letter in DNA.letters], dtype=np.uint8)
 """The codes that letters of DNA have as residues, by their codes as DNA: a database's letters are of one alphabet."""
 
-TRANSLATED_AT_ONCE = 1 << 19
+RESIDUES_PER_TRANSLATION = 1 << 19
 """Residues that are translated at once, with about 25 bytes of memory each."""
 
 
@@ -99,7 +99,7 @@ class DnaSegment(Segment):
         for strand, table in enumerate(_tables(genetic_code)):
             rows = np.flatnonzero(reverse == strand)
             rows = rows[np.argsort(begins[rows])]
-            for first, last in cut(offsets_of(pieces.lengths[rows]), TRANSLATED_AT_ONCE):
+            for first, last in cut(offsets_of(pieces.lengths[rows]), RESIDUES_PER_TRANSLATION):
                 some = rows[first:last]
                 letters = self._nucleotides(begins[some], CODON * pieces.lengths[some])
                 codons = letters.data[::CODON].astype(np.int16)  # four bits for each letter

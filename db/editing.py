@@ -20,17 +20,17 @@ from swsearch.db.arrays import cut, offsets_of
 from swsearch.db.byte_source import FileSource
 from swsearch.db.container import DatabaseFile, complete_changes
 from swsearch.db.database import Database
-from swsearch.db.database_files import OpenFile, PathLike, Paths, Volume, check_together, checked_names, open_file
+from swsearch.db.database_files import OpenFile, PathLike, Paths, Volume, check_compatible, checked_names, open_file
 from swsearch.db.fasta import ReadProgress
 from swsearch.db.file_contents import Contents, ContentsError, FileEntry
-from swsearch.db.format import Kind
+from swsearch.db.format import DatabaseKind
 from swsearch.db.hdf5_view import differences
 from swsearch.db.name_lookup import HeaderBatch, checked_identifiers
 from swsearch.db.records import (
     BUILD_MEMORY,
     RECORD_BYTES,
     InputOrigin,
-    Records,
+    SegmentInput,
     checked_memory,
     chosen_origins,
     segment_limit,
@@ -46,10 +46,10 @@ from swsearch.errors import (
     SwsearchWarning,
     check_choice,
     check_flag,
-    shown,
+    format_value,
 )
 from swsearch.options.kinds import OnDuplicate
-from swsearch.output_files import TemporaryFile, lock_for_change, remove_abandoned
+from swsearch.output_files import TemporaryFile, lock_for_change, remove_stale_files
 
 SHOWN_MISSING = 3
 """Maximum number of missing identifiers in a message."""
@@ -59,7 +59,7 @@ MANY_SEGMENTS = 64
 
 
 @dataclass(frozen=True)
-class Edited:
+class EditResult:
     """Counts of a change of a database.
 
     Parameters
@@ -83,7 +83,7 @@ class Edited:
 def read_segments(
     database: Database, limit: int, progress: ReadProgress | None = None, dropped: IntArray | None = None,
     volume: Volume | None = None,
-) -> Iterator[Records]:  # fmt: skip
+) -> Iterator[SegmentInput]:  # fmt: skip
     """Read the records of a database, or one of its volumes, ``limit`` bytes of memory at a time.
 
     Those with some ordinals, which ascend, shape (n,), are left out.
@@ -109,7 +109,7 @@ def read_segments(
             if len(some):
                 records = records.take(kept - first)
             if len(kept):
-                yield Records(records.parts, chosen_origins(origins, kept))
+                yield SegmentInput(records.parts, chosen_origins(origins, kept))
             if progress is not None:
                 progress(done + segment.stored_bytes * last // segment.n_subjects, total)
         done += segment.stored_bytes
@@ -124,7 +124,7 @@ def merge_databases(
     memory: int = BUILD_MEMORY,
     overwrite: bool = True,
     progress: ReadProgress | None = None,
-) -> Edited:
+) -> EditResult:
     """Make one database of several, whose subjects follow each other; or of one whose segments are small.
 
     Parameters
@@ -170,14 +170,14 @@ def merge_databases(
             again = building.find_duplicates(opened.all_headers, opened.n_subjects, 0, memory)
             if on_duplicate == "error" and again.n_identifiers:
                 raise InputError(
-                    f"{os.fsdecode(output)}: {several(again)}; --on-duplicate skip keeps the first of each, keep all"
+                    f"{os.fsdecode(output)}: {describe_duplicates(again)}; --on-duplicate skip keeps the first of each, keep all"
                 )
             dropped = again.dropped
         stream = read_segments(opened, segment_limit(memory), progress, dropped)
         with new_files.NewDatabase(output, read, _kind_of(opened), overwrite=overwrite, volume_size=size) as new:
-            building.fill(new, [stream], memory, taxa_of(opened))
+            building.write_database(new, [stream], memory, taxa_of(opened))
         n = opened.n_subjects - len(dropped)
-        return Edited(n, len(dropped), 0, n)
+        return EditResult(n, len(dropped), 0, n)
 
 
 def split_database(
@@ -213,8 +213,8 @@ def split_database(
     )  # fmt: skip
 
 
-def _kind_of(database: Database) -> Kind:
-    return Kind(database.mask, database.genetic_code, database.has_taxa)
+def _kind_of(database: Database) -> DatabaseKind:
+    return DatabaseKind(database.mask, database.genetic_code, database.has_taxa)
 
 
 def taxa_of(database: Database) -> RecordTaxa | None:
@@ -229,7 +229,7 @@ def remove_records(
     ignore_missing: bool = False,
     memory: int = BUILD_MEMORY,
     progress: ReadProgress | None = None,
-) -> Edited:
+) -> EditResult:
     """Remove records from a database; each file that has some of them is rewritten.
 
     Parameters
@@ -270,7 +270,7 @@ def remove_records(
         asked, found = opened.places_of(names)
         missing = np.setdiff1d(np.arange(len(names)), asked)
         if len(missing) and not ignore_missing:
-            some = ", ".join(shown(names[place]) for place in missing[:SHOWN_MISSING].tolist())
+            some = ", ".join(format_value(names[place]) for place in missing[:SHOWN_MISSING].tolist())
             more = ", ..." if len(missing) > SHOWN_MISSING else ""
             raise InputError(
                 f"{os.fsdecode(path)}: {len(missing):,} of {len(names):,} identifiers not found: {some}{more}; "
@@ -284,13 +284,13 @@ def remove_records(
             size = new_files.MAX_VOLUME_BYTES if before.files else None
             with new_files.NewDatabase(resolved, [], _kind_of(opened), volume_size=size, check=check) as new:
                 streams = _without(opened, before.files, gone, segment_limit(memory), progress)
-                building.fill(new, streams, memory, taxa_of(opened))
-        return Edited(0, 0, len(gone), opened.n_subjects - len(gone))
+                building.write_database(new, streams, memory, taxa_of(opened))
+        return EditResult(0, 0, len(gone), opened.n_subjects - len(gone))
 
 
 def _without(
     database: Database, listed: Sequence[FileEntry], gone: IntArray, limit: int, progress: ReadProgress | None
-) -> Iterator[Iterator[Records] | FileEntry]:
+) -> Iterator[Iterator[SegmentInput] | FileEntry]:
     """Yield the records of each volume without some; the manifest's entry of a volume that keeps all."""
     for number, volume in enumerate(database.volumes):
         first, last = np.searchsorted(gone, [volume.first, volume.first + volume.n_subjects]).tolist()
@@ -316,7 +316,7 @@ def append_database(
     allow_dna: bool = False,
     taxids: PathLike | None = None,
     taxonomy: PathLike | None = None,
-) -> Edited:
+) -> EditResult:
     """Add the records of FASTA files to a database, masked like the others; what it has is not written again.
 
     To a database of DNA, DNA is added.
@@ -373,13 +373,13 @@ def append_database(
     with new_files.output_errors(resolved), ExitStack() as held:
         limit, dropped = segment_limit(memory), np.empty(0, dtype=np.int64)
         if on_duplicate == "skip":
-            bare = Kind("none", kind.genetic_code)
+            bare = DatabaseKind("none", kind.genetic_code)
             file = building.anonymous_file(stream, bare, resolved.name, memory, False, resolved.parent)
             new = held.enter_context(Database([file]))
         else:
             segments = building.ready_segments(stream, kind, taxa, limit)
             segments = chain([next(segments)], segments)  # what fits the memory is read before others have to wait
-        remove_abandoned(resolved.parent)
+        remove_stale_files(resolved.parent)
         is_locked = held.enter_context(lock_for_change(resolved))
         there = open_file(str(resolved)).contents
         database = held.enter_context(Database.open(path))
@@ -388,7 +388,7 @@ def append_database(
         if on_duplicate == "skip":
             dropped = _again(database, new, memory).dropped - database.n_subjects
             if len(dropped) == new.n_subjects:
-                return Edited(0, len(dropped), 0, database.n_subjects)
+                return EditResult(0, len(dropped), 0, database.n_subjects)
             segments = building.ready_segments(read_segments(new, limit, None, dropped), kind, taxa, limit)
         if taxa is not None:
             taxa.there = database.taxonomy
@@ -400,11 +400,11 @@ def append_database(
                 SwsearchWarning,
                 stacklevel=2,
             )
-        return Edited(n, len(dropped), 0, database.n_subjects + n)
+        return EditResult(n, len(dropped), 0, database.n_subjects + n)
 
 
 def _append(
-    path: Path, database: Database, segments: Iterable[Records], taxa: RecordTaxa | None,
+    path: Path, database: Database, segments: Iterable[SegmentInput], taxa: RecordTaxa | None,
     is_checked: bool, memory: int, before: Contents, is_locked: bool,
 ) -> int:  # fmt: skip
     """Write segments into a database file, or into a new volume; return how many records they have.
@@ -431,7 +431,7 @@ def _append(
                 found = _again(database, new, memory)
             if found.n_identifiers:
                 raise InputError(
-                    f"{database.name}: {several(found)}; nothing was appended; --on-duplicate skip keeps the old "
+                    f"{database.name}: {describe_duplicates(found)}; nothing was appended; --on-duplicate skip keeps the old "
                     "record, keep both records"
                 )
         what = "read; append the records again"
@@ -483,9 +483,9 @@ def _again(database: Database, new: Database, memory: int) -> building.Duplicate
     return building.find_duplicates(headers, n + new.n_subjects, n, memory)
 
 
-def several(found: building.Duplicates) -> str:
+def describe_duplicates(found: building.Duplicates) -> str:
     """Return the text that lists identifiers of several records."""
-    names = ", ".join(map(shown, found.shown)) + (", ..." if found.n_identifiers > len(found.shown) else "")
+    names = ", ".join(map(format_value, found.shown)) + (", ..." if found.n_identifiers > len(found.shown) else "")
     if found.n_identifiers == 1:
         return f"more than one record is named {names}"
     return f"{found.n_identifiers:,} identifiers would each have more than one record: {names}"
@@ -513,7 +513,7 @@ def write_manifest(path: PathLike, volumes: Iterable[PathLike], *, overwrite: bo
     check_flag("overwrite", overwrite)
     names = checked_names("volumes", volumes)
     files = [open_file(name) for name in names]
-    check_together(files)
+    check_compatible(files)
     entries = []
     for name, file in zip(names, files, strict=True):
         # a volume may be a link; the folders are compared as they are

@@ -20,7 +20,7 @@ from swsearch.alphabet import BLANK, ILLEGAL, PROTEIN, Alphabet, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db.foreign_formats import foreign_text
 from swsearch.db.input_stream import ByteSource
-from swsearch.errors import OptionError, SequenceError, whole_number
+from swsearch.errors import OptionError, SequenceError, check_integer
 
 BUFFER_BYTES = 1 << 23
 """Bytes of text taken apart at once. Any size from 4 to 16 MiB costs the same per byte (Swiss-Prot, 2 cores)."""
@@ -28,7 +28,7 @@ BUFFER_BYTES = 1 << 23
 FIRST_BUFFER_BYTES = 1 << 16
 """Bytes of text taken apart at first: most queries are no more, and memory that is not used costs time too."""
 
-MOST_BUFFER_BYTES = 1 << 30
+MAX_BUFFER_BYTES = 1 << 30
 """Largest buffer that can be asked for."""
 
 HEADER_LIMIT = 1 << 26
@@ -67,7 +67,7 @@ def header_text(header: bytes) -> tuple[str, str]:
     return identifier.decode(encoding), description.decode(encoding)
 
 
-Fault = tuple[int, str, "bytes | None"]
+FastaFault = tuple[int, str, "bytes | None"]
 """Something in a buffer that is no FASTA: where, what, and in which record."""
 
 
@@ -123,7 +123,7 @@ class FastaReader:
         self._blanks = np.flatnonzero(alphabet.encode_table == BLANK).astype(np.uint8).tobytes()
         # _parse finds blanks and line ends in one comparison with the space
         assert max(self._blanks) == _SPACE and set(self._blanks) > {_LF, _CR}
-        self._most = max(whole_number("buffer_bytes", buffer_bytes, 1, MOST_BUFFER_BYTES), 16)
+        self._most = max(check_integer("buffer_bytes", buffer_bytes, 1, MAX_BUFFER_BYTES), 16)
         self._buffer = bytearray(min(self._most, FIRST_BUFFER_BYTES))
         self._lines = 0  # line ends before the buffer
         self._line_bytes = 0  # bytes between the last of them and the buffer
@@ -226,7 +226,7 @@ class FastaReader:
     def _line_ends(data: ByteArray) -> IntArray:
         return np.flatnonzero((data == _LF) | (data == _CR))
 
-    def _text_before(self, data: ByteArray) -> Fault:
+    def _text_before(self, data: ByteArray) -> FastaFault:
         """Make the fault of text that no header line precedes."""
         at = int((self._alphabet.encode_table[data] != BLANK).argmax())
         if what := foreign_text(data[at : at + 64].tobytes()):
@@ -234,7 +234,7 @@ class FastaReader:
         shown = f"{chr(data[at])!r}" if _SPACE < data[at] < 127 else f"byte 0x{data[at]:02X}"
         return at, f"got {shown} before the first record, expected '>'; is this a FASTA file?", None
 
-    def _illegal_byte(self, data: ByteArray, first: IntArray, offsets: IntArray, headers: bytes) -> Fault:
+    def _illegal_byte(self, data: ByteArray, first: IntArray, offsets: IntArray, headers: bytes) -> FastaFault:
         """Make the fault of the first byte that is no residue letter."""
         at = int((self._alphabet.encode_table[data] == ILLEGAL).argmax())
         record = int(np.searchsorted(first, at)) - 1
@@ -244,9 +244,9 @@ class FastaReader:
         return at, f"{self._alphabet.complaint(int(data[at]))} (column {column})", header
 
     @staticmethod
-    def _bad_headers(first: IntArray, offsets: IntArray, headers: bytes) -> list[Fault]:
+    def _bad_headers(first: IntArray, offsets: IntArray, headers: bytes) -> list[FastaFault]:
         """Find the first header with a NUL and the first without an identifier."""
-        faults: list[Fault] = []
+        faults: list[FastaFault] = []
         at = headers.find(b"\0")
         if at >= 0:
             record = int(np.searchsorted(offsets, at, side="right")) - 1

@@ -23,8 +23,16 @@ from typing import Any
 from swsearch.alphabet import DNA
 from swsearch.blocks import LANES
 from swsearch.db.byte_source import FileSource
-from swsearch.db.format import ARRAY_TYPES, CHECKED_BYTES, FORMAT_NAME, FORMAT_VERSION, LAYOUT, USER_BLOCK, Kind
-from swsearch.errors import shown
+from swsearch.db.format import (
+    ARRAY_TYPES,
+    CHECKED_BYTES,
+    FORMAT_NAME,
+    FORMAT_VERSION,
+    LAYOUT,
+    USER_BLOCK,
+    DatabaseKind,
+)
+from swsearch.errors import format_value
 from swsearch.options.kinds import MASKS
 
 MAX_CONTENTS_BYTES = 3 << 20
@@ -169,7 +177,7 @@ class FileEntry:
 class Contents:
     """Contents of a file: segments, or, for a manifest, files with segments; in the order of the subjects."""
 
-    kind: Kind
+    kind: DatabaseKind
     segments: tuple[SegmentEntry, ...] = ()
     files: tuple[FileEntry, ...] = ()
     pieces: tuple[BytesPlace, ...] = field(default=(), compare=False)
@@ -190,7 +198,9 @@ class Contents:
         return sum(int(each.attributes[name]) for each in self.segments)
 
 
-def pack_piece(kind: Kind, entries: Sequence[SegmentEntry | FileEntry], before: BytesPlace | None = None) -> bytes:
+def pack_piece(
+    kind: DatabaseKind, entries: Sequence[SegmentEntry | FileEntry], before: BytesPlace | None = None
+) -> bytes:
     """Write a piece of the contents; a manifest is one line an entry, for people read it."""
     said: dict[str, Any] = {"format": FORMAT_NAME, "format_version": FORMAT_VERSION, **kind.attributes, **LAYOUT}
     if before is not None:
@@ -230,7 +240,7 @@ def read_contents(source: FileSource) -> Contents:
 def _chained(source: FileSource, block: UserBlock) -> Contents:
     """Read all pieces, the newest first."""
     place: BytesPlace | None = block.contents
-    pieces, found, kinds = list[BytesPlace](), list[tuple[SegmentEntry, ...]](), list[Kind]()
+    pieces, found, kinds = list[BytesPlace](), list[tuple[SegmentEntry, ...]](), list[DatabaseKind]()
     end, total = block.n_bytes, 0
     while place is not None:
         total += place.n_bytes
@@ -270,7 +280,7 @@ def _check_apart(ranges: Sequence[tuple[int, int]], n_bytes: int) -> None:
             raise ContentsError(f"bytes {begin} to {end} are in two arrays")
 
 
-def _parsed(text: bytes) -> tuple[Kind, list[SegmentEntry | FileEntry], BytesPlace | None]:
+def _parsed(text: bytes) -> tuple[DatabaseKind, list[SegmentEntry | FileEntry], BytesPlace | None]:
     """Read one piece: the kind, segments or files, and where the piece before it stands."""
     if sum(map(text.count, (b"{", b"[", b","))) > len(text) // MIN_BYTES_PER_ITEM:
         raise ContentsError("the contents have too many parts")
@@ -281,7 +291,7 @@ def _parsed(text: bytes) -> tuple[Kind, list[SegmentEntry | FileEntry], BytesPla
     _require(isinstance(said, dict) and said.get("format") == FORMAT_NAME, "the contents are of something else")
     for name, value in {"format_version": FORMAT_VERSION, **LAYOUT}.items():
         if type(said.get(name)) is not type(value) or said[name] != value:
-            raise ContentsError(f"attribute {name} is {shown(said.get(name))}, expected {value!r}")
+            raise ContentsError(f"attribute {name} is {format_value(said.get(name))}, expected {value!r}")
     kind = kind_of(said)
     listed = said.get("segments")
     _require(isinstance(listed, list) and listed, "no segments found")
@@ -292,21 +302,21 @@ def _parsed(text: bytes) -> tuple[Kind, list[SegmentEntry | FileEntry], BytesPla
     return kind, [_entry(number, each, kind) for number, each in enumerate(listed)], before
 
 
-def kind_of(said: Mapping[str, Any]) -> Kind:
+def kind_of(said: Mapping[str, Any]) -> DatabaseKind:
     """Return the kind of database that attributes say."""
     from swsearch.translation.genetic_codes import genetic_codes
 
     mask, code, taxids = said.get("mask"), said.get("genetic_code"), said.get("taxids")
     if mask not in MASKS:
-        raise ContentsError(f"mask is {shown(mask)}, expected one of {', '.join(MASKS)}")
-    _require(type(taxids) is int and taxids in (0, 1), f"taxids is {shown(taxids)}, expected 0 or 1")
+        raise ContentsError(f"mask is {format_value(mask)}, expected one of {', '.join(MASKS)}")
+    _require(type(taxids) is int and taxids in (0, 1), f"taxids is {format_value(taxids)}, expected 0 or 1")
     if code is not None:
         fits = type(code) is int and code in genetic_codes()
-        _require(fits, f"genetic_code is {shown(code)}, expected NCBI's number of one")
+        _require(fits, f"genetic_code is {format_value(code)}, expected NCBI's number of one")
         letters = said.get("dna_letters")
-        _require(letters == DNA.letters, f"dna_letters is {shown(letters)}, expected {DNA.letters!r}")
-        _require(mask == "none", f"mask is {shown(mask)}, expected 'none' with DNA")
-    return Kind(mask, code, bool(taxids))
+        _require(letters == DNA.letters, f"dna_letters is {format_value(letters)}, expected {DNA.letters!r}")
+        _require(mask == "none", f"mask is {format_value(mask)}, expected 'none' with DNA")
+    return DatabaseKind(mask, code, bool(taxids))
 
 
 def _require(fine: Any, problem: str) -> None:
@@ -316,7 +326,7 @@ def _require(fine: Any, problem: str) -> None:
 
 def _number(what: str, value: Any) -> int:
     if type(value) is not int or not 0 <= value <= MAX_NUMBER:
-        raise ContentsError(f"{what} is {shown(value)}, expected a number from 0 on")
+        raise ContentsError(f"{what} is {format_value(value)}, expected a number from 0 on")
     return value
 
 
@@ -324,7 +334,7 @@ def _is_sha256(value: Any) -> bool:
     return isinstance(value, str) and _SHA256.fullmatch(value) is not None
 
 
-def _entry(number: int, said: Any, kind: Kind) -> SegmentEntry | FileEntry:
+def _entry(number: int, said: Any, kind: DatabaseKind) -> SegmentEntry | FileEntry:
     """Check what is said of a segment, or of a file that holds some."""
     where = f"/segments/{number}"
     _require(isinstance(said, dict), f"{where} is not an object")
@@ -382,15 +392,15 @@ def checked_segment(where: str, segment: SegmentEntry) -> SegmentEntry:
 def _file_entry(where: str, said: dict[str, Any]) -> FileEntry:
     path = said["file"]
     if not isinstance(path, str) or not path or "\0" in path:
-        raise ContentsError(f"{where}: file is {shown(path)}, expected the name of a file")
+        raise ContentsError(f"{where}: file is {format_value(path)}, expected the name of a file")
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts:
         raise ContentsError(
-            f"{where}: file is {shown(path)}, expected a file in the manifest's folder or below it; it may be a link"
+            f"{where}: file is {format_value(path)}, expected a file in the manifest's folder or below it; it may be a link"
         )
     identity = said.get("identity")
     if not _is_sha256(identity):
-        raise ContentsError(f"{where}: identity is {shown(identity)}, expected 64 hexadecimal digits")
+        raise ContentsError(f"{where}: identity is {format_value(identity)}, expected 64 hexadecimal digits")
     return FileEntry(
         "/".join(parts), str(identity), *(_number(f"{where}: {name}", said.get(name)) for name in SEGMENT_COUNTS[:2])
     )

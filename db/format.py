@@ -96,7 +96,7 @@ LAYOUT: dict[str, int | str] = {
 
 
 @dataclass(frozen=True)
-class Kind:
+class DatabaseKind:
     """Kind of a database; files that are searched together have the same mask and genetic code."""
 
     mask: Mask = "none"

@@ -15,8 +15,8 @@ import numpy as np
 
 from swsearch.blocks import LANES, Chunk, IntArray, RunLengths, interleave
 from swsearch.db.arrays import Strips, cut, offsets_of
-from swsearch.db.dna_segment import TRANSLATED_AT_ONCE, DnaSegment, FramePieces, frame_lengths
-from swsearch.db.segment import Segment, gathered
+from swsearch.db.dna_segment import RESIDUES_PER_TRANSLATION, DnaSegment, FramePieces, frame_lengths
+from swsearch.db.segment import Segment, gather_strips
 from swsearch.options.kinds import Mask
 from swsearch.translation.genetic_codes import FRAME_NUMBERS
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 N_FRAMES = len(FRAME_NUMBERS)
 
-LEAST_MARGIN, CORE_MARGINS, MOST_CORE = 512, 16, 1 << 18
+MIN_MARGIN, CORE_MARGINS, MAX_CORE = 512, 16, 1 << 18
 """Residues of which margins are multiples; margins in a core; residues of a core that is longer than four margins."""
 
 MANY_WINDOWS = 4096
@@ -73,7 +73,7 @@ class FrameSubjects:
         start, stop = first * LANES, min(last * LANES, self.n_subjects)
         order = self._order[start:stop]
         residues = np.empty((int(offsets[-1]), LANES), dtype=np.uint8)
-        for begin, end in cut(offsets, 8 * TRANSLATED_AT_ONCE // LANES):
+        for begin, end in cut(offsets, 8 * RESIDUES_PER_TRANSLATION // LANES):
             codes = self.translated(self.pieces(order[begin * LANES : end * LANES]))
             for block in range(begin, end):
                 some = codes.part((block - begin) * LANES, (block - begin + 1) * LANES)
@@ -87,7 +87,7 @@ class FrameSubjects:
             assert isinstance(dna, DnaSegment)
             return dna.translated(self.genetic_code, replace(pieces.take(which), records=records))
 
-        return gathered(self._segments, pieces.records, read)
+        return gather_strips(self._segments, pieces.records, read)
 
 
 def span_bound(best: int, query_length: int, gap_open: int, gap_extend: int) -> int | None:
@@ -108,6 +108,6 @@ def windows_for(span: int, residues: int) -> Windows:
     among their lanes. A bacterial genome has cores of 8 margins, and 1.125 times its residues are scored; a larger
     one has cores of 16. For the longest queries cores are shorter, since 64 windows are in memory together.
     """
-    margin = -(-max(span, 1) // LEAST_MARGIN) * LEAST_MARGIN
+    margin = -(-max(span, 1) // MIN_MARGIN) * MIN_MARGIN
     core = (CORE_MARGINS if residues > MANY_WINDOWS * CORE_MARGINS * margin else CORE_MARGINS // 2) * margin
-    return Windows(max(min(core, MOST_CORE), 4 * margin), margin)
+    return Windows(max(min(core, MAX_CORE), 4 * margin), margin)

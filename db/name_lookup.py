@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import IntArray, each_once
+from swsearch.blocks import IntArray, unique_with_places
 from swsearch.db.arrays import Strips, copy_strips, offsets_of, ranges, rows_at
 from swsearch.db.entry_names import ALIAS_NAME, EXACT_NAME, MAIN_NAME, STEM_NAME, TAGS, names_among, names_of
 from swsearch.db.fasta import header_encoding
@@ -38,7 +38,7 @@ MAX_THREADS = 16
 MAX_TABLE_BITS = 24
 """Bits of a hash that a table of the asked names has an entry for: 128 MiB."""
 
-NAMES_AT_ONCE = 1 << 13
+NAMES_PER_BATCH = 1 << 13
 """Headers that are looked at together: few enough to stay in a cache."""
 
 USUAL_LENGTH = 64
@@ -89,8 +89,8 @@ def map_in_order(work: Callable[[_T], _R], given: Iterable[_T]) -> Iterator[_R]:
 def pieces_of(batches: Iterable[HeaderBatch]) -> Iterator[tuple[Strips, IntArray]]:
     """Cut batches into small ones; yield headers and their ordinals, shape (n,)."""
     for headers, first in batches:
-        for at in range(0, len(headers), NAMES_AT_ONCE):
-            part = headers.part(at, at + NAMES_AT_ONCE)
+        for at in range(0, len(headers), NAMES_PER_BATCH):
+            part = headers.part(at, at + NAMES_PER_BATCH)
             yield part, np.arange(first + at, first + at + len(part))
 
 
@@ -138,8 +138,8 @@ def _are_equal(
 ) -> npt.NDArray[np.bool_]:
     """Compare stretches of two pools, from ``starts`` and ``others`` on, all of shape (n,)."""
     equal = np.ones(len(lengths), dtype=bool)
-    for at in range(0, len(lengths), NAMES_AT_ONCE):
-        some = slice(at, at + NAMES_AT_ONCE)
+    for at in range(0, len(lengths), NAMES_PER_BATCH):
+        some = slice(at, at + NAMES_PER_BATCH)
         wrong = pool[ranges(starts[some], lengths[some])] != other[ranges(others[some], lengths[some])]
         equal[at + np.searchsorted(np.cumsum(lengths[some]), np.flatnonzero(wrong), side="right")] = False
     return equal
@@ -203,7 +203,7 @@ def _forms_of_fields(pool: ByteArray, starts: IntArray, ends: IntArray) -> ByteA
 
 def _samples(words: Strips, forms: Sums) -> tuple[list[str], IntArray]:
     """Return one word of each form, with a letter for each byte, and the number of each word's form, shape (n,)."""
-    chosen, back = each_once(forms.view(np.int64))
+    chosen, back = unique_with_places(forms.view(np.int64))
     places = np.empty(len(chosen), dtype=np.int64)
     places[back] = np.arange(len(forms))
     return [each[:-1].decode("latin-1") for each in lines_of(words.take(places))], back
@@ -314,8 +314,8 @@ class NameIndex:
         begins = query.sums & _UPPER
         first = np.searchsorted(self._keys, begins)
         counts = np.searchsorted(self._keys, begins | ~_UPPER, side="right") - first
-        places = each_once((self._keys[ranges(first, counts)] & ~_UPPER).astype(np.int64))[0]
-        parts = (places[at : at + NAMES_AT_ONCE] for at in range(0, len(places), NAMES_AT_ONCE))
+        places = unique_with_places((self._keys[ranges(first, counts)] & ~_UPPER).astype(np.int64))[0]
+        parts = (places[at : at + NAMES_PER_BATCH] for at in range(0, len(places), NAMES_PER_BATCH))
         return query.find((headers_of(part), part) for part in parts)
 
 

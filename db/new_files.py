@@ -19,10 +19,10 @@ from typing import Any
 from swsearch.db.container import METADATA_BYTES, DatabaseFile, SegmentSink
 from swsearch.db.database_files import PathLike, is_manifest, open_file
 from swsearch.db.file_contents import Contents, FileEntry, pack_piece, version_of
-from swsearch.db.format import USER_BLOCK, Kind
-from swsearch.db.records import Records
+from swsearch.db.format import USER_BLOCK, DatabaseKind
+from swsearch.db.records import SegmentInput
 from swsearch.db.segment_writer import segment_bytes, write_segment
-from swsearch.errors import DatabaseError, OptionError, OutputError, whole_number
+from swsearch.errors import DatabaseError, OptionError, OutputError, check_integer
 from swsearch.output_files import TemporaryFile, is_same_file, lock_for_change, sync_folder
 
 NOTES = ".swsearch-volumes"
@@ -42,7 +42,7 @@ def checked_volume_size(volume_size: int | None) -> int | None:
     """Return the size that the files of volumes may have, or raise `OptionError` if it is none."""
     if volume_size is None:
         return None
-    return whole_number("volume_size", volume_size, 1, MAX_VOLUME_BYTES, "a number of bytes")
+    return check_integer("volume_size", volume_size, 1, MAX_VOLUME_BYTES, "a number of bytes")
 
 
 def _reason(error: Exception) -> str:
@@ -131,7 +131,7 @@ def _own_volumes(path: Path) -> list[FileEntry]:
 
 
 @contextmanager
-def changed_volumes(path: Path, kind: Kind, new: Sequence[FileEntry]) -> Iterator[None]:
+def changed_volumes(path: Path, kind: DatabaseKind, new: Sequence[FileEntry]) -> Iterator[None]:
     """Publish new volumes and then the manifest inside this context; the caller holds the lock.
 
     Afterwards volumes that the manifest does not list are removed, new or earlier ones. A hidden file lists all of
@@ -164,7 +164,7 @@ def _remove_unlisted(path: Path, notes: Path) -> None:
     notes.unlink(missing_ok=True)
 
 
-def publish_manifest(path: Path, kind: Kind, entries: Sequence[FileEntry]) -> None:
+def publish_manifest(path: Path, kind: DatabaseKind, entries: Sequence[FileEntry]) -> None:
     """Write a manifest, in place of what has its name; the caller has its lock."""
     made = TemporaryFile(path)
     try:
@@ -184,7 +184,7 @@ def publish_file(made: TemporaryFile, path: Path, mode: int | None) -> None:
     sync_folder(path.parent)
 
 
-def publish_volumes(path: Path, kind: Kind, volumes: Sequence[FileEntry | NewFile]) -> list[FileEntry]:
+def publish_volumes(path: Path, kind: DatabaseKind, volumes: Sequence[FileEntry | NewFile]) -> list[FileEntry]:
     """Move new volumes to their names, write the manifest, and return its entries; the caller holds the lock."""
     names, mode = volume_names(path), existing_mode(path)
     entries = [replace(each.entry, path=next(names).name) if isinstance(each, NewFile) else each for each in volumes]
@@ -199,7 +199,7 @@ def publish_volumes(path: Path, kind: Kind, volumes: Sequence[FileEntry | NewFil
 class NewFile(DatabaseFile):
     """A new file of a database; ``sweep`` removes the remains of killed commands in the folder."""
 
-    def __init__(self, path: Path, kind: Kind, sweep: bool = True) -> None:
+    def __init__(self, path: Path, kind: DatabaseKind, sweep: bool = True) -> None:
         self.temporary = TemporaryFile(path, sweep=sweep)
         self.entry = FileEntry("", "", 0, 0)
         """Entry of a manifest when the file is complete, without its name."""
@@ -233,7 +233,7 @@ class NewDatabase:
         self,
         output: PathLike,
         inputs: Sequence[str],
-        kind: Kind,
+        kind: DatabaseKind,
         *,
         overwrite: bool = True,
         volume_size: int | None = None,
@@ -249,7 +249,7 @@ class NewDatabase:
         """Keep a volume of the manifest as the next one."""
         self._volumes.append(entry)
 
-    def add(self, records: Records, begins_file: bool = False) -> None:
+    def add(self, records: SegmentInput, begins_file: bool = False) -> None:
         """Write records as a segment, or as several where one would be too large for a file."""
         n, size = len(records), self.volume_size or MAX_VOLUME_BYTES
         n_bytes = segment_bytes(records, self.kind) + METADATA_BYTES

@@ -16,10 +16,10 @@ from swsearch.alphabet import BLANK, PROTEIN, Alphabet
 from swsearch.db.arrays import offsets_of
 from swsearch.db.fasta import FastaReader, Record, RecordBatch, header_text, lower_case, split_header
 from swsearch.db.input_stream import ByteSource, compression_of
-from swsearch.errors import InputError, OptionError, SequenceError, shown
+from swsearch.errors import InputError, OptionError, SequenceError, format_value
 
 SOURCE = "<records>"
-RECORDS_AT_ONCE = 1 << 10
+RECORDS_PER_BATCH = 1 << 10
 """Records that are collected before they are passed on."""
 
 READ_BYTES = 1 << 20
@@ -29,7 +29,7 @@ EXPECTED = "a Bio.SeqRecord, an (id, sequence) pair or a string of residue lette
 """Valid sequences, for messages."""
 
 
-class Handle(ByteSource):
+class OpenFastaFile(ByteSource):
     """A file that the caller opened, in text or binary mode; it stays open."""
 
     def __init__(self, file: Any, name: str | None = None) -> None:
@@ -46,13 +46,15 @@ class Handle(ByteSource):
         if isinstance(read, str):
             return read.encode("utf-8", "surrogateescape")
         if not isinstance(read, bytes):
-            raise SequenceError(self.name, f"read() gave {shown(read)}, expected text or bytes; give the file's path")
+            raise SequenceError(
+                self.name, f"read() gave {format_value(read)}, expected text or bytes; give the file's path"
+            )
         if compression_of(read):
             raise SequenceError(self.name, "holds compressed data; give the file's path, or open it with gzip.open")
         return read
 
 
-class Named(NamedTuple):
+class NamedSequence(NamedTuple):
     """A sequence as a caller gave it: residue letters, not checked yet, and its name.
 
     The description is empty where the caller gave one name for all of the header, which has both.
@@ -111,7 +113,7 @@ def _text(value: Any, place: str, what: str, source: str) -> bytes:
             return value.encode("utf-8")
         if is_letters(value):
             return bytes(value)
-        problem = f"got {shown(value)}"
+        problem = f"got {format_value(value)}"
     except (TypeError, ValueError) as error:  # a Seq of unknown content, half of a surrogate pair
         problem = str(error)
     raise SequenceError(source, f"{what} is not text ({problem}), expected letters", place)
@@ -127,7 +129,7 @@ def _of_record(record: Any) -> tuple[str, str, str]:
     return identifier, description, f"{identifier} {description}"
 
 
-def named(item: Any, number: int, what: str, source: str) -> Named:
+def split_record(item: Any, number: int, what: str, source: str) -> NamedSequence:
     """Return the parts of a sequence; ``number``, from 1, and ``what`` name one without a name.
 
     It is a Bio.SeqRecord, a pair, a string, bytes or a Bio.Seq. A Bio.SeqRecord in a pair is renamed. ``source`` is
@@ -137,7 +139,7 @@ def named(item: Any, number: int, what: str, source: str) -> Named:
     if isinstance(item, (tuple, list)) and len(item) == 2:
         given, sequence = item
         if not isinstance(given, str):
-            raise InputError(f"{what} {number}: got {shown(given)} as its identifier, expected a string")
+            raise InputError(f"{what} {number}: got {format_value(given)} as its identifier, expected a string")
         name = given
         if not is_letters(sequence) and is_record(sequence):
             description, sequence = _of_record(sequence)[1], sequence.seq
@@ -150,13 +152,13 @@ def named(item: Any, number: int, what: str, source: str) -> Named:
         remedy = f"; it has {len(item)} parts" if isinstance(item, tuple) else ""
         if hasattr(item, "__fspath__"):
             remedy = "; search one file at a time, or combine the files"
-        raise InputError(f"{what} {number}: got {shown(item)}, expected {EXPECTED}{remedy}")
+        raise InputError(f"{what} {number}: got {format_value(item)}, expected {EXPECTED}{remedy}")
     if sequence is None:
         raise SequenceError(source, "got no sequence, expected residue letters", name)
-    return Named(name, description, header or name, _text(sequence, name, "the sequence", source))
+    return NamedSequence(name, description, header or name, _text(sequence, name, "the sequence", source))
 
 
-def items_of(given: Any) -> Iterable[Any]:
+def iter_sequences(given: Any) -> Iterable[Any]:
     """Return sequences as an iterable: of one, of the pairs of a mapping, or as they are."""
     if is_single(given):
         return [given]
@@ -168,23 +170,23 @@ def is_fasta_text(given: Any) -> bool:
     return given[:1] in (">", b">") if isinstance(given, (str, bytes)) else False
 
 
-def opened(given: Any) -> Handle:
+def opened(given: Any) -> OpenFastaFile:
     """Return an open file, or FASTA text, to be read."""
-    if isinstance(given, Handle):
+    if isinstance(given, OpenFastaFile):
         return given
     if isinstance(given, str):
-        return Handle(io.StringIO(given))
-    return Handle(io.BytesIO(given) if isinstance(given, bytes) else given)
+        return OpenFastaFile(io.StringIO(given))
+    return OpenFastaFile(io.BytesIO(given) if isinstance(given, bytes) else given)
 
 
 def _record(item: Any, number: int, alphabet: Alphabet) -> Record:
     """Encode a sequence; a record is one already."""
     if isinstance(item, Record):
         return item
-    one = named(item, number, "subject", SOURCE)
+    one = split_record(item, number, "subject", SOURCE)
     header = _text(one.header, f"number {number}", "the identifier", SOURCE)
     if not split_header(header)[0] or any(byte in header for byte in b"\n\r\0"):
-        problem = f"got identifier {shown(one.header)}, expected a word and no line ends"
+        problem = f"got identifier {format_value(one.header)}, expected a word and no line ends"
         raise SequenceError(SOURCE, problem, f"number {number}")
     identifier, description = header_text(header)
     codes = alphabet.encode(one.letters, source=SOURCE, record=identifier)
@@ -206,8 +208,8 @@ def record_batches(records: Any, alphabet: Alphabet = PROTEIN) -> Iterator[Recor
     if is_handle(records):
         yield from FastaReader(opened(records), alphabet)
         return
-    found = (_record(each, number, alphabet) for number, each in enumerate(items_of(records), start=1))
-    while some := list(islice(found, RECORDS_AT_ONCE)):
+    found = (_record(each, number, alphabet) for number, each in enumerate(iter_sequences(records), start=1))
+    while some := list(islice(found, RECORDS_PER_BATCH)):
         offsets = offsets_of(np.array(list(map(len, some))))
         bases = offsets.tolist()
         runs = [(base + a, base + b) for each, base in zip(some, bases, strict=False) for a, b in each.masked]

@@ -57,7 +57,7 @@ def segment_limit(memory: int, volume_size: int | None = None) -> int:
     return limit if volume_size is None else min(limit, max(volume_size // 4, 1))
 
 
-class Records:
+class SegmentInput:
     """Some records with their parts, and the inputs that they are from.
 
     Each has ``codes``, ``headers`` and ``mask``, the runs of lower case, shape (n_runs, 2), 0-based and half-open;
@@ -83,15 +83,15 @@ class Records:
         residues = np.diff(self.codes.offsets[offsets_of(np.array(counts))])
         return [(origin, n, each) for (origin, n), each in zip(self.origins, residues.tolist(), strict=True)]
 
-    def part(self, first: int, last: int) -> Records:
+    def part(self, first: int, last: int) -> SegmentInput:
         """Return the records from ``first`` to ``last``, excluded, without a copy."""
         parts = {name: each.part(first, last) for name, each in self.parts.items()}
-        return Records(parts, chosen_origins(self.origins, np.arange(first, last)))
+        return SegmentInput(parts, chosen_origins(self.origins, np.arange(first, last)))
 
-    def take(self, chosen: IntArray) -> Records:
+    def take(self, chosen: IntArray) -> SegmentInput:
         """Return some records by their places, which ascend, shape (n,)."""
         parts = {name: each.take(chosen) for name, each in self.parts.items()}
-        return Records(parts, chosen_origins(self.origins, chosen))
+        return SegmentInput(parts, chosen_origins(self.origins, chosen))
 
 
 def chosen_origins(origins: Origins, chosen: IntArray) -> Origins:
@@ -111,7 +111,7 @@ class _Growing:
         self._origins: list[tuple[InputOrigin, int]] = []
         self._parts: dict[str, tuple[npt.NDArray[Any], bytearray, bytearray]] = {}
 
-    def add(self, records: Records) -> None:
+    def add(self, records: SegmentInput) -> None:
         """Put records behind the others."""
         self.n_bytes += int(records.costs()[-1])
         self._origins += records.origins
@@ -121,13 +121,13 @@ class _Growing:
             data += each.data.data
             counts += each.counts.data
 
-    def taken(self) -> Records:
+    def taken(self) -> SegmentInput:
         """Return all of them, and forget them."""
         parts = {}
         for name, (kind, data, counts) in self._parts.items():
             rows = np.frombuffer(data, dtype=kind.dtype).reshape(-1, *kind.shape[1:])
             parts[name] = Strips.of(rows, np.frombuffer(counts, dtype=np.int64))
-        records = Records(parts, self._origins)
+        records = SegmentInput(parts, self._origins)
         self._clear()
         return records
 
@@ -179,7 +179,7 @@ class _OpenRecord:
         return {name: Strips.of(data, np.array([len(data)])) for name, data in parts.items()}
 
 
-def whole_records(batches: Iterable[RecordBatch], memory: int, origin: InputOrigin) -> Iterator[Records]:
+def whole_records(batches: Iterable[RecordBatch], memory: int, origin: InputOrigin) -> Iterator[SegmentInput]:
     """Turn batches of one input, in which a record may continue, into records."""
     last = _OpenRecord(memory, origin["path"])
     for batch in batches:
@@ -193,8 +193,8 @@ def whole_records(batches: Iterable[RecordBatch], memory: int, origin: InputOrig
         if not n:
             continue
         if last.number:
-            yield Records(last.close(), [(origin, 1)])
-        every = Records(
+            yield SegmentInput(last.close(), [(origin, 1)])
+        every = SegmentInput(
             {
                 "codes": Strips(batch.codes[bounds[0] :], bounds - bounds[0]),
                 "headers": Strips.of(np.frombuffer(batch.headers, dtype=np.uint8), batch.header_lengths),
@@ -208,7 +208,7 @@ def whole_records(batches: Iterable[RecordBatch], memory: int, origin: InputOrig
         last.begin(rest.headers.data.tobytes(), n - 1)
         last.add(rest.codes.data, rest.parts["mask"].data)
     if last.number:
-        yield Records(last.close(), [(origin, 1)])
+        yield SegmentInput(last.close(), [(origin, 1)])
 
 
 def read_fasta(
@@ -236,7 +236,7 @@ def records_of(
             yield Record(header, *header_text(header), records.codes.data[c:d].copy(), runs[e:f])
 
 
-def in_segments(stream: Iterable[Records], limit: int) -> Iterator[Records]:
+def in_segments(stream: Iterable[SegmentInput], limit: int) -> Iterator[SegmentInput]:
     """Join records until they take ``limit`` bytes of memory; larger ones are cut between two records."""
     waiting = _Growing()
     for some in stream:

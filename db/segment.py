@@ -11,19 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PAD, PROTEIN, ByteArray
-from swsearch.blocks import LANES, MASKED, Chunk, IntArray, RunLengths, each_once
+from swsearch.blocks import LANES, MASK_CODE, Chunk, IntArray, RunLengths, unique_with_places
 from swsearch.db.arrays import StoredArray, Strips, copy_strips, cut, offsets_of, ranges
 from swsearch.db.byte_source import FileSource
 from swsearch.db.fasta import split_header
 from swsearch.db.file_contents import SegmentEntry
-from swsearch.db.records import Records
+from swsearch.db.records import SegmentInput
 from swsearch.db.taxonomy import TREE_ARRAYS, Taxonomy, TaxonomyDamageError
-from swsearch.errors import DatabaseDamageError, shown
+from swsearch.errors import DatabaseDamageError, format_value
 from swsearch.options.kinds import Mask
 
 N_LETTERS = len(PROTEIN.letters)
 
-ENDS_AT_ONCE = 1 << 11
+ENDS_PER_BATCH = 1 << 11
 """Columns in which subjects end that are checked at a time: 128 KiB of codes, so that all stays in the cache."""
 
 
@@ -80,8 +80,8 @@ def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArra
         return "residues or padding do not fit the lengths" if most == PAD else "residues are not letters"
     counts = np.diff(offsets) - shortest
     ends = np.cumsum(counts)
-    for at in range(0, int(ends[-1]) if n_blocks else 0, ENDS_AT_ONCE):
-        places = np.arange(at, min(at + ENDS_AT_ONCE, int(ends[-1])))
+    for at in range(0, int(ends[-1]) if n_blocks else 0, ENDS_PER_BATCH):
+        places = np.arange(at, min(at + ENDS_PER_BATCH, int(ends[-1])))
         blocks = np.searchsorted(ends, places, side="right")
         columns = places - (ends - counts)[blocks] + shortest[blocks]
         inside = columns[:, None] < table[blocks]
@@ -143,13 +143,13 @@ RUNS: dict[Mask, str] = {"lower": "mask", "tantan": "tantan"}
 MASK_COUNTS: dict[Mask, str] = {"lower": "n_masked", "tantan": "n_tantan"}
 """The attributes that say how many residues each mask covers."""
 
-SUBJECTS_AT_ONCE, HEADER_BYTES_AT_ONCE = 1 << 16, 8 << 20
+SUBJECTS_PER_BATCH, HEADER_BYTES_PER_BATCH = 1 << 16, 8 << 20
 """Subjects whose headers, runs or taxids are read at a time where all are, and bytes of headers."""
 
-RESIDUE_BYTES_AT_ONCE = 8 << 20
+RESIDUE_BYTES_PER_BATCH = 8 << 20
 """Bytes of interleaved residues that are read at a time where all are."""
 
-MASKED_AT_ONCE = 1 << 20
+MASKED_RUNS_PER_BATCH = 1 << 20
 """Residues that are masked at a time."""
 
 
@@ -253,9 +253,9 @@ class Segment:
         first = (offsets[places // LANES] + starts) * LANES + places % LANES
         lengths = (ends - starts).astype(np.int64)
         flat = residues.reshape(-1)
-        for begin, end in cut(offsets_of(lengths), MASKED_AT_ONCE):  # their places take 24 bytes per residue
+        for begin, end in cut(offsets_of(lengths), MASKED_RUNS_PER_BATCH):  # their places take 24 bytes per residue
             inside = ranges(np.zeros(end - begin, dtype=np.int64), lengths[begin:end])
-            flat[np.repeat(first[begin:end], lengths[begin:end]) + inside * LANES] = MASKED
+            flat[np.repeat(first[begin:end], lengths[begin:end]) + inside * LANES] = MASK_CODE
 
     def lengths_of(self, places: IntArray) -> npt.NDArray[np.int32]:
         """Return the lengths of subjects, shape (n,)."""
@@ -314,7 +314,7 @@ class Segment:
 
         ``what`` is the prefix of the array of offsets.
         """
-        chosen, back = each_once(places)
+        chosen, back = unique_with_places(places)
         rows = (chosen[:, None] + np.arange(2)).reshape(-1)
         found = self.stored[f"{what}_offsets"].take(rows).astype(np.int64, copy=False)
         stored = self.stored[items]
@@ -334,7 +334,7 @@ class Segment:
 
     def all_headers(self) -> Iterator[tuple[Strips, int]]:
         """Yield all header lines, some at a time, and the ordinal of the first."""
-        step = max(HEADER_BYTES_AT_ONCE * self.n_subjects // max(self.stored["headers"].n_bytes, 1), 1)
+        step = max(HEADER_BYTES_PER_BATCH * self.n_subjects // max(self.stored["headers"].n_bytes, 1), 1)
         for places in self._every_place(step):
             yield self.headers_of(places), self.first + int(places[0])
 
@@ -343,9 +343,9 @@ class Segment:
         for places in self._every_place() if self.has_taxids else ():
             yield self.taxids_of(places), self.first + int(places[0])
 
-    def _every_place(self, most: int = SUBJECTS_AT_ONCE) -> Iterator[IntArray]:
+    def _every_place(self, most: int = SUBJECTS_PER_BATCH) -> Iterator[IntArray]:
         """Yield the places of all subjects, at most so many at a time."""
-        step = min(most, SUBJECTS_AT_ONCE)
+        step = min(most, SUBJECTS_PER_BATCH)
         return (np.arange(first, min(first + step, self.n_subjects)) for first in range(0, self.n_subjects, step))
 
     def taxonomy(self) -> Taxonomy:
@@ -379,13 +379,13 @@ class Segment:
             "sources": self.sources(),
         }
 
-    def records(self, first: int, last: int) -> Records:
+    def records(self, first: int, last: int) -> SegmentInput:
         """Return the subjects from ``first`` to ``last``, excluded, in the order of the input, as they came in."""
         places = np.arange(first, last)
         parts = {"codes": self._codes_between(first, last), "headers": self.headers_of(places)}
         parts |= {RUNS[mask]: self.runs_of(places, mask) for mask in self.masks}
         parts |= {"taxids": self.taxids_of(places)} if self.has_taxids else {}
-        return Records(parts)
+        return SegmentInput(parts)
 
     def _codes_between(self, first: int, last: int) -> Strips:
         """Return the residue codes of neighbours in the input; all residues are read for them."""
@@ -425,7 +425,7 @@ class Segment:
 
     def _every_block(self) -> Iterator[tuple[int, int]]:
         """Yield all blocks, some at a time."""
-        return cut(self.block_offsets, RESIDUE_BYTES_AT_ONCE // LANES)
+        return cut(self.block_offsets, RESIDUE_BYTES_PER_BATCH // LANES)
 
     def _check_residues(self) -> None:
         """Check that every residue is a letter and that padding stands after every end and nowhere else."""
@@ -437,7 +437,7 @@ def checked_subjects(subjects: Any, n_subjects: int) -> IntArray:
     """Return ordinals as an array, shape (n,), int64; raise ``TypeError`` or ``IndexError`` for wrong ones."""
     given = np.asarray(subjects)
     if given.ndim != 1 or (len(given) and not np.issubdtype(given.dtype, np.integer)):
-        raise TypeError(f"subjects: got {shown(subjects)}, expected integers in one dimension")
+        raise TypeError(f"subjects: got {format_value(subjects)}, expected integers in one dimension")
     outside = (given < 0) | (given >= n_subjects) if len(given) else given
     if outside.any():
         raise IndexError(f"subject {given[np.argmax(outside)]}, expected 0 to {n_subjects - 1}")
@@ -459,7 +459,7 @@ def by_segment(segments: Sequence[Segment], subjects: IntArray) -> Iterator[tupl
         yield segment, which, subjects[which] - segment.first
 
 
-def gathered(
+def gather_strips(
     segments: Sequence[Segment], subjects: IntArray, read: Callable[[Segment, IntArray, IntArray], Strips]
 ) -> Strips:
     """Join the strips that ``read`` returns for the subjects of each segment, shape (n,), in their order."""

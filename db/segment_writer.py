@@ -8,35 +8,35 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import PAD, ByteArray
-from swsearch.blocks import LANES, IntArray, block_columns, tantan
+from swsearch.blocks import LANES, IntArray, block_columns, tantan_finder
 from swsearch.db.arrays import Strips, offsets_of, rows_at
 from swsearch.db.container import SegmentFile, SegmentSink
 from swsearch.db.file_contents import Attributes
-from swsearch.db.format import Kind
-from swsearch.db.records import Records
+from swsearch.db.format import DatabaseKind
+from swsearch.db.records import SegmentInput
 
 WINDOW_COLUMNS = 1 << 15
 """Columns of blocks that are interleaved at once: 2 MiB. Titin's block has 35,216."""
 
-LETTERS_AT_ONCE = 1 << 22
+LETTERS_PER_WRITE = 1 << 22
 """Letters of DNA that are packed at a time; an even number."""
 
-_LONGEST_FIRST = np.uint64(2**32 - 1)
+_MAX_FIRST = np.uint64(2**32 - 1)
 
 
 def sorted_places(lengths: npt.NDArray[np.int32]) -> IntArray:
     """Sort subjects by descending length, those of one length as they stand: return places, both of shape (n,)."""
     # one number of 64 bits each: numpy sorts these many times as fast as it sorts pairs or keeps ties in order
     keys = lengths.astype(np.uint64)
-    np.subtract(_LONGEST_FIRST, keys, out=keys)
+    np.subtract(_MAX_FIRST, keys, out=keys)
     keys <<= np.uint64(32)
     keys |= np.arange(len(lengths), dtype=np.uint64)
     keys.sort()
-    keys &= _LONGEST_FIRST
+    keys &= _MAX_FIRST
     return keys.view(np.int64)
 
 
-def segment_bytes(records: Records, kind: Kind) -> int:
+def segment_bytes(records: SegmentInput, kind: DatabaseKind) -> int:
     """Return how many bytes records take as a segment, but for checksums, taxa and what HDF5 adds."""
     lengths, n = records.codes.counts, len(records)
     columns = int(block_columns(np.sort(lengths)[::-1]).sum())
@@ -47,13 +47,13 @@ def segment_bytes(records: Records, kind: Kind) -> int:
 
 def low_complexity(codes: Strips) -> Strips:
     """Find what tantan masks of records: runs, shape (n_runs, 2)."""
-    find = tantan()
+    find = tantan_finder()
     found = [find(codes.data[a:b]) for a, b in zip(codes.offsets[:-1], codes.offsets[1:], strict=True)]
     runs = np.array([run for of_one in found for run in of_one], dtype=np.int32).reshape(-1, 2)
     return Strips.of(runs, np.array([len(of_one) for of_one in found]))
 
 
-def write_segment(file: SegmentFile, records: Records) -> None:
+def write_segment(file: SegmentFile, records: SegmentInput) -> None:
     """Write records as a segment of a file, but for its sources and what is not known of its taxa."""
     kind, sink = file.kind, file.add(counts_of(records, file.kind), records.sources())
     lengths = records.codes.counts.astype(np.int32)
@@ -69,8 +69,8 @@ def write_segment(file: SegmentFile, records: Records) -> None:
         sink.put("record_lengths", lengths)
         letters = records.codes.data
         sink.create("nucleotides", (-(-len(letters) // 2),))
-        for at in range(0, len(letters), LETTERS_AT_ONCE):
-            sink.write("nucleotides", packed(letters[at : at + LETTERS_AT_ONCE]))
+        for at in range(0, len(letters), LETTERS_PER_WRITE):
+            sink.write("nucleotides", packed(letters[at : at + LETTERS_PER_WRITE]))
     sink.put("headers", records.headers.data)
     sink.put("header_offsets", records.headers.offsets)
     for name in ("mask", "tantan") if kind.mask == "tantan" else ("mask",):
@@ -88,7 +88,7 @@ def write_taxids(sink: SegmentSink, taxids: Strips) -> None:
     sink.put("taxids", taxids.data)
 
 
-def counts_of(records: Records, kind: Kind) -> Attributes:
+def counts_of(records: SegmentInput, kind: DatabaseKind) -> Attributes:
     """Return the attributes of a segment that count."""
     lengths = records.codes.counts
 

@@ -14,7 +14,7 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db.fasta import Record, header_text
 from swsearch.db.fetch import in_order
-from swsearch.errors import DatabaseError, shown
+from swsearch.errors import DatabaseError, format_value
 
 
 def soft_masked(codes: ByteArray, runs: Iterable[tuple[int, int]]) -> str:
@@ -80,9 +80,9 @@ class SequenceMixin:
             return list(_entries(self, np.arange(*index.indices(n), dtype=np.int64)))
         if isinstance(index, (bool, np.bool_)) or not hasattr(index, "__index__"):
             remedy = "; database.find(...) gives those of an identifier" if isinstance(index, str) else ""
-            raise TypeError(f"index: got {shown(index)}, expected an integer or a slice{remedy}")
+            raise TypeError(f"index: got {format_value(index)}, expected an integer or a slice{remedy}")
         if not -n <= (place := index.__index__()) < n:
-            raise IndexError(f"subject {shown(index)}, expected {-n} to {n - 1}")
+            raise IndexError(f"subject {format_value(index)}, expected {-n} to {n - 1}")
         return next(_entries(self, np.array([place % n])))
 
     def __iter__(self: Any) -> Iterator[Entry]:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from swsearch.blocks import IntArray
-from swsearch.db.taxonomy import MOST_TAXID, TaxidArray, TaxonName, Taxonomy, in_circles, pool_of_names
-from swsearch.errors import InputError, shown
+from swsearch.db.taxonomy import MAX_TAXID, TaxidArray, TaxonName, Taxonomy, in_circles, pool_of_names
+from swsearch.errors import InputError, format_value
 
 NAME_CLASSES = (b"scientific name", b"genbank common name", b"common name", b"blast name")
 """Names of a taxon that are kept; the first other common name counts where GenBank has none."""
 
-MOST_LINE = 1 << 16
+MAX_LINE = 1 << 16
 """Bytes of a line; NCBI's longest have about 1,000, in nodes.dmp's comments."""
 
 DUMP_COLUMNS = {
@@ -31,7 +31,7 @@ DUMP_COLUMNS = {
 """Files that are read: how many columns are taxids, how many are read, and what they hold."""
 
 
-class DumpFiles(ExitStack):
+class TaxdumpFiles(ExitStack):
     """Files of a taxonomy in a folder, or in a tar file, compressed or not."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -64,7 +64,7 @@ class DumpFiles(ExitStack):
         n_taxids, n_columns, columns = DUMP_COLUMNS[name]
         try:
             with self._opening.get(name, BytesIO)() as file:
-                for number, line in enumerate(iter(partial(file.readline, MOST_LINE), b""), 1):
+                for number, line in enumerate(iter(partial(file.readline, MAX_LINE), b""), 1):
                     fields = line.rstrip(b"\r\n").removesuffix(b"\t|").split(b"\t|\t", n_columns)
                     taxids = [*map(_taxid, fields[:n_taxids])]
                     if len(fields) >= n_columns and all(taxids):
@@ -73,8 +73,8 @@ class DumpFiles(ExitStack):
                         got, expected = line.rstrip()[:60], f"{columns} with <tab>|<tab> between them"
                         if len(fields) >= n_columns:
                             got = fields[taxids.index(0)][:40]
-                            expected = f"a taxid, a number from 1 to {MOST_TAXID:,}"
-                        text = shown(got.decode("utf-8", "replace"))
+                            expected = f"a taxid, a number from 1 to {MAX_TAXID:,}"
+                        text = format_value(got.decode("utf-8", "replace"))
                         raise self.wrong(f"{name}, line {number:,}: got {text}, expected {expected}")
         except (OSError, EOFError, tarfile.TarError) as error:
             reason = getattr(error, "strerror", None) or str(error)
@@ -85,7 +85,7 @@ def _taxid(field: bytes) -> int:
     """Return the taxid that a field holds; 0 for none."""
     digits = field.strip()
     taxid = int(digits) if len(digits) <= 10 and digits.isdigit() else 0
-    return taxid if taxid <= MOST_TAXID else 0
+    return taxid if taxid <= MAX_TAXID else 0
 
 
 def read_taxonomy(path: str | os.PathLike[str], taxids: TaxidArray) -> Taxonomy:
@@ -93,7 +93,7 @@ def read_taxonomy(path: str | os.PathLike[str], taxids: TaxidArray) -> Taxonomy:
 
     It takes about 30 bytes of memory for each taxon of the file.
     """
-    with DumpFiles(path) as files:
+    with TaxdumpFiles(path) as files:
         taxa, above, rank, ranks = _read_nodes(files)
         old, now = _read_merged(files, taxa)
         places = _with_all_above(above, np.flatnonzero(np.isin(taxa, _replaced(taxids, old, now))))
@@ -103,7 +103,7 @@ def read_taxonomy(path: str | os.PathLike[str], taxids: TaxidArray) -> Taxonomy:
         return Taxonomy(kept, taxa[above[places]], pool_of_names(names), old[fits], now[fits])
 
 
-def _read_nodes(files: DumpFiles) -> tuple[TaxidArray, IntArray, TaxidArray, list[str]]:
+def _read_nodes(files: TaxdumpFiles) -> tuple[TaxidArray, IntArray, TaxidArray, list[str]]:
     """Return all taxids, ascending, the place of the taxon above each, and the number of its rank; and all ranks."""
     ranks: dict[bytes, int] = {}
     numbers = ((taxid, parent, ranks.setdefault(rank, len(ranks))) for taxid, parent, rank in files.rows("nodes.dmp"))
@@ -121,7 +121,7 @@ def _read_nodes(files: DumpFiles) -> tuple[TaxidArray, IntArray, TaxidArray, lis
     return taxa, above, rank, [*map(_clean, ranks)]
 
 
-def _read_merged(files: DumpFiles, taxa: TaxidArray) -> tuple[TaxidArray, TaxidArray]:
+def _read_merged(files: TaxdumpFiles, taxa: TaxidArray) -> tuple[TaxidArray, TaxidArray]:
     """Return taxids that taxa had before, ascending, and those that they have; chains are followed to their ends."""
     merged: dict[int, int] = dict(files.rows("merged.dmp"))
     old = np.array(sorted(merged), dtype=np.int32)
@@ -152,7 +152,7 @@ def _with_all_above(above: IntArray, places: IntArray) -> IntArray:
     return np.flatnonzero(chosen)
 
 
-def _read_names(files: DumpFiles, taxa: TaxidArray, ranks: list[str]) -> list[TaxonName]:
+def _read_names(files: TaxdumpFiles, taxa: TaxidArray, ranks: list[str]) -> list[TaxonName]:
     """Return the names of some taxa, whose ranks are known."""
     wanted = dict(zip(taxa.tolist(), ranks, strict=True))
     found: dict[bytes, dict[int, str]] = {kind: {} for kind in NAME_CLASSES}

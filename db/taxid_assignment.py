@@ -18,11 +18,11 @@ from swsearch.db.arrays import Strips, ranges
 from swsearch.db.container import SegmentSink
 from swsearch.db.fasta import split_header
 from swsearch.db.input_stream import Input, stream_of
-from swsearch.db.records import Records
+from swsearch.db.records import SegmentInput
 from swsearch.db.segment_writer import write_taxids
-from swsearch.db.taxdump import DumpFiles, read_taxonomy
-from swsearch.db.taxonomy import MOST_TAXID, TaxidArray, Taxonomy
-from swsearch.errors import InputError, OptionError, SwsearchWarning, shown
+from swsearch.db.taxdump import TaxdumpFiles, read_taxonomy
+from swsearch.db.taxonomy import MAX_TAXID, TaxidArray, Taxonomy
+from swsearch.errors import InputError, OptionError, SwsearchWarning, format_value
 
 FROM_HEADERS = "header"
 """Value that stands for taxids in headers, e.g. UniProt's."""
@@ -70,7 +70,7 @@ def check_taxa(taxids: Any, taxonomy: Any) -> TaxonSources | None:
     if source not in (FROM_HEADERS, "-") and stream_of(source) == (0, 0):  # a look would take bytes from a stream
         Input(source).close()
     if taxonomy is not None:
-        DumpFiles(taxonomy).close()
+        TaxdumpFiles(taxonomy).close()
     return TaxonSources(source, None if taxonomy is None else os.fsdecode(taxonomy))
 
 
@@ -105,9 +105,9 @@ def taxids_in_headers(headers: Strips) -> Strips:
 
 def _pairs(owners: IntArray, taxids: IntArray) -> tuple[IntArray, TaxidArray]:
     """Return records, ascending, and their taxids, ascending within a record; each pair once, and no wrong taxid."""
-    fits = (taxids >= 1) & (taxids <= MOST_TAXID)
+    fits = (taxids >= 1) & (taxids <= MAX_TAXID)
     pairs = np.unique(owners[fits] << 32 | taxids[fits])
-    return pairs >> 32, (pairs & MOST_TAXID).astype(np.int32)
+    return pairs >> 32, (pairs & MAX_TAXID).astype(np.int32)
 
 
 class TaxidFile:
@@ -193,8 +193,8 @@ class _Block:
         """Return the taxid of a line; 0 says that there is none."""
         column = self._width // 2
         word = self._words[place * self._width + column]
-        if not word.isdigit() or int(word[:20]) > MOST_TAXID:
-            raise self._wrong(place, f"expected a taxid, a number up to {MOST_TAXID:,}, in column {column + 1}")
+        if not word.isdigit() or int(word[:20]) > MAX_TAXID:
+            raise self._wrong(place, f"expected a taxid, a number up to {MAX_TAXID:,}, in column {column + 1}")
         return int(word)
 
 
@@ -228,7 +228,7 @@ def _lines_of(file: Input) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _shown(line: bytes) -> str:
-    return shown(line[:60].decode("utf-8", "replace"))
+    return format_value(line[:60].decode("utf-8", "replace"))
 
 
 class RecordTaxa:
@@ -246,7 +246,7 @@ class RecordTaxa:
         self.there = Taxonomy.empty()
         """Taxonomy of the database that the records are appended to."""
 
-    def take(self, records: Records) -> None:
+    def take(self, records: SegmentInput) -> None:
         """Add taxids to records, as far as they are known now."""
         if self._file is not None:
             self._file.add(records.headers, self._n)

@@ -19,7 +19,7 @@ from swsearch.blocks import IntArray
 
 TaxidArray = npt.NDArray[np.int32]
 
-MOST_TAXID = 2**31 - 1
+MAX_TAXID = 2**31 - 1
 """Largest taxid: they are numbers of 32 bits; NCBI's have seven digits today."""
 
 KINGDOM_RANKS = frozenset({"superkingdom", "domain", "acellular root"})

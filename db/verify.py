@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from swsearch.db.arrays import StoredArray
 from swsearch.db.database import segments_of
-from swsearch.db.database_files import OpenFile, check_together, open_file, opened_volume
+from swsearch.db.database_files import OpenFile, check_compatible, open_file, opened_volume
 from swsearch.db.file_contents import UserBlock
 from swsearch.db.format import USER_BLOCK
 from swsearch.db.hdf5_view import differences
@@ -65,7 +65,7 @@ def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
         raise DatabaseDamageError(name, [problem for error in errors for problem in _problems_of(error)])
     if errors:
         raise errors[0]
-    check_together(files)
+    check_compatible(files)
     return dict(counts)
 
 

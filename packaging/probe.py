@@ -52,14 +52,14 @@ def main() -> int:
 
 def digest(queries: str, records: list[tuple[str, str]], mode: str, instructions: str) -> str:
     """Return the SHA-256 of a search's outputs, computed with an instruction set."""
-    os.environ[extension.SWITCH] = instructions
+    os.environ[extension.SIMD_VARIABLE] = instructions
     written = hashlib.sha256()
     with swsearch.Database.from_records(records) as database:
         for form in FORMATS:
             found = swsearch.search(queries, database, mode=mode, max_hits=20, engine="cpu")
             swsearch.write(found, text := io.StringIO(), form)
             written.update(text.getvalue().encode())
-    del os.environ[extension.SWITCH]
+    del os.environ[extension.SIMD_VARIABLE]
     return written.hexdigest()
 
 
@@ -70,11 +70,11 @@ def compare_engines(mode: str) -> None:
     with swsearch.Database.from_records(letters) as database:
         expected = swsearch.score(letters[:3], database, mode=mode, engine="reference")
         for name in extension.instruction_sets():
-            os.environ[extension.SWITCH] = name
+            os.environ[extension.SIMD_VARIABLE] = name
             found = swsearch.score(letters[:3], database, mode=mode, engine="cpu")
             if not (found == expected).all():
                 raise SystemExit(f"probe.py: {mode}, {name}: got {found.tolist()}, expected {expected.tolist()}")
-    del os.environ[extension.SWITCH]
+    del os.environ[extension.SIMD_VARIABLE]
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def _run() -> int:
     signals.quit_at_once()  # there is nothing to be cleaned up while modules are being imported
     from swsearch.cli import memory_limit
 
-    signals.repair()
+    signals.reopen_closed_streams()
     # numpy is not asked for what would take threads of its library, which ends a process that may not start them
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
@@ -47,7 +47,7 @@ def _run() -> int:
 
         code = run()
     except Exception as error:
-        memory_limit.give_up(error)
+        memory_limit.exit_if_out_of_memory(error)
         raise
     memory_limit.end(code)
     if signals.received():

@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.reference import Cigar
-from swsearch.scoring import PositionGaps, QueryRows, Scoring
+from swsearch.scoring import PositionGapCosts, QueryProfile, Scoring
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
 
 
-class Counts(NamedTuple):
+class AlignmentCounts(NamedTuple):
     """Counts of a `PairAlignment`, when computed in a batch."""
 
     query_end: int
@@ -71,8 +71,8 @@ class PairAlignment:
     cigar: Cigar
     query_letters: ByteArray | None = None
     subject_letters: ByteArray | None = None
-    counts: Counts | None = field(default=None, repr=False, compare=False)
-    query_rows: QueryRows | None = field(default=None, repr=False, compare=False)
+    counts: AlignmentCounts | None = field(default=None, repr=False, compare=False)
+    query_rows: QueryProfile | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.counts is not None:
@@ -232,7 +232,7 @@ class PairAlignment:
     def rescored(self) -> int:
         """Add the score up again, column by column, masked residues as X, independently of how it was found."""
         rows = self.query_rows or self.scoring.rows(self.query)
-        gaps = rows.gaps or PositionGaps.uniform(len(rows), self.scoring.gap_open, self.scoring.gap_extend)
+        gaps = rows.gaps or PositionGapCosts.uniform(len(rows), self.scoring.gap_open, self.scoring.gap_extend)
         total, i, j = 0, self.query_start, self.subject_start
         for n, op in self.cigar:
             if op == "M":

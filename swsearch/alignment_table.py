@@ -77,7 +77,7 @@ class AlignmentTable:
 
     def take(self, indices: npt.NDArray[np.integer]) -> AlignmentTable:
         """Return the alignments at some places, shape (n,), in their order, as arrays of their own."""
-        offsets, lengths, operations = take_runs(self.run_offsets, self.run_lengths, self.run_operations, indices)
+        offsets, lengths, operations = select_runs(self.run_offsets, self.run_lengths, self.run_operations, indices)
         return AlignmentTable(
             **{name: getattr(self, name)[indices] for name in ALIGNMENT_COLUMNS},
             run_offsets=offsets,
@@ -153,21 +153,21 @@ class AlignmentTable:
 
     def cigar_strings(self) -> list[str]:
         """Return all CIGARs, such as ``12M1D30M``; I consumes the query, D the subject."""
-        return texts(*self.cigar_pool())
+        return split_pool(*self.cigar_pool())
 
 
 ALIGNMENT_COLUMNS = tuple(each.name for each in fields(AlignmentTable) if not each.name.startswith("run_"))
 """Names of the columns that hold one number per alignment, in the order of `AlignmentTable`."""
 
 
-def texts(pool: ByteArray, offsets: IntArray) -> list[str]:
+def split_pool(pool: ByteArray, offsets: IntArray) -> list[str]:
     """Cut a pool of ASCII, shape (n_bytes,), uint8, into texts at offsets, shape (m + 1,), int64."""
     text = pool.tobytes().decode("ascii")
     ends = offsets.tolist()
     return [text[begin:end] for begin, end in pairwise(ends)]
 
 
-def take_runs(
+def select_runs(
     offsets: IntArray, lengths: IntArray, operations: ByteArray, indices: npt.NDArray[np.integer]
 ) -> tuple[IntArray, IntArray, ByteArray]:
     """Gather the runs of some alignments.

@@ -15,37 +15,37 @@ from swsearch.backends.local import LocalBackend
 from swsearch.backends.resident import ResidentBackend
 from swsearch.blocks import FloatArray
 from swsearch.engines.base import Engine, Progress, ScoreArray
-from swsearch.engines.choice import checked, create_pair_aligner
+from swsearch.engines.choice import check_engine_option, create_pair_aligner
 from swsearch.engines.devices import Devices
-from swsearch.errors import InputError, OptionError, check_choice, check_flag, whole_number
+from swsearch.errors import InputError, OptionError, check_choice, check_flag, check_integer
 from swsearch.inputs import (
     QueriesLike,
     Sequences,
+    apply_profile_gap_costs,
     check_not_swapped,
     check_subjects,
+    input_path,
     open_subjects,
-    path_of,
     read_queries,
-    with_gap_costs_of,
 )
 from swsearch.options.kinds import (
     ENGINES,
     MAX_INTEGER,
     Mode,
-    PairsKind,
+    PairSelection,
     Preset,
     QueryFormat,
 )
 from swsearch.pipeline.options import (
     SearchKeywords,
-    checked_scoring,
-    engine_of,
-    options_of,
+    make_engine_if_named,
+    make_search_options,
     protein_scoring,
+    resolve_scoring,
     takes_options,
 )
-from swsearch.pipeline.pairs import AskedPairs
-from swsearch.pipeline.score_matrix import BestScores, best_of_everything, score_everything
+from swsearch.pipeline.pairs import PairwiseJob
+from swsearch.pipeline.score_matrix import TopScores, score_all_pairs, top_scores
 from swsearch.pipeline.search_queries import search_queries
 from swsearch.pipeline.search_results import SearchResults
 from swsearch.recurrence import Recurrence
@@ -145,12 +145,12 @@ def search(
     MemoryLimitError
         If the job does not fit the memory that the engine may use.
     """
-    chosen = options_of("search", **options)
+    chosen = make_search_options("search", **options)
     _check_callable(progress)
     folder = None if checkpoint is None else _folder(checkpoint)
     check_subjects(subjects)
     check_not_swapped(queries, subjects)
-    threads = checked("threads", threads)
+    threads = check_engine_option("threads", threads)
     read = search_queries(queries, chosen, query_format)
     chosen = chosen.with_costs_of(read)
     backend_of: Callable[[Database], Backend]
@@ -162,11 +162,11 @@ def search(
         pool = pool_of_client(client, engine_request(engine, gpu_memory, device, "client"), threads)
         backend_of, close = partial(ClusterBackend, pool=pool), pool.close
     else:
-        used, close = engine_of(engine, threads, device, gpu_memory, chosen.cpu_only)
+        used, close = make_engine_if_named(engine, threads, device, gpu_memory, chosen.cpu_only)
         backend_of = partial(LocalBackend, engine=used, threads=threads)
     results = SearchResults(
         read, subjects, chosen, backend_of, close=close, progress=progress, threads=threads,
-        origin=Origin(path_of(queries)),
+        origin=Origin(input_path(queries)),
     )  # fmt: skip
     if folder is not None:
         results.keep_in(folder)
@@ -216,10 +216,10 @@ class Searcher:
         gpu_memory: int | None = None,
         **options: Unpack[SearchKeywords],
     ) -> None:
-        self._options = options_of("Searcher", **options)
+        self._options = make_search_options("Searcher", **options)
         check_subjects(subjects)
-        threads = checked("threads", threads)
-        used, close = engine_of(engine, threads, device, gpu_memory, self._options.cpu_only)
+        threads = check_engine_option("threads", threads)
+        used, close = make_engine_if_named(engine, threads, device, gpu_memory, self._options.cpu_only)
         closing = ExitStack()
         closing.callback(close)
         try:
@@ -324,11 +324,11 @@ class _PairArgs(_SharedArgs, total=False):
 @overload
 def score(queries: QueriesLike, subjects: Any, *, top: None = ..., **options: Unpack[_ScoreArgs]) -> ScoreArray: ...
 @overload
-def score(queries: QueriesLike, subjects: Any, *, top: int, **options: Unpack[_ScoreArgs]) -> BestScores: ...
+def score(queries: QueriesLike, subjects: Any, *, top: int, **options: Unpack[_ScoreArgs]) -> TopScores: ...
 @overload
 def score(
     queries: QueriesLike, subjects: Any, *, top: int | None, **options: Unpack[_ScoreArgs]
-) -> ScoreArray | BestScores: ...
+) -> ScoreArray | TopScores: ...
 def score(
     queries: QueriesLike,
     subjects: Any,
@@ -344,7 +344,7 @@ def score(
     progress: Progress | None = None,
     query_format: QueryFormat = "auto",
     top: int | None = None,
-) -> ScoreArray | BestScores:
+) -> ScoreArray | TopScores:
     """Score every query against every subject, masked as the database says.
 
     Parameters are those of `search`, and ``top``: subjects of each query that are wanted, the best ones, without the
@@ -353,12 +353,12 @@ def score(
     Returns
     -------
     ndarray, shape (n_queries, n_subjects), int32
-        Exact scores in matrix units, queries and subjects in input order. With ``top`` a `BestScores` instead, two
+        Exact scores in matrix units, queries and subjects in input order. With ``top`` a `TopScores` instead, two
         arrays of shape (n_queries, top), or as many as there are subjects: ``scores``, int32, and ``subjects``,
         int64, their places in the input; the best first, and of equal ones the first in the input.
     """
     recurrence = Recurrence(protein_scoring(scoring, preset), mode)
-    top = None if top is None else whole_number("top", top, 1, MAX_INTEGER)
+    top = None if top is None else check_integer("top", top, 1, MAX_INTEGER)
     _check_callable(progress)
     check_subjects(subjects)
     check_not_swapped(queries, subjects)
@@ -366,16 +366,16 @@ def score(
     read = read_queries(
         queries, own.matrix.alphabet, argument="queries", allow_dna=allow_dna, scoring=own, query_format=query_format
     )
-    recurrence = replace(recurrence, scoring=with_gap_costs_of(read, own, is_named))
+    recurrence = replace(recurrence, scoring=apply_profile_gap_costs(read, own, is_named))
     with ExitStack() as closing:
-        used, close = engine_of(engine, threads, device, gpu_memory)
+        used, close = make_engine_if_named(engine, threads, device, gpu_memory)
         closing.callback(close)
         database = open_subjects(subjects, allow_dna=allow_dna)
         if database is not subjects:
             closing.callback(database.close)
         if top is None:
-            return score_everything(read, database, used, recurrence, progress)
-        return best_of_everything(read, database, used, recurrence, top, progress)
+            return score_all_pairs(read, database, used, recurrence, progress)
+        return top_scores(read, database, used, recurrence, top, progress)
 
 
 @overload
@@ -400,7 +400,7 @@ def align(
 ) -> ScoreArray | FloatArray: ...
 @overload
 def align(
-    a: QueriesLike, b: Sequences, *, pairs: PairsKind = ..., score_only: bool = ..., **options: Unpack[_PairArgs]
+    a: QueriesLike, b: Sequences, *, pairs: PairSelection = ..., score_only: bool = ..., **options: Unpack[_PairArgs]
 ) -> Any: ...
 def align(
     a: QueriesLike,
@@ -416,7 +416,7 @@ def align(
     memory: int | None = None,
     device: Devices | None = None,
     gpu_memory: int | None = None,
-    pairs: PairsKind = "one",
+    pairs: PairSelection = "one",
     score_only: bool = False,
 ) -> Any:
     """Align two sequences, a profile with a sequence, or many pairs.
@@ -465,11 +465,11 @@ def align(
         If the pair does not fit the memory allowed.
     """
     is_named = scoring is not None or preset is not None
-    scoring = checked_scoring(scoring, preset)
+    scoring = resolve_scoring(scoring, preset)
     check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     check_flag("score_only", score_only)
-    asked = AskedPairs.read(a, b, pairs, recurrence, is_named, allow_dna)
+    asked = PairwiseJob.read(a, b, pairs, recurrence, is_named, allow_dna)
     made = create_pair_aligner(
         engine,
         threads=threads,

@@ -34,7 +34,7 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 
-def each_once(numbers: IntArray) -> tuple[IntArray, IntArray]:
+def unique_with_places(numbers: IntArray) -> tuple[IntArray, IntArray]:
     """Return whole numbers ascending and each once, and where each of those that were given stands among them.
 
     ``numpy.unique`` imports numpy's masked arrays when it is first called. That takes 20 ms; and where a thread is at
@@ -280,7 +280,7 @@ class Chunk:
 MaskedRuns = Iterable[tuple[int, int]]
 """Stretches of a sequence, 0-based and half-open."""
 
-MASKED = PROTEIN.letters.index("X")
+MASK_CODE = PROTEIN.letters.index("X")
 """The code that stands in the place of a masked residue."""
 
 
@@ -288,10 +288,10 @@ def check_mask(name: str, value: str) -> None:
     """Raise `OptionError` unless a mask is known, and for tantan unless it is installed."""
     check_choice(name, value, MASKS)
     if value == "tantan":
-        tantan()
+        tantan_finder()
 
 
-def tantan() -> Callable[[ByteArray], list[tuple[int, int]]]:
+def tantan_finder() -> Callable[[ByteArray], list[tuple[int, int]]]:
     """Return a function that finds the low-complexity regions of a protein's codes, shape (n,), uint8."""
     try:
         from pytantan import RepeatFinder
@@ -316,15 +316,15 @@ def runs_of(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def masked_codes(codes: ByteArray, runs: MaskedRuns) -> ByteArray:
+def apply_mask(codes: ByteArray, runs: MaskedRuns) -> ByteArray:
     """Return codes with X in stretches; both of shape (n,), uint8."""
     masked = codes.copy()
     for start, end in runs:
-        masked[start:end] = MASKED
+        masked[start:end] = MASK_CODE
     return masked
 
 
-def shown_letters(codes: ByteArray, runs: MaskedRuns) -> ByteArray:
+def letters_with_mask(codes: ByteArray, runs: MaskedRuns) -> ByteArray:
     """Return the ASCII letters of codes, lower case in stretches; shape (n,), uint8."""
     letters: ByteArray = PROTEIN.decode_table[codes]
     for start, end in runs:

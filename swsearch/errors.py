@@ -42,10 +42,10 @@ def printable(text: str, instead: str | None = None, keep: str = "") -> str:
     return _UNPRINTABLE.sub(shown, text)
 
 
-REPEATED_WORD = 255
+MAX_WORD_LENGTH = 255
 """Most characters of a name that a message repeats; file systems take no longer ones, folders not counted."""
 
-_TOO_LONG = re.compile(rf"([^\s/:]{{60}})[^\s/:]{{{REPEATED_WORD - 59},}}")
+_TOO_LONG = re.compile(rf"([^\s/:]{{60}})[^\s/:]{{{MAX_WORD_LENGTH - 59},}}")
 
 
 class SwsearchWarning(UserWarning):
@@ -55,7 +55,7 @@ class SwsearchWarning(UserWarning):
 class SwsearchError(Exception):
     """Base of every error that swsearch raises on purpose; its message is one line that is fit to print.
 
-    A word of more than `REPEATED_WORD` characters, which no file's name can be, is cut to its beginning.
+    A word of more than `MAX_WORD_LENGTH` characters, which no file's name can be, is cut to its beginning.
     """
 
     exit_code = 255
@@ -87,7 +87,7 @@ class InputError(SwsearchError, ValueError):
     exit_code = 1
 
 
-SHOWN = 80
+MAX_SHOWN_LENGTH = 80
 """Most characters of a value that a message shows."""
 
 
@@ -96,15 +96,15 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value as a message shows it: whole if it is short, else a string's beginning or the kind of object."""
     if isinstance(value, str):
-        return repr(value) if len(value) <= SHOWN else f"{value[:SHOWN]!r}..."
-    short = not isinstance(value, (bytes, tuple, list)) or len(value) <= SHOWN
+        return repr(value) if len(value) <= MAX_SHOWN_LENGTH else f"{value[:MAX_SHOWN_LENGTH]!r}..."
+    short = not isinstance(value, (bytes, tuple, list)) or len(value) <= MAX_SHOWN_LENGTH
     if value is None or (short and isinstance(value, (Number, bytes, tuple, list, PurePath))):
         with suppress(ValueError):  # an integer of thousands of digits
             text = repr(value)
-            if len(text) <= SHOWN and "\n" not in text:
+            if len(text) <= MAX_SHOWN_LENGTH and "\n" not in text:
                 return text
     name = type(value).__name__
     return f"{'an' if name[0] in 'AEIOaeio' or name == 'ndarray' else 'a'} {name}"
@@ -128,7 +128,7 @@ class OptionError(InputError):
     def __init__(self, name: str, value: object, expected: str, remedy: str = "") -> None:
         self.name, self.value, self.expected, self.remedy = name, value, expected, remedy
         tail = f"; {remedy}" if remedy else ""
-        super().__init__(f"{name}: got {shown(value)}, expected {expected}{tail}")
+        super().__init__(f"{name}: got {format_value(value)}, expected {expected}{tail}")
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -229,7 +229,7 @@ class GpuUnavailableError(EngineError):
     exit_code = 7
 
 
-def whole_number(name: str, value: Any, least: int, most: int, expected: str = "") -> int:
+def check_integer(name: str, value: Any, least: int, most: int, expected: str = "") -> int:
     """Return an option's value as an int.
 
     Parameters
@@ -255,7 +255,7 @@ def whole_number(name: str, value: Any, least: int, most: int, expected: str = "
     return number
 
 
-def real_number(name: str, value: Any, expected: str = "a number") -> float:
+def check_finite(name: str, value: Any, expected: str = "a number") -> float:
     """Return an option's value as a finite float.
 
     Parameters

@@ -15,13 +15,13 @@ from typing import IO, TYPE_CHECKING, Any, Union
 import numpy as np
 
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
-from swsearch.blocks import MASKED, masked_codes, runs_of, shown_letters, tantan
+from swsearch.blocks import MASK_CODE, apply_mask, letters_with_mask, runs_of, tantan_finder
 from swsearch.errors import DatabaseError, InputError, OptionError, SequenceError, check_choice, check_flag
 from swsearch.options.kinds import QUERY_FORMATS, Mask, QueryFormat
 from swsearch.output_files import is_same_file
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
-from swsearch.scoring import QueryLike, QueryRows, Scoring
+from swsearch.scoring import QueryLike, QueryProfile, Scoring
 from swsearch.translation import Frame
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from swsearch.db import Database, Record
     from swsearch.db.input_stream import ByteSource
-    from swsearch.db.python_records import Named
+    from swsearch.db.python_records import NamedSequence
 
 ResidueLetters = Union[str, bytes, "Seq"]
 """Residue letters."""
@@ -38,7 +38,7 @@ ResidueLetters = Union[str, bytes, "Seq"]
 SequenceLike = Union["SeqRecord", "Record", "tuple[str, ResidueLetters | SeqRecord]", ResidueLetters]
 """One sequence: a Bio.SeqRecord, an (identifier, sequence) pair or the letters themselves."""
 
-LONGEST_WORD = 30
+MAX_WORD = 30
 """Letters up to which lower case is more likely the name of a file than a sequence."""
 
 SHOWN_LETTERS = 60
@@ -103,13 +103,13 @@ class Query:
         """Return a profile as a query."""
         return cls(profile.identifier, profile.description, profile.codes, profile=profile)
 
-    def rows(self, scoring: Scoring) -> QueryRows:
+    def rows(self, scoring: Scoring) -> QueryProfile:
         """Return the query's scores by position, of its profile or the matrix, and of X where it is masked."""
         if self.profile is None:
             return scoring.rows(self.codes)
         masked = self.codes != self.profile.codes  # and where a position was X before
         if self.letters is not None:
-            masked |= (self.codes == MASKED) & (self.letters > ord("Z"))
+            masked |= (self.codes == MASK_CODE) & (self.letters > ord("Z"))
         return self.profile.rows(scoring, masked)
 
     def scored(self, scoring: Scoring) -> QueryLike:
@@ -118,11 +118,11 @@ class Query:
 
     def masked(self, mask: Mask) -> Query:
         """Return the query with X where a mask covers it."""
-        runs = tantan()(self.codes) if mask == "tantan" else list(self.lower) if mask == "lower" else []
+        runs = tantan_finder()(self.codes) if mask == "tantan" else list(self.lower) if mask == "lower" else []
         if not runs:
             return self
-        letters = shown_letters(self.codes, runs)
-        return replace(self, codes=masked_codes(self.codes, runs), letters=letters)
+        letters = letters_with_mask(self.codes, runs)
+        return replace(self, codes=apply_mask(self.codes, runs), letters=letters)
 
 
 def read_queries(
@@ -160,13 +160,13 @@ def read_queries(
         What messages say is to be done about queries that are DNA.
     """
     from swsearch.db import Record
-    from swsearch.db.python_records import named
+    from swsearch.db.python_records import split_record
 
     if isinstance(queries, (Profile, QueryAlignment)):
         queries = [queries]
     check_sequences(queries, argument or what)
     check_flag("allow_dna", allow_dna)
-    path = path_of(queries)
+    path = input_path(queries)
     found: list[Query] = []
     for number, given in enumerate(_items(queries, path, alphabet, what, query_format, scoring), 1):
         item = _renamed(given)
@@ -178,7 +178,7 @@ def read_queries(
         elif isinstance(item, (Profile, QueryAlignment)):
             found.append(_profiled(item, f"{argument or what} {number}", scoring))
         else:
-            found.append(_encoded(named(item, number, what, what), alphabet, what, isinstance(queries, str)))
+            found.append(_encoded(split_record(item, number, what, what), alphabet, what, isinstance(queries, str)))
     if not found:
         raise InputError(f"no {what} sequences were given, expected at least one")
     from swsearch.db.fasta import check_no_dna
@@ -196,7 +196,7 @@ def _items(
 ) -> Iterator[Any]:
     """Yield queries one by one, as records, profiles or the caller's objects."""
     from swsearch.db.input_stream import Input
-    from swsearch.db.python_records import is_fasta_text, is_handle, items_of, opened
+    from swsearch.db.python_records import is_fasta_text, is_handle, iter_sequences, opened
 
     if path:
         with Input(path) as source:
@@ -209,7 +209,7 @@ def _items(
             raise OptionError("query_format", query_format, "auto for queries that are not in a file")
         if isinstance(queries, str):
             _check_letters(queries, what)
-        yield from items_of(queries)
+        yield from iter_sequences(queries)
 
 
 def _read(
@@ -255,11 +255,11 @@ def _profiled(given: Profile | QueryAlignment, place: str, scoring: Scoring | No
 
         given = build_profile(given, scoring)
     if given.lambda_ is not None:
-        check_units(given, scoring)
+        check_profile_units(given, scoring)
     return Query.of_profile(given)
 
 
-def check_units(profile: Profile, scoring: Scoring) -> None:
+def check_profile_units(profile: Profile, scoring: Scoring) -> None:
     """Raise `InputError` if the scores of a profile are in the units of another matrix than the search's."""
     from swsearch.matrices import GAP_COSTS
     from swsearch.profiles.calibration import is_same_unit, lambda_of
@@ -278,7 +278,7 @@ def check_units(profile: Profile, scoring: Scoring) -> None:
     )
 
 
-def with_gap_costs_of(queries: Sequence[Query], scoring: Scoring, named: bool) -> Scoring:
+def apply_profile_gap_costs(queries: Sequence[Query], scoring: Scoring, named: bool) -> Scoring:
     """Return the scoring of a search, with the gap costs that its profiles share unless the user ``named`` some."""
     if named:
         return scoring
@@ -316,7 +316,7 @@ def read_pair(a: Any, b: Any, scoring: Scoring, is_named: bool, allow_dna: bool)
         if len(found) != 1:
             raise InputError(f"{name}: got {len(found)} sequences, expected one")
         pair.append(found[0])
-    return pair[0], pair[1], with_gap_costs_of(pair[:1], scoring, is_named)
+    return pair[0], pair[1], apply_profile_gap_costs(pair[:1], scoring, is_named)
 
 
 def check_sequences(given: Any, argument: str) -> None:
@@ -327,7 +327,7 @@ def check_sequences(given: Any, argument: str) -> None:
         python_records.check_sequences(given, argument)
 
 
-def _encoded(one: Named, alphabet: Alphabet, what: str, is_word: bool) -> Query:
+def _encoded(one: NamedSequence, alphabet: Alphabet, what: str, is_word: bool) -> Query:
     """Encode a sequence; one that came as a word alone may have been meant to name a file."""
     try:
         codes = alphabet.encode(one.letters, source=what, record=one.identifier)
@@ -355,17 +355,17 @@ def _like_a_name(text: str) -> bool:
     """Return whether the lower case of a text suggests a file name rather than a masked sequence."""
     lower = sum(character.islower() for character in text)
     if re.fullmatch(r"[A-Za-z*\s]+", text):
-        return len(text) <= LONGEST_WORD and 2 * lower >= len(text)
+        return len(text) <= MAX_WORD and 2 * lower >= len(text)
     return lower > 0
 
 
-def path_of(sequences: Any) -> str:
+def input_path(sequences: Any) -> str:
     """Return the path that sequences are read from, as `read_queries` understands it; empty where it is none."""
     is_path = isinstance(sequences, (str, os.PathLike)) and _is_path(sequences)
     return os.fsdecode(sequences) if is_path else ""
 
 
-def check_two_inputs(first: str, second: str, names: tuple[str, str]) -> None:
+def check_distinct_inputs(first: str, second: str, names: tuple[str, str]) -> None:
     """Raise if one of two inputs, each a path or not, is empty, or both are a stream, which can be read only once."""
     from swsearch.db.input_stream import stream_of
 
@@ -382,7 +382,7 @@ def check_subject_inputs(queries: str, subjects: Sequence[str]) -> None:
     from swsearch.db.input_stream import stream_of
 
     for number, each in enumerate(subjects):
-        check_two_inputs(queries, each, ("queries", "subjects"))
+        check_distinct_inputs(queries, each, ("queries", "subjects"))
         for other in subjects[:number]:
             if other == each == "-" or stream_of(other) == stream_of(each) != (0, 0):
                 stream = "stdin" if "-" in (other, each) else other
@@ -480,11 +480,11 @@ def check_not_swapped(queries: Any, subjects: Any) -> None:
     """Raise `InputError` if the queries are a database and the subjects are none."""
     from swsearch.db import Database, is_database
 
-    path, is_open = path_of(queries), isinstance(queries, Database)
+    path, is_open = input_path(queries), isinstance(queries, Database)
     if not is_open and (path in ("", "-") or _passes(path) or not is_database(path)):
         return
     given = _together(subjects) or [subjects]
-    names = [path_of(each) for each in given]
+    names = [input_path(each) for each in given]
     if any(isinstance(each, Database) for each in given) or any(map(_names_a_database, names)):
         return
     name = queries.name if is_open else path
@@ -524,7 +524,7 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
     try:
         if several := _together(subjects):
             return _open_together(several, None if mask == "database" else own, allow_dna)
-        if path := path_of(subjects):
+        if path := input_path(subjects):
             if _names_a_database(path):
                 return Database.open(path)
             return Database.from_fasta([path], mask=own, allow_dna=allow_dna)

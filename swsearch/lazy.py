@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 
-class Later(Generic[T]):
+class Lazy(Generic[T]):
     """A lazy value: computed on first access, or set before, and then cached.
 
     Pickling finds it and pickles the value alone. Several threads may ask: all get the same value.
@@ -26,7 +26,7 @@ class Later(Generic[T]):
         self._found: list[T] = []
 
     @classmethod
-    def known(cls, value: T) -> Later[T]:
+    def known(cls, value: T) -> Lazy[T]:
         """Return one that has its value."""
         made = cls(None)
         made.give(value)
@@ -52,4 +52,4 @@ class Later(Generic[T]):
         self.source = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Later.known, (self.get(),)
+        return Lazy.known, (self.get(),)

@@ -73,7 +73,7 @@ def is_stdout(path: str | None) -> bool:
     return path is None or path == "-"
 
 
-def place_of(path: str | None) -> str:
+def canonical_path(path: str | None) -> str:
     """Return where an output goes, the same for all names of a file: ``stdout``, or an absolute path."""
     return "stdout" if is_stdout(path) else str(Path(str(path)).resolve())
 
@@ -88,7 +88,7 @@ def check_output(target: Path) -> None:
         raise OutputError(f"{target}: no permission to write in {target.parent}; choose another folder")
 
 
-def check_spared(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> None:
+def check_not_an_input(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> None:
     """Raise if an output would take the place of a file that is read.
 
     Parameters
@@ -205,7 +205,7 @@ class TemporaryFile:
 
     def __init__(self, target: Path, sweep: bool = True) -> None:
         if sweep:
-            remove_abandoned(target.parent)
+            remove_stale_files(target.parent)
         self.descriptor = -1
         """Of the file, open for reading and writing; its lock is held as long as it is."""
         while self.descriptor < 0:
@@ -214,7 +214,7 @@ class TemporaryFile:
             self.descriptor = _locked(self.path)
             if self.descriptor < 0:
                 _unfinished.discard(self.path)
-        for watcher in watchers:
+        for watcher in temporary_file_listeners:
             watcher(self.path)
 
     def publish(self, target: Path) -> None:
@@ -331,7 +331,7 @@ _locks: set[_ChangeLock] = set()
 """Locks that were not released."""
 
 
-watchers: list[Callable[[Path], None]] = []
+temporary_file_listeners: list[Callable[[Path], None]] = []
 """Told of each temporary file when it is made."""
 
 
@@ -350,7 +350,7 @@ def remove_unfinished() -> None:
         lock.release()
 
 
-def remove_abandoned(folder: Path) -> None:
+def remove_stale_files(folder: Path) -> None:
     """Remove temporary files of this user whose processes were killed; whatever is in doubt is left.
 
     In doubt are files of other computers, which a file system may have in common, and those that cannot be locked.

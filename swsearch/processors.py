@@ -48,7 +48,7 @@ def available_processors() -> int:
     return os.cpu_count() or 1
 
 
-def threads_that_help(asked: int | None) -> int:
+def useful_thread_count(asked: int | None) -> int:
     """Return the number of threads to use: as requested, at most one for each processor.
 
     More would take turns, and memory.

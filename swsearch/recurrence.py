@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from swsearch.errors import OptionError, whole_number
+from swsearch.errors import OptionError, check_integer
 from swsearch.matrices.tables import MAX_GAP_COST
 from swsearch.options.kinds import Mode
-from swsearch.scoring import Ends, QueryRows, Scoring, check_ends, check_mode
+from swsearch.scoring import Ends, QueryProfile, Scoring, check_ends, check_mode
 
 
 @dataclass(frozen=True, init=False)
@@ -52,7 +52,7 @@ class Recurrence:
         object.__setattr__(self, "ends", check_ends(mode, ends))
         object.__setattr__(self, "frame_shift", check_frame_shift(frame_shift, mode))
 
-    def covering(self, queries: Iterable[QueryRows]) -> Recurrence:
+    def covering(self, queries: Iterable[QueryProfile]) -> Recurrence:
         """Return the same recurrence with bounds that hold for some queries; see `Scoring.covering`."""
         scoring = self.scoring.covering(queries)
         return self if scoring is self.scoring else Recurrence(scoring, self.mode, self.ends, self.frame_shift)
@@ -121,4 +121,4 @@ def check_frame_shift(cost: int | None, mode: Mode = "local") -> int | None:
         return None
     if mode != "local":
         raise OptionError("frame_shift", cost, f"none in {mode} mode", "only local alignments may shift the frame")
-    return whole_number("frame_shift", cost, 1, MAX_GAP_COST)
+    return check_integer("frame_shift", cost, 1, MAX_GAP_COST)

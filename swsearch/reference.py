@@ -30,7 +30,7 @@ from itertools import groupby
 
 from swsearch.alphabet import ByteArray
 from swsearch.options.kinds import Mode
-from swsearch.scoring import Ends, PositionGaps, QueryLike, QueryRows, Scoring, check_ends, rows_of
+from swsearch.scoring import Ends, PositionGapCosts, QueryLike, QueryProfile, Scoring, check_ends, rows_of
 
 NEG = -(10**15)
 """Stands for minus infinity; Python's integers do not overflow."""
@@ -41,9 +41,9 @@ Pairs = AbstractSet[tuple[int, int]]
 """Places in the query and in the subject."""
 
 
-def _costs(rows: QueryRows, scoring: Scoring) -> tuple[list[int], list[int], list[int], list[int]]:
+def _costs(rows: QueryProfile, scoring: Scoring) -> tuple[list[int], list[int], list[int], list[int]]:
     """Return what opening and extending F, then E, cost in each row of the tables; row 0 is before the query."""
-    gaps = rows.gaps or PositionGaps.uniform(len(rows), scoring.gap_open, scoring.gap_extend)
+    gaps = rows.gaps or PositionGapCosts.uniform(len(rows), scoring.gap_open, scoring.gap_extend)
     opening, extending = scoring.gap_open, scoring.gap_extend
     return (
         [opening, *gaps.deletion_open.tolist()],
@@ -212,7 +212,7 @@ def pairs_of(i: int, j: int, cigar: Cigar) -> Pairs:
     return pairs
 
 
-def align_with_further(
+def align_with_hsps(
     query: QueryLike, subject: ByteArray, scoring: Scoring, most: int, least: int = 1
 ) -> list[tuple[int, int, int, Cigar]]:
     """Return the best local alignment, the best without its pairs of residues, and so on.

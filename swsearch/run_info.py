@@ -12,9 +12,9 @@ from typing import Any, Literal
 from swsearch.options.kinds import Mode
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import KarlinAltschul
-from swsearch.statistics.null_model import Fit
+from swsearch.statistics.null_model import FitSettings
 
-Asked = dict[str, int | float | str]
+ActiveOptions = dict[str, int | float | str]
 """What a search was asked for beyond scoring, mode and statistics, by name: filters, masks, further alignments."""
 
 Program = Literal["blastp", "blastx", "tblastn", "tblastx"]
@@ -24,7 +24,7 @@ with DNA, each translated."""
 OptionValues = dict[str, Any]
 """What a search was asked for, by long names of the command line's options: flags, numbers, texts, lists of texts."""
 
-MISSING_SETTINGS = "missing"
+UNSAVED_OPTIONS = "missing"
 """Names in `OptionValues` the options that have no value there."""
 
 PYTHON = "swsearch.search() from Python"
@@ -186,12 +186,12 @@ class RunInfo:
     database_residues: int
     scoring: Scoring
     mode: Mode
-    statistics: KarlinAltschul | Fit | None
+    statistics: KarlinAltschul | FitSettings | None
     evalue: float | None
     max_hits: int
     checksums: tuple[Checksum, ...] = ()
     execution: Execution | None = None
-    asked: Asked = field(default_factory=dict)
+    asked: ActiveOptions = field(default_factory=dict)
     effective_residues: int | None = None
     database_sources: tuple[dict[str, Any], ...] = ()
     queries: str = ""

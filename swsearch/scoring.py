@@ -22,21 +22,21 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import DNA, N_CODES, PROTEIN, Alphabet, ByteArray
-from swsearch.errors import InputError, OptionError, check_choice, shown
-from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS, OTHER_GAP_COSTS, PRESET_MATRICES
+from swsearch.errors import InputError, OptionError, check_choice, format_value
+from swsearch.matrices import BLASTP_MATRICES, FALLBACK_GAP_COSTS, GAP_COSTS, PRESET_MATRICES
 from swsearch.matrices.tables import (
     MAX_ENTRY,
     MAX_GAP_COST,
     ScoreTable,
     complete_dna,
     complete_protein,
+    complete_symmetry,
     entries_of,
-    exact_cost,
     is_path,
+    parse_gap_cost,
     read_file,
     scaled_scores,
     table_from_text,
-    table_of,
 )
 from swsearch.options.kinds import MODES, PRESETS, Preset
 from swsearch.options.kinds import Mode as Mode  # noqa: PLC0414  # engines/gpu, whose hash its measurements name
@@ -117,7 +117,7 @@ def check_ends(mode: Mode, ends: Ends | None) -> Ends:
     return ends
 
 
-PAD_SCORE = -128
+PADDING_SCORE = -128
 """Score of padding and of codes without a letter, against everything: no path through it gains."""
 
 LANE_BITS = (8, 16, 32)
@@ -135,7 +135,7 @@ class Matrix:
     alphabet : Alphabet
         What the codes mean.
     scores : ndarray, shape (32, 32), int32
-        Score of each pair of codes; `PAD_SCORE` where a code has no letter.
+        Score of each pair of codes; `PADDING_SCORE` where a code has no letter.
     published : bool
         Whether these are blastp's own scores, to which published statistics apply.
     """
@@ -164,7 +164,7 @@ class Matrix:
 
 
 @dataclass(frozen=True, eq=False)
-class PositionGaps:
+class PositionGapCosts:
     """Gap costs of each query row, where they are not the same for all; not negative, matrix units.
 
     Parameters
@@ -194,7 +194,7 @@ class PositionGaps:
             object.__setattr__(self, name, costs)
 
     @classmethod
-    def uniform(cls, n_rows: int, gap_open: int, gap_extend: int) -> PositionGaps:
+    def uniform(cls, n_rows: int, gap_open: int, gap_extend: int) -> PositionGapCosts:
         """Return the same costs for every row, matrix units, equivalent to a `Scoring` with these costs."""
         opens, extends = (np.full(n_rows, cost, dtype=np.int16) for cost in (gap_open, gap_extend))
         return cls(opens, extends, opens, extends)
@@ -208,14 +208,14 @@ GAP_COLUMNS = ("deletion_open", "deletion_extend", "insertion_open", "insertion_
 
 
 @dataclass(frozen=True, eq=False)
-class QueryRows:
+class QueryProfile:
     """Query profile: the score of each query position against every letter.
 
     Parameters
     ----------
     scores : ndarray, shape (n_rows, 32), int8
-        Row i holds the scores of query residue i against the 32 codes, in matrix units; a row is 32 bytes,
-        so that a lookup is one byte permute. The columns of padding and of codes without a letter hold `PAD_SCORE`.
+        Row i holds the scores of query residue i against the 32 codes, in matrix units; a row is 32 bytes, so that a
+        lookup is one byte permute. The columns of padding and of codes without a letter hold `PADDING_SCORE`.
     codes : ndarray, shape (n_rows,), uint8
         The query itself, or the sequence that a profile is shown as.
     is_specific : bool, optional
@@ -227,7 +227,7 @@ class QueryRows:
     scores: npt.NDArray[np.int8]
     codes: ByteArray
     is_specific: bool = False
-    gaps: PositionGaps | None = None
+    gaps: PositionGapCosts | None = None
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -272,10 +272,10 @@ class Scoring:
         self, matrix: Any = "BLOSUM62", gap_open: float | None = None, gap_extend: float | None = None
     ) -> None:
         loaded = matrix if isinstance(matrix, Matrix) else load_matrix(matrix)
-        usual = GAP_COSTS.get(loaded.name, OTHER_GAP_COSTS)
+        usual = GAP_COSTS.get(loaded.name, FALLBACK_GAP_COSTS)
         found = {}
         for name, given, default in zip(("gap_open", "gap_extend"), (gap_open, gap_extend), usual, strict=True):
-            found[name] = exact_cost(name, default if given is None else given)
+            found[name] = parse_gap_cost(name, default if given is None else given)
         scale = math.lcm(*(each.denominator for each in found.values()))
         if scale > 1:
             n = len(loaded.alphabet.letters)
@@ -332,7 +332,7 @@ class Scoring:
             return self.gap_cost(length)
         return self._reach[2] + length * self._reach[3]
 
-    def covering(self, queries: Iterable[QueryRows]) -> Scoring:
+    def covering(self, queries: Iterable[QueryProfile]) -> Scoring:
         """Return a scoring whose bounds hold for some queries too; itself where they do anyway.
 
         Scores and gap costs are the same. Engines take it for all that follows from bounds: lane widths, saturation.
@@ -354,10 +354,10 @@ class Scoring:
         object.__setattr__(wider, "_reach", reach)
         return wider
 
-    def rows(self, codes: ByteArray) -> QueryRows:
+    def rows(self, codes: ByteArray) -> QueryProfile:
         """Build the rows of an encoded query, shape (n_rows,), uint8."""
         rows = self.matrix.scores[codes].astype(np.int8)
-        return QueryRows(np.ascontiguousarray(rows), np.ascontiguousarray(codes))
+        return QueryProfile(np.ascontiguousarray(rows), np.ascontiguousarray(codes))
 
     def score_range(self, mode: Mode, query_length: int, subject_length: int) -> tuple[int, int]:
         """Bound every value that the recurrence can hold, intermediate ones included.
@@ -397,23 +397,23 @@ class Scoring:
         return f"{self.matrix.name}, gap open {opened}, gap extend {extended}"
 
 
-QueryLike = ByteArray | QueryRows
+QueryLike = ByteArray | QueryProfile
 """What is aligned with a subject: a query's codes, shape (n,), uint8, or its scores by position."""
 
 
-def rows_of(query: QueryLike, scoring: Scoring) -> QueryRows:
+def rows_of(query: QueryLike, scoring: Scoring) -> QueryProfile:
     """Return the scores of a query by position, which are the scoring's where only its codes are given."""
-    return query if isinstance(query, QueryRows) else scoring.rows(query)
+    return query if isinstance(query, QueryProfile) else scoring.rows(query)
 
 
 def codes_of(query: QueryLike) -> ByteArray:
     """Return the codes of a query, shape (n,), uint8: those that a profile is shown as."""
-    return query.codes if isinstance(query, QueryRows) else query
+    return query.codes if isinstance(query, QueryProfile) else query
 
 
-def specific_rows(query: QueryLike) -> QueryRows | None:
+def position_specific_rows(query: QueryLike) -> QueryProfile | None:
     """Return the scores of a query by position where these are its own; None where codes and matrix say them."""
-    return query if isinstance(query, QueryRows) and query.is_specific else None
+    return query if isinstance(query, QueryProfile) and query.is_specific else None
 
 
 def lane_limits(bits: int) -> tuple[int, int]:
@@ -432,7 +432,7 @@ def fits_lane(bits: int, low: int, high: int, scoring: Scoring) -> bool:
     return lane_low + headroom < low and high < lane_high - headroom
 
 
-def may_start_at(bits: int, mode: Mode, scoring: Scoring) -> bool:
+def lane_holds_gap_costs(bits: int, mode: Mode, scoring: Scoring) -> bool:
     """Return whether a lane can hold the costs themselves, so that trying it first and rescoring is sound.
 
     A lane that cannot hold one gap opening or one matrix entry would wrap without noticing.
@@ -472,7 +472,7 @@ def load_matrix(source: Any, alphabet: Alphabet | None = None) -> Matrix:
         if (read := read_file(text)) is not None:
             return matrix_from_text(read, text, alphabet)
         return _biopythons_matrix(text, alphabet)
-    return matrix_from_table(table_of(entries_of(source)), "custom", alphabet)
+    return matrix_from_table(complete_symmetry(entries_of(source)), "custom", alphabet)
 
 
 def _biopythons_matrix(name: str, alphabet: Alphabet | None) -> Matrix:
@@ -481,7 +481,7 @@ def _biopythons_matrix(name: str, alphabet: Alphabet | None) -> Matrix:
 
     known = {entry.upper(): entry for entry in substitution_matrices.load()}
     if name.upper() not in known:
-        usable = usable_matrices(alphabet)
+        usable = matrix_names(alphabet)
         close = difflib.get_close_matches(name.upper(), usable, n=2, cutoff=0.8)
         if is_path(name) or ("." in name and not close):
             raise OptionError("matrix", name, "a file in NCBI's format", "file not found, check its name")
@@ -497,7 +497,7 @@ def _biopythons_matrix(name: str, alphabet: Alphabet | None) -> Matrix:
 
 
 @cache
-def usable_matrices(alphabet: Alphabet | None) -> tuple[str, ...]:
+def matrix_names(alphabet: Alphabet | None) -> tuple[str, ...]:
     """Return the names of the matrices that score an alphabet; of all alphabets for None."""
     from Bio.Align import substitution_matrices
 
@@ -563,7 +563,7 @@ def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet | None, *
                 )
     if unknown := letters - set(alphabet.letters):
         raise InputError(
-            f"matrix {name}: scores for {shown(min(unknown))}, expected {alphabet.name} letters {alphabet.letters}"
+            f"matrix {name}: scores for {format_value(min(unknown))}, expected {alphabet.name} letters {alphabet.letters}"
         )
     for a, b in table:
         value = table[a, b]
@@ -576,7 +576,7 @@ def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet | None, *
     rule_over_table = biopythons and alphabet is PROTEIN
     kept = {pair: score for pair, score in table.items() if not rule_over_table or set(pair) <= set(core)}
     complete = complete_protein(kept, core) if alphabet is PROTEIN else complete_dna(kept)
-    scores = np.full((N_CODES, N_CODES), PAD_SCORE, dtype=np.int32)
+    scores = np.full((N_CODES, N_CODES), PADDING_SCORE, dtype=np.int32)
     for i, a in enumerate(alphabet.letters):
         for j, b in enumerate(alphabet.letters):
             scores[i, j] = round(complete[a, b])

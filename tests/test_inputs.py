@@ -16,7 +16,7 @@ from support.command_line import SWSEARCH, fails, run
 from support.samples import sample
 from swsearch.alphabet import DNA
 from swsearch.errors import InputError, SequenceError
-from swsearch.inputs import LONGEST_WORD, check_two_inputs, open_subjects, path_of, read_queries
+from swsearch.inputs import MAX_WORD, check_distinct_inputs, input_path, open_subjects, read_queries
 
 FASTA = ">one\nMKVLAAGIVG\n>two\nWWPPWWPPEE\n"
 
@@ -79,7 +79,7 @@ def test_letters_in_lower_case_have_a_way() -> None:
         assert query.lower == ((0, 3),)
     (query,) = read_queries("MKVLaaGIVG")  # most of it is in upper case
     assert (query.identifier, query.lower) == ("query_1", ((4, 6),))
-    assert LONGEST_WORD == 30
+    assert MAX_WORD == 30
     for long in ("mkvlaagivg" * 3 + "w", "MKVlaagivg" * 500, "mkvlaagivg " * 3 + "*"):  # hardly a name
         (query,) = read_queries(long)
         assert (query.identifier, len(query.codes)) == ("query_1", len(long.replace(" ", "")))
@@ -92,7 +92,7 @@ def test_letters_in_lower_case_have_a_way() -> None:
 def test_a_bad_letter_may_mean_a_missing_file() -> None:
     with pytest.raises(SequenceError, match=r"record 'query_1': '_' is no residue letter.*; no file has this name"):
         read_queries("HUMAN_1")
-    assert path_of("A\0B") == path_of("M" * 5000) == path_of("\ud800") == ""
+    assert input_path("A\0B") == input_path("M" * 5000) == input_path("\ud800") == ""
 
 
 def test_stdout_is_the_same_for_letters_and_files(tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_queries_and_subjects_from_one_stream(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     fails(run("search", "pipe", "./pipe", cwd=tmp_path), 1, "queries and subjects cannot both come from pipe")
     fails(run("align", "-", "-"), 1, "A and B cannot both come from stdin; give one of them as a file")
-    check_two_inputs("in.fasta", "in.fasta", ("A", "B"))  # a file can be read twice
-    check_two_inputs(os.devnull, os.devnull, ("A", "B"))
+    check_distinct_inputs("in.fasta", "in.fasta", ("A", "B"))  # a file can be read twice
+    check_distinct_inputs(os.devnull, os.devnull, ("A", "B"))
 
 
 @pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="no /dev/fd here")

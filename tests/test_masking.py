@@ -138,14 +138,14 @@ def database(request, tmp_path):
 @pytest.mark.parametrize("mask", blocks.MASKS)
 @pytest.mark.parametrize("size", [1, 1 << 30])
 def test_chunks_are_masked_and_nothing_else(database, mask, size, at_once, monkeypatch):
-    monkeypatch.setattr(segment, "MASKED_AT_ONCE", at_once)
-    find = blocks.tantan()
+    monkeypatch.setattr(segment, "MASKED_RUNS_PER_BATCH", at_once)
+    find = blocks.tantan_finder()
     for chunk in database.chunks(size, mask=mask):
         for place, subject in enumerate(chunk.subjects.tolist()):
             codes = database.codes(subject)
             runs = {"none": [], "tantan": find(codes), "lower": database.masked(subject, "lower")}[mask]
             assert database.masked(subject, mask) == runs
-            assert np.array_equal(chunk.subject(place), blocks.masked_codes(codes, runs))
+            assert np.array_equal(chunk.subject(place), blocks.apply_mask(codes, runs))
         unmasked = make_chunk([chunk.subject(place) for place in range(chunk.n_subjects)])
         assert np.array_equal(unmasked.residues, chunk.residues)  # padding is as it was
     assert sum(len(database.masked(subject, "tantan")) for subject in range(database.n_subjects)) > 20
@@ -200,7 +200,7 @@ def test_unknown_masks(options, error, message):
 
 def test_tantan_of_every_letter():
     """It knows no ``*``, which ends many a translated sequence."""
-    find = blocks.tantan()
+    find = blocks.tantan_finder()
     assert find(PROTEIN.encode(PROTEIN.letters.encode())) == []
     assert find(PROTEIN.encode(b"M*" + b"AC" * 20 + b"*")) == find(PROTEIN.encode(b"MX" + b"AC" * 20 + b"X")) != []
 
@@ -271,7 +271,7 @@ def test_tantan_itself_masks_the_same(examples):
         done = subprocess.run(["tantan", "-p", "-"], input=fasta, capture_output=True, text=True, check=True)
         theirs = ["".join(entry.split("\n")[1:]) for entry in done.stdout.split(">")[1:]]
         ours = [
-            blocks.shown_letters(made.codes(place), made.masked(place, "tantan")).tobytes().decode()
+            blocks.letters_with_mask(made.codes(place), made.masked(place, "tantan")).tobytes().decode()
             for place in range(made.n_subjects)
         ]
         # pytantan takes X for another letter than the program does
@@ -284,11 +284,11 @@ def test_tantan_itself_masks_the_same(examples):
 @pytest.mark.peer
 @pytest.mark.skipif(shutil.which("blastp") is None, reason="blastp is not installed")
 def test_blastp_scores_masked_queries_the_same(examples, tmp_path):
-    find = blocks.tantan()
+    find = blocks.tantan_finder()
     records = []
     for query in read_queries(examples / "data" / "queries.fasta"):
         third = len(query.codes) // 3
-        letters = blocks.shown_letters(query.codes, [*find(query.codes), (third, third + 25)])
+        letters = blocks.letters_with_mask(query.codes, [*find(query.codes), (third, third + 25)])
         records.append(f">{query.identifier}\n{letters.tobytes().decode()}\n")
     (tmp_path / "q.fasta").write_text("".join(records))
     subjects = examples / "data" / "swissprot_sample.fasta.gz"

@@ -11,7 +11,7 @@ import pytest
 import swsearch
 from swsearch import output_files
 from swsearch.errors import OutputError
-from swsearch.output_files import TemporaryFile, open_output, open_outputs, remove_abandoned
+from swsearch.output_files import TemporaryFile, open_output, open_outputs, remove_stale_files
 
 
 def test_a_file_appears_only_when_it_is_complete(tmp_path):
@@ -173,7 +173,7 @@ def test_what_is_in_doubt_stays(tmp_path):
     (tmp_path / f".folder.{ours}").mkdir()
     os.mkfifo(tmp_path / f".fifo.{ours}")
     before = sorted(tmp_path.iterdir())
-    remove_abandoned(tmp_path)
+    remove_stale_files(tmp_path)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -183,7 +183,7 @@ def test_what_another_start_of_this_computer_left_is_removed_if_it_is_older(tmp_
     for path, time in ((old, output_files._started() - 1), (new, output_files._started() + 1)):
         path.touch()
         os.utime(path, (time, time))
-    remove_abandoned(tmp_path)
+    remove_stale_files(tmp_path)
     assert list(tmp_path.iterdir()) == ([new] if output_files._started() else [old, new])
 
 
@@ -191,7 +191,7 @@ def test_what_another_start_of_this_computer_left_is_removed_if_it_is_older(tmp_
 def test_what_another_user_left_stays(tmp_path):
     left = killed(tmp_path / "hits.tsv")
     os.chown(left, 12345, -1)
-    remove_abandoned(tmp_path)
+    remove_stale_files(tmp_path)
     assert left.exists()
 
 
@@ -209,7 +209,7 @@ def test_a_file_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(tm
         real(number, how)
 
     monkeypatch.setattr(output_files.fcntl, "flock", flock)
-    monkeypatch.setattr(output_files, "remove_abandoned", lambda folder: None)
+    monkeypatch.setattr(output_files, "remove_stale_files", lambda folder: None)
     temporary = TemporaryFile(tmp_path / "hits.tsv")
     assert len(turns) == 3
     temporary.publish(tmp_path / "hits.tsv")

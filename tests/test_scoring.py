@@ -16,15 +16,15 @@ from swsearch.matrices import BLASTP_MATRICES, GAP_COSTS
 from swsearch.options.kinds import MODES
 from swsearch.scoring import (
     MAX_GAP_COST,
-    PAD_SCORE,
+    PADDING_SCORE,
     Scoring,
     dna_matrix,
     fits_lane,
+    lane_holds_gap_costs,
     lane_limits,
     load_matrix,
     matrix_from_text,
-    may_start_at,
-    usable_matrices,
+    matrix_names,
 )
 
 CORE = PROTEIN.letters[:20]
@@ -77,8 +77,8 @@ def test_the_rule_for_ambiguous_letters(name):
 def test_padding_scores_below_every_letter():
     for name in GAP_COSTS:
         matrix = load_matrix(name)
-        assert (matrix.scores[PAD] == PAD_SCORE).all()
-        assert matrix.min > PAD_SCORE
+        assert (matrix.scores[PAD] == PADDING_SCORE).all()
+        assert matrix.min > PADDING_SCORE
 
 
 @pytest.mark.parametrize("name", sorted(substitution_matrices.load()))
@@ -125,7 +125,7 @@ def test_an_unknown_matrix(name, message):
 
 @pytest.mark.parametrize("alphabet", [PROTEIN, DNA])
 def test_the_names_that_are_listed_are_those_that_can_be_used(alphabet):
-    names = usable_matrices(alphabet)
+    names = matrix_names(alphabet)
     assert {load_matrix(name, alphabet).alphabet for name in names} == {alphabet}
     assert set(GAP_COSTS) <= set(names) if alphabet is PROTEIN else set(names) == NUCLEOTIDE
     with pytest.raises(OptionError) as caught:
@@ -381,7 +381,7 @@ def test_a_profile_holds_the_scores_of_each_row():
     for row, letter in enumerate("MKVX*"):
         for code, other in enumerate(PROTEIN.letters):
             assert profile.scores[row, code] == scoring.matrix[letter, other]
-    assert (profile.scores[:, PAD] == PAD_SCORE).all()
+    assert (profile.scores[:, PAD] == PADDING_SCORE).all()
     assert np.array_equal(profile.codes, query)
 
 
@@ -400,9 +400,9 @@ def test_lane_bounds_at_their_edges():
     widest = (2**15 - 1 - 13 - 1) // 11
     assert scoring.lane_bits("local", widest, 10**6) == 16
     assert scoring.lane_bits("local", widest + 1, 10**6) == 32
-    assert not may_start_at(8, "local", Scoring(gap_open=60))
-    assert may_start_at(8, "local", scoring)
-    assert not may_start_at(8, "global", scoring)
+    assert not lane_holds_gap_costs(8, "local", Scoring(gap_open=60))
+    assert lane_holds_gap_costs(8, "local", scoring)
+    assert not lane_holds_gap_costs(8, "global", scoring)
 
 
 def test_more_than_32_bits_is_an_error():

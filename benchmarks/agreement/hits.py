@@ -61,11 +61,11 @@ from benchmarks.support.peers import Printed
 from swsearch import report
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
-from swsearch.lazy import Later
+from swsearch.lazy import Lazy
 from swsearch.results import Hit, SearchResult
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Matrix, Scoring, matrix_from_table
-from swsearch.statistics.karlin_altschul import statistics_for
+from swsearch.statistics.karlin_altschul import published_statistics
 
 TOP = 20
 """Length of the lists of best scores."""
@@ -169,7 +169,7 @@ def round_evalue(evalue: float) -> float:
 
 def compare_diamond(found: Findings, theirs: Printed, lengths: tuple[list[int], list[int]], n_residues: int) -> None:
     """Compare E-values and bit scores as numbers, at the digits that diamond prints."""
-    statistics = statistics_for(Scoring(), "local")
+    statistics = published_statistics(Scoring(), "local")
     assert statistics is not None
     wrong: dict[str, list[str]] = {"E-value": [], "bit score": []}
     for (query, subject), shown in theirs.items():
@@ -197,12 +197,12 @@ def path_of(row: dict[str, str], query: str, subject: str) -> PairAlignment:
 def printed(pair: PairAlignment, row: dict[str, str], subjects: Records) -> dict[str, str]:
     """Have swsearch's own writer print an alignment."""
     m, n, total = len(pair.query), len(pair.subject), residues(subjects)
-    statistics = statistics_for(pair.scoring, "local")
+    statistics = published_statistics(pair.scoring, "local")
     assert statistics is not None
     evalue = float(statistics.evalues([pair.score], m, [n], total)[0])
     names = row["qaccver"], row["saccver"]
     bits = statistics.bit_score(pair.score)
-    hit = Hit(names[0], names[1], "", int(names[1][1:]), m, n, pair.score, bits, evalue, Later.known(pair))
+    hit = Hit(names[0], names[1], "", int(names[1][1:]), m, n, pair.score, bits, evalue, Lazy.known(pair))
     size = ("db", len(subjects), total)
     result = SearchResult(names[0], "", m, [hit], pair.scoring, "local", statistics, *size, total)
     stream = StringIO()

@@ -21,10 +21,10 @@ from swsearch.blocks import Chunk
 from swsearch.engines import create_engine, create_pair_aligner
 from swsearch.engines.base import Engine, LoadedChunk, ScoreArray
 from swsearch.engines.cpu import extension
-from swsearch.engines.cpu.engine import WAYS
+from swsearch.engines.cpu.engine import LANE_LAYOUTS
 from swsearch.options.kinds import MODES, Mode
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import PAD_SCORE, PositionGaps, QueryLike, QueryRows, Scoring, rows_of, usable_matrices
+from swsearch.scoring import PADDING_SCORE, PositionGapCosts, QueryLike, QueryProfile, Scoring, matrix_names, rows_of
 
 N_LETTERS = len(PROTEIN.letters)
 ENTRIES = ((-8, 11), (-127, 127), (-127, -1), (-20, 127))
@@ -58,7 +58,7 @@ Scores = npt.NDArray[np.int64]
 class Batch:
     """Profiles of one length, subjects of one length, and what is computed."""
 
-    queries: list[QueryRows]
+    queries: list[QueryProfile]
     subjects: npt.NDArray[np.uint8]
     recurrence: Recurrence
 
@@ -77,10 +77,10 @@ def draw(generator: np.random.Generator, n_queries: int, n_subjects: int, long: 
         if not long and place % 10 == 9:
             queries.append(scoring.rows(codes))
             continue
-        scores = np.full((m, N_CODES), PAD_SCORE, dtype=np.int8)
+        scores = np.full((m, N_CODES), PADDING_SCORE, dtype=np.int8)
         scores[:, :N_LETTERS] = generator.integers(low, high + 1, (m, N_LETTERS))
-        gaps = PositionGaps(*generator.integers(0, most + 1, (4, m))) if with_gaps and place % 2 else None
-        queries.append(QueryRows(scores, codes, is_specific=True, gaps=gaps))
+        gaps = PositionGapCosts(*generator.integers(0, most + 1, (4, m))) if with_gaps and place % 2 else None
+        queries.append(QueryProfile(scores, codes, is_specific=True, gaps=gaps))
     subjects = generator.integers(0, N_LETTERS, (n_subjects, n)).astype(np.uint8)
     for place in range(0, n_subjects, 3):  # relatives: the best letters of a profile, some changed
         best = queries[place % n_queries].scores[:, :N_LETTERS].argmax(axis=1).astype(np.uint8)
@@ -94,7 +94,7 @@ def oracle(batch: Batch) -> Scores:
     scoring, mode = batch.recurrence.scoring, batch.recurrence.mode
     n_queries, (n_subjects, n), m = len(batch.queries), batch.subjects.shape, len(batch.queries[0])
     shape = n_queries, n_subjects
-    uniform = PositionGaps.uniform(m, scoring.gap_open, scoring.gap_extend)
+    uniform = PositionGapCosts.uniform(m, scoring.gap_open, scoring.gap_extend)
     gaps = [query.gaps or uniform for query in batch.queries]
     F_open, F_extend, E_open, E_extend = (
         np.stack([getattr(each, name) for each in gaps]).astype(np.int64)[:, :, None]
@@ -137,7 +137,7 @@ def compare_with_numpy(options: argparse.Namespace) -> tuple[list[str], int]:
         is_long = batches % 10 == 1
         batch = draw(generator, *((8, 24) if is_long else (60, 300)), is_long)
         expected, chunk = oracle(batch), chunk_of(list(batch.subjects))
-        for name, way in product(different, WAYS):
+        for name, way in product(different, LANE_LAYOUTS):
             engine = engine_for(name, 2)
             engine.way = way
             found = engine.score(engine.prepare(batch.queries, batch.recurrence), LoadedChunk(chunk))
@@ -147,7 +147,9 @@ def compare_with_numpy(options: argparse.Namespace) -> tuple[list[str], int]:
         beyond_8 += int((expected > 255).sum())
         beyond_16 += int((expected > 65_535).sum())
         say(f"batch {batches}, {sum(pairs.values()):,} pairs, {sum(different.values())} different scores")
-    rows = [[name, f"{sum(pairs.values()):,}", f"{len(WAYS)}", f"{count}"] for name, count in different.items()]
+    rows = [
+        [name, f"{sum(pairs.values()):,}", f"{len(LANE_LAYOUTS)}", f"{count}"] for name, count in different.items()
+    ]
     modes = ", ".join(f"{count:,} {mode}" for mode, count in pairs.items())
     return [
         f"{sum(pairs.values()):,} pairs of a profile, or a sequence among profiles, with a subject, in {batches} "
@@ -161,14 +163,14 @@ def sequence(generator: np.random.Generator, length: int) -> ByteArray:
     return generator.integers(0, N_LETTERS, length).astype(np.uint8)
 
 
-def profile(generator: np.random.Generator, length: int, entries: tuple[int, int]) -> QueryRows:
+def profile(generator: np.random.Generator, length: int, entries: tuple[int, int]) -> QueryProfile:
     """Make a profile of random entries, in which its own sequence scores well."""
     codes = sequence(generator, length)
-    scores = np.full((length, N_CODES), PAD_SCORE, dtype=np.int8)
+    scores = np.full((length, N_CODES), PADDING_SCORE, dtype=np.int8)
     scores[:, :N_LETTERS] = generator.integers(entries[0], entries[1] + 1, (length, N_LETTERS))
     liked = generator.random(length) < 0.5
     scores[np.flatnonzero(liked), codes[liked]] = entries[1]
-    return QueryRows(scores, codes, is_specific=True)
+    return QueryProfile(scores, codes, is_specific=True)
 
 
 def related(generator: np.random.Generator, codes: ByteArray) -> ByteArray:
@@ -287,7 +289,7 @@ def around(
 
 def compare_limits(comparison: Comparison, engines: dict[str, Engine], n_pairs: int, seed: int) -> None:
     """Compare scores at and around what a lane can hold, with every matrix."""
-    matrices = usable_matrices(PROTEIN)
+    matrices = matrix_names(PROTEIN)
     for number, (limit, (n_queries, fewer)) in enumerate(LIMITS.items()):
         n_subjects = -(-n_pairs // (len(matrices) * len(KERNELS) * n_queries * fewer))
         counts = dict.fromkeys(KERNELS, 0)

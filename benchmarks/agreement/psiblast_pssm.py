@@ -34,14 +34,14 @@ import numpy.typing as npt
 from benchmarks.statistics.sensitivity_measures import read_scope
 from benchmarks.support.common import Records, arguments, command, finish, heading, need, read, table, write
 from swsearch.alphabet import PROTEIN
-from swsearch.profiles.construction import Construction, build_profile
+from swsearch.profiles.construction import ProfileSettings, build_profile
 from swsearch.profiles.query_alignment import GAP, QueryAlignment
 from swsearch.scoring import Scoring
 
 SETTINGS = {
-    "as psiblast": Construction(least_block=1, most_block=1 << 30, scale=1.0, longest_gap=9),
-    "blocks of 25": Construction(least_block=25, scale=1.0, longest_gap=9),
-    "as searches do": Construction(),
+    "as psiblast": ProfileSettings(least_block=1, most_block=1 << 30, scale=1.0, longest_gap=9),
+    "blocks of 25": ProfileSettings(least_block=25, scale=1.0, longest_gap=9),
+    "as searches do": ProfileSettings(),
 }
 """How our profiles are made, by the name of the table's row."""
 

@@ -71,7 +71,7 @@ from swsearch.engines.base import Engine, LoadedChunk, QueryGroup, ScoreArray
 from swsearch.engines.cpu import extension
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import PositionGaps, QueryRows, Scoring
+from swsearch.scoring import PositionGapCosts, QueryProfile, Scoring
 
 THREADS = (1, 2)
 PEERS = ["parasail", "pyopal", "diamond", "ssearch36", "blastp", "mmseqs"]
@@ -194,7 +194,9 @@ def large_database(path: Path, query: str, runs: int) -> list[str]:
         for threads in THREADS:
             line = SEARCH.replace("{work}/db.h5", "{large}")
             programs = Programs({}, Path(folder), [], threads=threads, large=path.resolve(), queries=asked)
-            works[f"scan {threads}"] = partial(swsearch_scan(chunks, extension.chosen(), threads).run, query)
+            works[f"scan {threads}"] = partial(
+                swsearch_scan(chunks, extension.active_instruction_set(), threads).run, query
+            )
             works[f"command {threads}"] = partial(programs.run, line)
         timings = in_turns(works, runs, f"{path.name}, ")
     rows = []
@@ -204,7 +206,7 @@ def large_database(path: Path, query: str, runs: int) -> list[str]:
         rows.append([of_threads(threads), *shown])
     return [
         f"{path.name}: {n_subjects:,} subjects, {n_residues:,} residues; query of {len(query)}, "
-        f"{extension.chosen()}, padding {padding(chunks):.3f}, {of_runs(runs)}:", "",
+        f"{extension.active_instruction_set()}, padding {padding(chunks):.3f}, {of_runs(runs)}:", "",
         *table(["", "scan in memory, seconds", "GCUPS", "whole command, seconds", "GCUPS"], rows), "",
     ]  # fmt: skip
 
@@ -213,7 +215,7 @@ def peers(options: argparse.Namespace) -> tuple[list[str], bool]:
     """Measure all tables of peers; return them, and whether all that is compared is equal."""
     queries, subjects = numbered(read(options.queries, options.first), "q"), numbered(read(options.subjects), "s")
     runs = options.turns or 3
-    lines = [data_line(queries, subjects, options), f"CPU engine: {extension.chosen()}", ""]
+    lines = [data_line(queries, subjects, options), f"CPU engine: {extension.active_instruction_set()}", ""]
     text, outputs, chunks = commands(queries, subjects, {1: options.turns_one_thread, 2: runs})
     lines += text
     n_residues = residues(subjects)
@@ -286,11 +288,11 @@ def profile_comparisons(database: Database, length: int) -> Iterator[Comparison]
     chunks, scoring = read_chunks(database), Scoring()
     codes = np.random.default_rng(1).integers(0, 20, length).astype(np.uint8)
     rows = scoring.rows(codes)
-    gaps = PositionGaps.uniform(length, scoring.gap_open, scoring.gap_extend)
+    gaps = PositionGapCosts.uniform(length, scoring.gap_open, scoring.gap_extend)
     queries = {
         "sequence": rows,
-        "profile": QueryRows(rows.scores, codes, is_specific=True),
-        "costs": QueryRows(rows.scores, codes, is_specific=True, gaps=gaps),
+        "profile": QueryProfile(rows.scores, codes, is_specific=True),
+        "costs": QueryProfile(rows.scores, codes, is_specific=True, gaps=gaps),
     }
     for instructions in extension.instruction_sets():
         engine = engine_for(instructions, 1)
@@ -339,12 +341,12 @@ def extension_in(wheel: Path, folder: Path) -> ModuleType:
 def using(module: ModuleType, instructions: str) -> Iterator[None]:
     """Have an extension, and an instruction set, used."""
     kept, extension.load = extension.load, lambda: module
-    os.environ[extension.SWITCH] = instructions
+    os.environ[extension.SIMD_VARIABLE] = instructions
     try:
         yield
     finally:
         extension.load = kept
-        del os.environ[extension.SWITCH]
+        del os.environ[extension.SIMD_VARIABLE]
 
 
 def wheel_comparisons(wheel: Path, database: Database, folder: Path) -> Iterator[Comparison]:

@@ -112,14 +112,14 @@ def pyopal_scan(subjects: Records, threads: int) -> Scan:
 
 def engine_for(instructions: str, threads: int) -> CpuEngine:
     """Make the CPU engine with an instruction set, which it looks for in the environment."""
-    before = os.environ.get(extension.SWITCH)
-    os.environ[extension.SWITCH] = instructions
+    before = os.environ.get(extension.SIMD_VARIABLE)
+    os.environ[extension.SIMD_VARIABLE] = instructions
     try:
         return CpuEngine(threads)
     finally:
-        del os.environ[extension.SWITCH]
+        del os.environ[extension.SIMD_VARIABLE]
         if before is not None:
-            os.environ[extension.SWITCH] = before
+            os.environ[extension.SIMD_VARIABLE] = before
 
 
 def library_scans(subjects: Records, threads: int) -> dict[str, Scan]:

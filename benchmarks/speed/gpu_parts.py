@@ -27,7 +27,7 @@ from swsearch.engines.base import Engine, Workload
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.inputs import Query
 from swsearch.pipeline.batch import query_groups
-from swsearch.pipeline.subjects import LoadedDatabase
+from swsearch.pipeline.subjects import EngineDatabase
 
 STREAMED_MEMORY = 100 << 20
 """GPU memory where the database does not fit."""
@@ -199,7 +199,7 @@ def load(setup: Setup) -> dict[str, Any]:
                 marks.append(time.perf_counter())
                 groups = [[len(query.codes) for query in group] for group in query_groups(setup.queries)]
                 plan = engine.plan(Workload(database.residue_bytes, database.length_runs, groups))
-                loaded = LoadedDatabase(engine, database, plan)
+                loaded = EngineDatabase(engine, database, plan)
                 marks.append(time.perf_counter())
                 for chunk in loaded:
                     if not plan.keep:

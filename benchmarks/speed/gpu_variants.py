@@ -33,13 +33,13 @@ from benchmarks.support.common import arguments, finish, heading
 from benchmarks.support.fingerprint import fingerprint
 from benchmarks.support.timing import say
 from swsearch.blocks import LANES, Chunk, block_columns
-from swsearch.engines.base import LoadedChunk, Pending, Thresholds, Workload
+from swsearch.engines.base import HitThresholds, LoadedChunk, PendingHits, Workload
 from swsearch.engines.gpu import launch, memory, queries, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryRows, Scoring
+from swsearch.scoring import QueryProfile, Scoring
 
 COMPOSITION = np.array([8.25, 5.53, 4.06, 5.46, 1.38, 3.93, 6.72, 7.07, 2.27, 5.91,
                         9.65, 5.80, 2.41, 3.86, 4.74, 6.65, 5.36, 1.10, 2.92, 6.86])  # fmt: skip
@@ -102,11 +102,11 @@ class Scans:
         """Make a sequence."""
         return self.generator.choice(20, length, p=COMPOSITION / COMPOSITION.sum()).astype(np.uint8)
 
-    def profile(self, codes: npt.NDArray[np.uint8]) -> QueryRows:
+    def profile(self, codes: npt.NDArray[np.uint8]) -> QueryProfile:
         """Make a profile that scores nearly as a sequence does: no two positions of a letter are alike."""
         scores = self.scoring.rows(codes).scores.copy()
         scores[:, :20] += self.generator.integers(-1, 2, (len(codes), 20), dtype=np.int8)
-        return QueryRows(scores, codes, is_specific=True)
+        return QueryProfile(scores, codes, is_specific=True)
 
     def scan(
         self, query_lengths: Sequence[int], mode: Mode = "local", repeats: int = 3, profiles: bool = False
@@ -117,11 +117,11 @@ class Scans:
         group = self.engine.prepare(rows, Recurrence(self.scoring, mode))
         n = len(codes)
         longest = max(int(loaded.chunk.lengths[0]) for loaded in self.chunks)
-        thresholds = Thresholds([np.full(longest + 1, 100)] * n, [None] * n)
+        thresholds = HitThresholds([np.full(longest + 1, 100)] * n, [None] * n)
         best = float("inf")
         for _ in range(repeats + 1):
             before = self.engine.usage.kernel_seconds
-            pending: list[Pending] = []
+            pending: list[PendingHits] = []
             for loaded in self.chunks:
                 pending.append(self.engine.find(group, loaded, thresholds))
                 if len(pending) > 1:

@@ -84,7 +84,7 @@ def pair_of(case: str, sequence: Path | None) -> tuple[str, str]:
 
 def swsearch_with(threads: int) -> Work:
     scoring = Scoring(dna_matrix(MATCH, MISMATCH), OPEN, EXTEND)
-    return lambda a, b: tracing.trace(DNA.encode(a), DNA.encode(b), Recurrence(scoring, "global"), threads=threads)[0]
+    return lambda a, b: tracing.align(DNA.encode(a), DNA.encode(b), Recurrence(scoring, "global"), threads=threads)[0]
 
 
 def parasail_path(a: str, b: str) -> int:
@@ -205,7 +205,7 @@ def main() -> None:
         return
     lines = [
         *heading(__file__, ["numpy", "parasail", "pywfa", "edlib"]),
-        f"{options.sequence.name if options.sequence else 'made-up sequence'}; extension: {extension.chosen()}; "
+        f"{options.sequence.name if options.sequence else 'made-up sequence'}; extension: {extension.active_instruction_set()}; "
         f"this process may use {len(os.sched_getaffinity(0))} processors; limit {options.limit:.0f} s a run",
     ]
     for case in [options.case] if options.case else CASES:

@@ -20,13 +20,13 @@ from matplotlib.figure import Figure
 from benchmarks.support import plots
 from benchmarks.support.common import arguments, read
 from swsearch.alphabet import PROTEIN
-from swsearch.engines.pools import pool_of
+from swsearch.engines.pools import make_pool
 from swsearch.inputs import Query
-from swsearch.pipeline.null_models import REVERSED, NullMaker, score_shuffled
+from swsearch.pipeline.null_models import REVERSED, NullModelFitter, score_shuffled
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 from swsearch.statistics.distributions import EULER
-from swsearch.statistics.null_model import Fit, PairNulls
+from swsearch.statistics.null_model import FitSettings, PairNullModels
 
 PAIRS = (
     ("haemoglobin and myoglobin", "P69905", "P02144", False),
@@ -50,19 +50,19 @@ def density(scores: np.ndarray, mean: float, variance: float) -> np.ndarray:
 def draw(axes: Axes, title: str, query: str, subject: str) -> None:
     """Draw one pair."""
     recurrence = Recurrence(Scoring(), "local")
-    maker = NullMaker(Fit("local", 1, SUBJECTS, RESIDUES), recurrence, 1)
+    maker = NullModelFitter(FitSettings("local", 1, SUBJECTS, RESIDUES), recurrence, 1)
     codes, other = PROTEIN.encode(query), PROTEIN.encode(subject)
     (null,) = maker.of_queries([Query("query", "", codes)])
     assert null is not None
     scores = score_shuffled(
-        [codes], pool_of([other]), np.zeros((1, 2), dtype=np.int64), range(REVERSED, N_SHUFFLED), recurrence, 1
+        [codes], make_pool([other]), np.zeros((1, 2), dtype=np.int64), range(REVERSED, N_SHUFFLED), recurrence, 1
     )[0].astype(np.int64)
     reversed_, shuffled = scores[:1], scores[1:]
     backwards = np.ascontiguousarray(other[::-1])
     own = score_shuffled(
-        [codes], pool_of([backwards]), np.zeros((1, 2), dtype=np.int64), range(REVERSED, 0), recurrence, 1
+        [codes], make_pool([backwards]), np.zeros((1, 2), dtype=np.int64), range(REVERSED, 0), recurrence, 1
     )[0, 0]
-    usual = PairNulls(null, np.array([len(other)]), np.array([-1e3]), np.ones(1))
+    usual = PairNullModels(null, np.array([len(other)]), np.array([-1e3]), np.ones(1))
     pair = usual.with_copies(np.array([shuffled.mean()]), reversed_)
     at = np.arange(0, max(int(own), int(shuffled.max())) + 20, 0.25)
     axes.hist(shuffled, bins=np.arange(at[0], at[-1], 2), density=True, color="0.8", label="shuffled subject")

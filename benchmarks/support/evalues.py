@@ -74,9 +74,9 @@ class System:
 
     def statistics(self) -> list[str]:
         """Name swsearch's statistics for it."""
-        from swsearch.statistics.karlin_altschul import statistics_for
+        from swsearch.statistics.karlin_altschul import published_statistics
 
-        return list(OURS) if statistics_for(self.scoring, self.mode) is not None else ["fitted"]
+        return list(OURS) if published_statistics(self.scoring, self.mode) is not None else ["fitted"]
 
 
 class Searches:

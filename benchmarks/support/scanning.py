@@ -13,7 +13,7 @@ from swsearch.inputs import Query
 from swsearch.pipeline.backend import SessionRequest
 from swsearch.pipeline.batch import Batch, QueryState
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.ranking import Selection
+from swsearch.pipeline.ranking import QueryCandidates
 from swsearch.pipeline.search import Search
 from swsearch.results import SearchResult
 
@@ -72,7 +72,7 @@ class Scan:
         """What the engine has allocated."""
         return self._session.note
 
-    def select(self, queries: Sequence[Query]) -> list[Selection]:
+    def select(self, queries: Sequence[Query]) -> list[QueryCandidates]:
         """Score queries as one group, and return the hits of each by place and score."""
         pending = self._session.select(self._session.prepare(queries))
         pending.wait()
@@ -94,7 +94,7 @@ class Scan:
         self._session.close()
 
 
-def batch_of(search: Search, queries: Sequence[Query], selections: Sequence[Selection]) -> Batch:
+def batch_of(search: Search, queries: Sequence[Query], selections: Sequence[QueryCandidates]) -> Batch:
     """Return queries of a search with what was selected for each, as its stages take them."""
     states = [QueryState(place, query) for place, query in enumerate(queries)]
     return Batch(states, search.subjects).having(selections)

@@ -171,11 +171,11 @@ def exit_codes() -> str:
 
 def blast_words() -> str:
     """List the parameters of BLAST's URL API: with which commands each goes, and what becomes of it."""
-    from swsearch.server.blast_parameters import WORDS
+    from swsearch.server.blast_parameters import PARAMETERS
 
     before = {"used": "", "none": "no effect: ", "refused": "refused: "}
     names: dict[tuple[str, str], list[str]] = {}
-    for word in WORDS.values():
+    for word in PARAMETERS.values():
         names.setdefault((", ".join(word.commands), before[word.effect] + word.meaning), []).append(word.name)
     rows = [(", ".join(f"`{name}`" for name in found), commands, said) for (commands, said), found in names.items()]
     return table(("parameter", "with", "what it does here"), rows)

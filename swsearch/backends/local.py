@@ -14,11 +14,11 @@ from swsearch.pipeline.backend import SessionRequest
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.pairs import LocalPairWork
-from swsearch.pipeline.ranking import Selection
+from swsearch.pipeline.ranking import QueryCandidates
 from swsearch.pipeline.scorer import ChunkResult, PreparedQueries, Scorer
-from swsearch.pipeline.subjects import ChunkSource, LoadedDatabase, Subjects, fits_the_host
+from swsearch.pipeline.subjects import ChunkSource, EngineDatabase, Subjects, fits_in_memory
 from swsearch.pipeline.windows import subjects_of
-from swsearch.processors import threads_that_help
+from swsearch.processors import useful_thread_count
 
 if TYPE_CHECKING:
     from swsearch.db import Database
@@ -49,7 +49,7 @@ class LocalBackend:
     def __init__(
         self, database: Database, engine: Engine, threads: int | None = None, one_by_one: bool = False
     ) -> None:
-        self.database, self.engine, self.threads = database, engine, threads_that_help(threads)
+        self.database, self.engine, self.threads = database, engine, useful_thread_count(threads)
         self._one_by_one = one_by_one
 
     @property
@@ -77,7 +77,7 @@ class LocalBackend:
     def is_one_by_one(self, criteria: Criteria) -> bool:
         """Return whether results come query by query; the engine then keeps the database."""
         wanted = self._one_by_one or criteria.options.makes_profiles
-        return wanted and self.engine.name == "cpu" and fits_the_host(self.database)
+        return wanted and self.engine.name == "cpu" and fits_in_memory(self.database)
 
     def open(self, asked: SessionRequest) -> LocalSession:
         """Begin a search: the engine plans for it."""
@@ -99,7 +99,7 @@ class LocalSession:
         plan = engine.plan(Workload(scored.residue_bytes, scored.length_runs, groups, scored.n_segments))
         self._plan: ChunkPlan = replace(plan, keep=True) if backend.is_one_by_one(criteria) else plan
         self.note = self._plan.note
-        self._loaded = LoadedDatabase(engine, scored, self._plan, asked.subjects.mask)
+        self._loaded = EngineDatabase(engine, scored, self._plan, asked.subjects.mask)
 
     def prepare(self, queries: Sequence[Query]) -> PreparedQueries:
         """Make the nulls and thresholds of queries, and what the engine takes."""
@@ -147,7 +147,7 @@ class LocalSelection:
         if self.found is None and self.finish is not None:
             self.found = self.finish()
 
-    def selections(self) -> list[Selection]:
+    def selections(self) -> list[QueryCandidates]:
         """Look at what the last chunk held."""
         return self.scorer.candidates(self.prepared, self.found or [])
 

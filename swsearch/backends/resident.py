@@ -23,28 +23,35 @@ from swsearch.pipeline.batch import GROUP_RESIDUES, split_by_size
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.pairs import LocalPairWork
-from swsearch.pipeline.prefetch import CHECK_SECONDS, Stopped, begin_work, check_wanted, end_work, stop_work
-from swsearch.pipeline.ranking import Selection
+from swsearch.pipeline.prefetch import (
+    CHECK_SECONDS,
+    SearchCancelled,
+    begin_task,
+    cancel_task,
+    check_cancelled,
+    end_task,
+)
+from swsearch.pipeline.ranking import QueryCandidates
 from swsearch.pipeline.scorer import PreparedQueries, Scorer
-from swsearch.pipeline.subjects import LoadedDatabase, Subjects, fits_the_host
+from swsearch.pipeline.subjects import EngineDatabase, Subjects, fits_in_memory
 from swsearch.pipeline.windows import FrameWindows, subjects_of
-from swsearch.processors import OwnProcess, threads_that_help
+from swsearch.processors import OwnProcess, useful_thread_count
 from swsearch.recurrence import Recurrence
 
 if TYPE_CHECKING:
     from swsearch.db import Database
 
-QUERIES_TOGETHER = 256
+MAX_JOINED_QUERIES = 256
 """Queries that are scored together at most."""
 
-PART_SECONDS = 1.0
+BATCH_SECONDS = 1.0
 """What the engine should take for a part, by what it took for those before: so long a short search waits for a long
 one. In shorter turns reading the database would take a larger share: it is a hundredth of one of this length."""
 
 FIRST_RATE = 1e10
 """Cells a second that the engine is thought to score before it has."""
 
-KINDS_KEPT = 16
+CACHED_JOBS = 16
 """Options of which the tables that follow from them are kept."""
 
 MAX_SHARED_MARGIN = 8192
@@ -97,7 +104,7 @@ class ResidentBackend:
     is_shared = True
 
     def __init__(self, database: Database, engine: Engine, threads: int | None = None) -> None:
-        self.database, self.engine, self.threads = database, engine, threads_that_help(threads)
+        self.database, self.engine, self.threads = database, engine, useful_thread_count(threads)
         self._subjects: dict[Mask, Subjects] = {}
         """What searches share, by mask; windows of DNA have none, and are the widest so far."""
         self._kinds: OrderedDict[tuple[SearchOptions, Subjects], Criteria] = OrderedDict()
@@ -113,7 +120,7 @@ class ResidentBackend:
         self.cells, self.seconds = 0, 0.0
         """What was scored so far, query residues times subject residues, and the seconds that it took: kernels, by
         the device's clock, on a GPU."""
-        self._loaded: tuple[Subjects, LoadedDatabase] | None = None
+        self._loaded: tuple[Subjects, EngineDatabase] | None = None
         self._planned = _workload(self.subjects((), SearchOptions()), GROUP_RESIDUES)
         self.plan = self._plan_for(self._planned)
         self._thread = threading.Thread(target=self._serve, name="swsearch-resident", daemon=True)
@@ -154,7 +161,7 @@ class ResidentBackend:
                 return made
             found = self._kinds.setdefault(key, made)
             self._kinds.move_to_end(key)
-            if len(self._kinds) > KINDS_KEPT:
+            if len(self._kinds) > CACHED_JOBS:
                 self._kinds.popitem(last=False)
         return found
 
@@ -212,13 +219,13 @@ class ResidentBackend:
             for part in dropped:
                 part.is_wanted = False
             if self._running and not any(part.is_wanted for part in self._running):
-                stop_work(self._work)
+                cancel_task(self._work)
 
     def rows_of_turn(self, subjects: Subjects) -> int:
         """Return the query residues that take about a turn."""
         if not self.plan.keep:  # then each part reads the whole database
             return GROUP_RESIDUES
-        return max(1, min(GROUP_RESIDUES, int(self._rate * PART_SECONDS / max(1, subjects.n_residues))))
+        return max(1, min(GROUP_RESIDUES, int(self._rate * BATCH_SECONDS / max(1, subjects.n_residues))))
 
     # the thread that has the engine
 
@@ -242,7 +249,7 @@ class ResidentBackend:
             self._changed.wait_for(lambda: self._waiting or self._is_closed)
             if self._is_closed:
                 return []
-            self._running, self._work = self._taken(), begin_work()
+            self._running, self._work = self._taken(), begin_task()
             return self._running
 
     def _taken(self) -> list[_QueryPart]:
@@ -272,10 +279,10 @@ class ResidentBackend:
             for part in parts:
                 part.session.scorer.clear(part.prepared)
             # a part that cannot be scored fails no others
-            errors = [self._error_of([part]) if part.is_wanted else Stopped() for part in parts]
+            errors = [self._error_of([part]) if part.is_wanted else SearchCancelled() for part in parts]
         with self._changed:
             self._running = []
-            end_work(self._work)
+            end_task(self._work)
         for part, error in zip(parts, errors, strict=True):
             part.error = error  # it is raised again in the search
             part.ended.set()
@@ -296,7 +303,7 @@ class ResidentBackend:
         try:
             scorer.update_top_hits(together, scorer.scan(together, loaded, self.plan.in_flight, _shared(parts)))
         except BaseException as error:
-            if not isinstance(error, Stopped) or self.engine.name != "cpu":
+            if not isinstance(error, SearchCancelled) or self.engine.name != "cpu":
                 self._unload()  # what is loaded may be in an unknown state
             raise
         seconds = max(time.monotonic() - begun, 1e-6)
@@ -310,14 +317,14 @@ class ResidentBackend:
         usage = getattr(self.engine, "usage", None)
         return None if usage is None else float(usage.kernel_seconds)
 
-    def _load(self, subjects: Subjects, rows: int) -> LoadedDatabase:
+    def _load(self, subjects: Subjects, rows: int) -> EngineDatabase:
         """Return the subjects loaded in the engine, with memory for queries of some residues."""
         is_same = subjects.length_runs is self._planned.lengths  # those of other masks are
         if not is_same or rows > sum(self._planned.groups[0]):
             self._make_room(_workload(subjects, GROUP_RESIDUES if rows <= GROUP_RESIDUES else 2 * rows))
         if self._loaded is None or self._loaded[0] is not subjects:
             self._unload()
-            self._loaded = subjects, LoadedDatabase(self.engine, subjects, self.plan, subjects.mask)
+            self._loaded = subjects, EngineDatabase(self.engine, subjects, self.plan, subjects.mask)
         return self._loaded[1]
 
     def _make_room(self, workload: Workload) -> None:
@@ -332,7 +339,7 @@ class ResidentBackend:
 
     def _plan_for(self, workload: Workload) -> ChunkPlan:
         plan = self.engine.plan(workload)
-        if not plan.keep and self.engine.name == "cpu" and fits_the_host(workload):
+        if not plan.keep and self.engine.name == "cpu" and fits_in_memory(workload):
             return replace(plan, keep=True)
         return plan
 
@@ -350,7 +357,7 @@ class ResidentSession:
         self.pairs = LocalPairWork(criteria.recurrence, threads, criteria.null_maker(threads))
         self.asked, self.scorer = asked, Scorer(backend.engine, criteria, threads)
         self.n_residues = asked.subjects.n_residues
-        self.most = min(QUERIES_TOGETHER, criteria.max_queries or QUERIES_TOGETHER)
+        self.most = min(MAX_JOINED_QUERIES, criteria.max_queries or MAX_JOINED_QUERIES)
         """Queries that may be scored together with its own, and these."""
         self._backend = backend
 
@@ -399,22 +406,22 @@ class ResidentSelection:
         try:
             for part in self.parts:
                 while not part.ended.wait(CHECK_SECONDS):
-                    check_wanted()
+                    check_cancelled()
                 if part.error is not None:
                     raise part.error
         except BaseException:
             self.session.close()
             raise
 
-    def selections(self) -> list[Selection]:
+    def selections(self) -> list[QueryCandidates]:
         """Return the candidates, which the engine's thread has collected."""
         return self.session.scorer.candidates(self.prepared, ())
 
 
 def _workload(subjects: Subjects, rows: int) -> Workload:
     """Return the workload of queries of some residues together."""
-    each = max(1, rows // QUERIES_TOGETHER)
-    groups = [[rows - each * (QUERIES_TOGETHER - 1)] + [each] * (QUERIES_TOGETHER - 1)]
+    each = max(1, rows // MAX_JOINED_QUERIES)
+    groups = [[rows - each * (MAX_JOINED_QUERIES - 1)] + [each] * (MAX_JOINED_QUERIES - 1)]
     return Workload(subjects.residue_bytes, subjects.length_runs, groups, subjects.n_segments)
 
 

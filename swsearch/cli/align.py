@@ -9,15 +9,15 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from swsearch.cli.console import checked_threads, say
+from swsearch.cli.console import limit_threads, print_message
 from swsearch.cli.main import warm_up_gpu
 from swsearch.cli.parameters import takes
-from swsearch.cli.progress import WorkProgress, display_of, is_terminal
+from swsearch.cli.progress import WorkProgress, is_terminal, make_display
 from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, OneOutputTable
 from swsearch.errors import InputError, OptionError, counted
-from swsearch.options.kinds import AlphabetName, ByteSize, PairsKind, Preset
+from swsearch.options.kinds import AlphabetName, ByteSize, PairSelection, Preset
 from swsearch.options.row import Heading, option
-from swsearch.output_files import check_output, check_spared, open_output
+from swsearch.output_files import check_not_an_input, check_output, open_output
 from swsearch.pipeline.table.scoring import ScoringTable, SequenceTable
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def align_command(
     asked, messages, output = PairTable.of(given), MessageTable.of(given), OneOutputTable.of(given).output
     if given["engine"] == "gpu":
         warm_up_gpu(given["device"])
-    from swsearch.inputs import check_two_inputs
+    from swsearch.inputs import check_distinct_inputs
     from swsearch.recurrence import Recurrence
     from swsearch.report.pairs import PairRun, check_format, format_of_file
     from swsearch.scoring import Ends, check_ends
@@ -114,12 +114,12 @@ def align_command(
     by_name = format_of_file(output)
     wanted = "score" if asked.score_only else asked.outfmt or by_name
     check_format(wanted)
-    check_two_inputs(a, b, ("A", "B"))
+    check_distinct_inputs(a, b, ("A", "B"))
     if output is not None:
         check_output(Path(output))
-        check_spared([output], [a, b, given["matrix"]])
+        check_not_an_input([output], [a, b, given["matrix"]])
     ends = check_ends(given["mode"], None if asked.free_ends is None else Ends.parse(asked.free_ends))
-    threads = checked_threads(given["threads"], messages.quiet)
+    threads = limit_threads(given["threads"], messages.quiet)
     scoring = pair_scoring(asked, given["preset"], given["matrix"])
     queries, subjects = (
         _read(name, text, scoring, given["allow_dna"], messages.quiet) for name, text in (("A", a), ("B", b))
@@ -129,7 +129,7 @@ def align_command(
             f"--pairs: A has {len(queries):,} sequences and B has {len(subjects):,}, expected as many in both; "
             "without --pairs all are aligned with all"
         )
-    kind: PairsKind = "order" if asked.pairs else "all"
+    kind: PairSelection = "order" if asked.pairs else "all"
     run = PairRun(queries, subjects, kind, Recurrence(scoring, given["mode"], ends), version())
     with pair_aligner(given, threads, run.cells, run.n_pairs) as aligner:
         if messages.verbose:
@@ -138,7 +138,7 @@ def align_command(
         if not messages.quiet:
             seconds = time.monotonic() - begun
             rate = run.cells / max(seconds, 1e-9) / 1e9
-            say(
+            print_message(
                 f"{counted(run.n_pairs, 'pair')}, {run.cells:,} cells, {seconds:.2f} s, {rate:.2f} GCUPS, "
                 f"engine {aligner.description}"
             )
@@ -155,7 +155,7 @@ def pair_aligner(given: Mapping[str, Any], threads: int | None, cells: int, pair
         memory=PairTable.of(given).memory,
         device=engine.device,
         gpu_memory=engine.gpu_memory,
-        notice=None if messages.quiet or messages.verbose else say,
+        notice=None if messages.quiet or messages.verbose else print_message,
         cells=cells,
         pairs=pairs,
     )
@@ -163,21 +163,21 @@ def pair_aligner(given: Mapping[str, Any], threads: int | None, cells: int, pair
 
 def _read(name: str, given: str, scoring: "Scoring", allow_dna: bool, quiet: bool) -> "list[Query]":
     """Read A or B, and say where it is taken for letters."""
-    from swsearch.inputs import path_of, read_queries
+    from swsearch.inputs import input_path, read_queries
 
     found = read_queries(given, scoring.matrix.alphabet, name, allow_dna=allow_dna)
-    if not quiet and not path_of(given):
+    if not quiet and not input_path(given):
         letters = counted(len(found[0].codes), "letter")
-        say(f"{name} is taken as {letters}, not as the name of a file")
+        print_message(f"{name} is taken as {letters}, not as the name of a file")
     return found
 
 
 def _say_what_runs(aligner: "PairAligner", run: "PairRun") -> None:
     if aligner.fallback:
-        say(aligner.fallback)
+        print_message(aligner.fallback)
     recurrence = run.recurrence
-    say(f"engine {aligner.description}; {recurrence.scoring.describe()}; {recurrence.describe_ends()}")
-    say(f"{counted(run.n_pairs, 'pair')}, {run.cells:,} cells to do")
+    print_message(f"engine {aligner.description}; {recurrence.scoring.describe()}; {recurrence.describe_ends()}")
+    print_message(f"{counted(run.n_pairs, 'pair')}, {run.cells:,} cells to do")
 
 
 def _write(outfmt: str, run: "PairRun", aligner: "PairAligner", output: str | None, quiet: bool) -> None:
@@ -187,7 +187,7 @@ def _write(outfmt: str, run: "PairRun", aligner: "PairAligner", output: str | No
     text = io.StringIO()  # the head is written with the first pair, so that nothing is written if that fails
     writer = create_pair_writer(outfmt, text)
     writer.begin(run)  # raises if the format cannot hold the pairs, before the output is opened
-    display = display_of("auto" if is_terminal() else "none", quiet)
+    display = make_display("auto" if is_terminal() else "none", quiet)
     with open_output(output) as stream, WorkProgress(display, "aligning", run.cells) as done:
         flushed = time.monotonic()
         codes = ((query.codes, subject.codes) for query, subject in run)

@@ -17,18 +17,18 @@ from typer.core import TyperCommand, TyperGroup
 
 from swsearch.cli import other_programs
 from swsearch.cli.config import CONFIG, words_of_file
-from swsearch.cli.console import say
-from swsearch.cli.parameters import Refused, rows_taken
-from swsearch.errors import SHOWN, InputError, OptionError
+from swsearch.cli.console import print_message
+from swsearch.cli.parameters import InvalidValue, rows_taken
+from swsearch.errors import MAX_SHOWN_LENGTH, InputError, OptionError
 
-LIKE = 0.8
+MIN_SIMILARITY = 0.8
 """Similarity, by `difflib`, from which a word is taken for a misspelt one."""
 
-LEAST_OF_A_NAME = 3
+MIN_OF_A_NAME = 3
 """Letters of an option's name from which it is recognized."""
 
 
-class OneCommand(TyperCommand):
+class CheckedCommand(TyperCommand):
     """A command whose words are checked, with our error messages."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
@@ -48,7 +48,7 @@ class OneCommand(TyperCommand):
             raise line.translated(error) from None
         if not ctx.params.get("quiet"):
             for note in notes:
-                say(f"note: {note}")
+                print_message(f"note: {note}")
         return left
 
     def invoke(self, ctx: Any) -> Any:
@@ -102,7 +102,7 @@ class _Line:
             if each.param_type_name == "option"
             for spelling in (*each.opts, *each.secondary_opts)
         }
-        self._names = {other_programs.plain(each): each for each in self.options if each.startswith("--")}
+        self._names = {other_programs.normalize_option(each): each for each in self.options if each.startswith("--")}
 
     def check(self, args: list[str]) -> None:
         """Raise `InputError` for the first word that cannot be meant, or if one is missing."""
@@ -146,7 +146,7 @@ class _Line:
         name = self.keys.get(option.opts[0]) or _longest(option.opts)
         arguments = {each.opts[0]: word for each, word in zip(self._arguments, self.words, strict=False)}
         value = (self.given | arguments).get(option.opts[0], "")
-        if isinstance(error, Refused):
+        if isinstance(error, InvalidValue):
             return OptionError(name, value, error.expected, error.remedy or _did_you_mean(value, error.choices))
         words = option.metavar.split("|")  # the shells of swsearch completion
         return OptionError(name, value, f"one of {', '.join(words)}", _did_you_mean(value, words))
@@ -196,17 +196,17 @@ class _Line:
     def _spells_a_name(self, name: str) -> bool:
         """Return whether a word with one dash is the name of an option, ours or another program's."""
         others = other_programs.advice_of(self.path, self.rows)
-        stem = other_programs.plain(re.match("[A-Za-z_-]*", name)[0])  # type: ignore[index]
-        if other_programs.plain(name) in others or stem in others:
+        stem = other_programs.normalize_option(re.match("[A-Za-z_-]*", name)[0])  # type: ignore[index]
+        if other_programs.normalize_option(name) in others or stem in others:
             return True
-        return len(stem) >= LEAST_OF_A_NAME and any(each[:2] == stem[:2] for each in _like(stem, self._names))
+        return len(stem) >= MIN_OF_A_NAME and any(each[:2] == stem[:2] for each in _like(stem, self._names))
 
     def _no_such_option(self, word: str, rest: list[str]) -> str:
         """Return the message for an unknown option, with the likely one."""
         name, equals, value = word.partition("=")
         following = rest[0] if not equals and rest and rest[0][:1] != "-" else value
         problem = f"{self.path} has no option {_cut(name)}"
-        wanted = other_programs.plain(name)
+        wanted = other_programs.normalize_option(name)
         known = other_programs.advice_of(self.path, self.rows)
         advice = known.get(wanted, "")
         if not advice and re.fullmatch("-[A-Za-z][0-9].*", word):  # a letter with its number attached: -k10
@@ -248,7 +248,7 @@ class _Line:
 
 def _cut(text: str) -> str:
     """Return the beginning of what was typed, if it is long."""
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[:MAX_SHOWN_LENGTH]}..."
 
 
 def _takes_value(option: Any) -> bool:
@@ -270,11 +270,11 @@ def _like(wanted: str, known: Collection[str]) -> list[str]:
     """Return what a word may be meant for, the likeliest first: the same, a beginning, or much alike."""
     if wanted in known:
         return [wanted]
-    if len(wanted) >= LEAST_OF_A_NAME and (begun := [each for each in known if each.startswith(wanted)]):
+    if len(wanted) >= MIN_OF_A_NAME and (begun := [each for each in known if each.startswith(wanted)]):
         return begun[:2]
     import difflib
 
-    return difflib.get_close_matches(wanted, known, n=2, cutoff=LIKE)
+    return difflib.get_close_matches(wanted, known, n=2, cutoff=MIN_SIMILARITY)
 
 
 def _did_you_mean(given: str, known: Collection[str]) -> str:

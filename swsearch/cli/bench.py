@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from swsearch.cli.align import PairTable, pair_aligner, pair_scoring
-from swsearch.cli.argument_checks import CommandGroup, OneCommand
-from swsearch.cli.console import checked_threads, say
+from swsearch.cli.argument_checks import CheckedCommand, CommandGroup
+from swsearch.cli.console import limit_threads, print_message
 from swsearch.cli.parameters import takes
 from swsearch.cli.tables import CommandTable, EngineTable, FileName
 from swsearch.errors import EngineError, InputError, OptionError
@@ -53,7 +53,7 @@ class BenchTable(RunsTable):
     )
 
 
-@bench_app.command("search", cls=OneCommand)
+@bench_app.command("search", cls=CheckedCommand)
 @takes(
     BenchTable,
     EngineTable,
@@ -70,12 +70,12 @@ def bench_search(
     Without files: 4 made-up queries against 10,000 made-up subjects of protein-like lengths.
     """
     from swsearch.bench.searches import measure, print_table
-    from swsearch.engines.choice import checked
+    from swsearch.engines.choice import check_engine_option
     from swsearch.processors import available_processors
 
     if (queries is None) != (subjects is None):
         raise InputError("bench takes both QUERIES and SUBJECTS, or neither")
-    threads = checked_threads(checked("threads", EngineTable.of(given).threads)) or available_processors()
+    threads = limit_threads(check_engine_option("threads", EngineTable.of(given).threads)) or available_processors()
     print_table(measure(queries, subjects, threads=threads, **vars(BenchTable.of(given))))
 
 
@@ -93,7 +93,7 @@ class RandomPairTable(RunsTable):
     write: str | None = option(None, "Also write the pair, as a.fasta and b.fasta.", metavar="FOLDER")
 
 
-@bench_app.command("align", cls=OneCommand)
+@bench_app.command("align", cls=CheckedCommand)
 @takes(
     RandomPairTable, PairTable, ScoringTable, EngineTable,
     names="random alphabet identity mode score_only runs seed engine device gpu_memory threads memory write",
@@ -107,7 +107,7 @@ def bench_align(**given: Any) -> None:
 
     made, asked, mode = RandomPairTable.of(given), PairTable.of(given), given["mode"]
     share, scoring = parse_identity(made.identity), pair_scoring(asked)
-    threads = checked_threads(given["threads"])
+    threads = limit_threads(given["threads"])
     letters = scoring.matrix.alphabet
     folder = None if made.write is None else Path(made.write)
     if folder is not None and folder.exists() and not folder.is_dir():
@@ -120,7 +120,7 @@ def bench_align(**given: Any) -> None:
         print_timing(timing, pair, label, how, aligner.description)
     if folder is not None:
         for path in write_pair(folder, pair, letters, label):
-            say(f"wrote {path}")
+            print_message(f"wrote {path}")
 
 
 class OneDevice(Integer):
@@ -155,7 +155,7 @@ class StudyTable(CommandTable):
     )
 
 
-@bench_app.command("study", cls=OneCommand)
+@bench_app.command("study", cls=CheckedCommand)
 @takes(StudyTable)
 def bench_study(**given: Any) -> None:
     """Check published GPU kernels cell by cell, and time them beside the CPU and our own.

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from swsearch.cli import memory_limit, signals
 from swsearch.errors import DatabaseError, MemoryLimitError, OutputError, SwsearchError, SwsearchWarning, printable
-from swsearch.processors import threads_that_help
+from swsearch.processors import useful_thread_count
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -40,12 +40,12 @@ def command(function: Command) -> Command:
     @functools.wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
         try:
-            signals.listen()
+            signals.raise_on_signal()
             with warnings_said():
                 result = function(*arguments, **options)
             sys.stdout.flush()
         except BaseException as error:
-            meant = ending_of(error)
+            meant = to_cli_error(error)
             if meant is error:
                 raise
             raise meant from None
@@ -54,17 +54,17 @@ def command(function: Command) -> Command:
     return run  # type: ignore[return-value]
 
 
-def ending_of(error: BaseException) -> BaseException:
+def to_cli_error(error: BaseException) -> BaseException:
     """Return what an exception means for a command: an error with an exit code, or itself."""
     number = signals.received()
     if number is not None or isinstance(error, KeyboardInterrupt):
         # whatever it is: an import that was interrupted fails in many ways
         return Interrupted(number or signal.SIGINT)
-    if is_lack_of_memory(error):
-        return MemoryLimitError(memory_limit.sentence())
-    if isinstance(error, DatabaseError) and memory_limit.was_short():
+    if is_out_of_memory(error):
+        return MemoryLimitError(memory_limit.out_of_memory_message())
+    if isinstance(error, DatabaseError) and memory_limit.hit_memory_limit():
         # HDF5 says that it cannot open an object, whatever it cannot do for it
-        return MemoryLimitError(f"{memory_limit.sentence()} (it ended with: {error})")
+        return MemoryLimitError(f"{memory_limit.out_of_memory_message()} (it ended with: {error})")
     if isinstance(error, BrokenPipeError):
         return PipeClosed()
     if isinstance(error, OSError):
@@ -85,7 +85,7 @@ _NO_MEMORY = (
 """Parts of error messages of libraries when the system has no memory."""
 
 
-def is_lack_of_memory(error: BaseException | None) -> bool:
+def is_out_of_memory(error: BaseException | None) -> bool:
     """Return whether an exception, or its cause, means that the system has no memory.
 
     A `MemoryLimitError` does not count, because its message is more precise.
@@ -101,17 +101,17 @@ def is_lack_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-def finish(error: SwsearchError) -> int:
+def print_error(error: SwsearchError) -> int:
     """Print an error the way the command line does, and return its exit code."""
     if isinstance(error, PipeClosed):
         signals.drop_stdout()  # python writes to stdout once more when it ends, which would print an error
     elif not isinstance(error, Interrupted):
-        say(f"error: {error}", keep="\n")  # of errors only those of an engine have several lines
+        print_message(f"error: {error}", keep="\n")  # of errors only those of an engine have several lines
     memory_limit.tell_of_error(error.exit_code)
     return error.exit_code
 
 
-def say(text: str, keep: str = "", prefix: str = "swsearch: ") -> None:
+def print_message(text: str, keep: str = "", prefix: str = "swsearch: ") -> None:
     """Print a message on stderr, one line whatever names stand in it; data go to stdout alone."""
     if sys.stderr is not None:  # print would take stdout instead
         with contextlib.suppress(OSError, ValueError):
@@ -131,7 +131,7 @@ def warnings_said() -> Iterator[None]:
 
     def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
         if issubclass(category, SwsearchWarning):
-            say(f"warning: {message}")
+            print_message(f"warning: {message}")
         else:
             before(message, category, *place)
 
@@ -141,11 +141,11 @@ def warnings_said() -> Iterator[None]:
         yield
 
 
-def checked_threads(threads: int | None, quiet: bool = False) -> int | None:
+def limit_threads(threads: int | None, quiet: bool = False) -> int | None:
     """Return a number of threads that was asked for, less where more than there are processors would be of no use."""
     if threads is None or threads < 1:
         return threads  # whoever takes it says what is wrong with it
-    helping = threads_that_help(threads)
+    helping = useful_thread_count(threads)
     if helping < threads and not quiet:
-        say(f"--threads {threads}: {helping} used, one for each processor that this process may run on")
+        print_message(f"--threads {threads}: {helping} used, one for each processor that this process may run on")
     return helping

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from swsearch.cli.argument_checks import CommandGroup, OneCommand
-from swsearch.cli.console import say, size_of
+from swsearch.cli.argument_checks import CheckedCommand, CommandGroup
+from swsearch.cli.console import print_message, size_of
 from swsearch.cli.parameters import takes
-from swsearch.cli.progress import ReadingProgress, display_of
+from swsearch.cli.progress import ReadingProgress, make_display
 from swsearch.cli.tables import CommandTable, FileName, MessageTable, OneOutputTable
-from swsearch.errors import InputError, counted, printable, shown
+from swsearch.errors import InputError, counted, format_value, printable
 from swsearch.options.kinds import ByteSize, Mask, OnDuplicate
 from swsearch.options.row import REQUIRED, option
-from swsearch.output_files import check_spared, open_outputs
+from swsearch.output_files import check_not_an_input, open_outputs
 from swsearch.pipeline.table.scoring import SequenceTable
 
 if TYPE_CHECKING:
     from swsearch.blocks import IntArray
     from swsearch.db import Database
 
-MOST_NAMED = 20
+MAX_NAMED = 20
 """Maximum number of missing identifiers in a message."""
 
 db_app = typer.Typer(name="db", cls=CommandGroup, help="Build and look after database files.", no_args_is_help=True)
@@ -113,7 +113,7 @@ class BuildTable(VolumeTable, TaxonTable):
     genetic_code: int = option(1, "With --translate: NCBI number of the genetic code, e.g. 11 for bacteria.")
 
 
-@db_app.command("build", cls=OneCommand)
+@db_app.command("build", cls=CheckedCommand)
 @takes(
     SequenceTable,
     BuildTable,
@@ -135,7 +135,7 @@ def db_build(
     _say_totals(built.output, messages.quiet, seconds=done.seconds)
 
 
-@db_app.command("split", cls=OneCommand)
+@db_app.command("split", cls=CheckedCommand)
 @takes(
     VolumeTable,
     MessageTable,
@@ -159,7 +159,7 @@ class InfoTable(CommandTable):
     json: bool = option(False, "As JSON.")
 
 
-@db_app.command("info", cls=OneCommand)
+@db_app.command("info", cls=CheckedCommand)
 @takes(InfoTable)
 def db_info(database: DatabaseArgument, **given: Any) -> None:
     """Show what a database holds and where it came from."""
@@ -187,7 +187,7 @@ def _show(values: Mapping[str, object], indent: str = "") -> None:
         typer.echo(f"{indent + key.replace('_', ' '):<16} {shown}")
 
 
-@db_app.command("verify", cls=OneCommand)
+@db_app.command("verify", cls=CheckedCommand)
 @takes(MessageTable, names="quiet")
 def db_verify(database: DatabaseArgument, **given: Any) -> None:
     """Check every checksum and every invariant; exit code 2 and the place if something is broken."""
@@ -195,7 +195,7 @@ def db_verify(database: DatabaseArgument, **given: Any) -> None:
 
     checked = [counted(number, what.removesuffix("s")) for what, number in verify_database(database).items()]
     if not MessageTable.of(given).quiet:
-        say(f"{database}: sound ({', '.join(checked)})")
+        print_message(f"{database}: sound ({', '.join(checked)})")
 
 
 class AppendTable(TaxonTable):
@@ -207,7 +207,7 @@ class AppendTable(TaxonTable):
     )
 
 
-@db_app.command("append", cls=OneCommand)
+@db_app.command("append", cls=CheckedCommand)
 @takes(AppendTable, SequenceTable, MessageTable, names="on_duplicate memory taxids taxonomy allow_dna progress quiet")
 def db_append(
     database: FileArgument,
@@ -230,7 +230,7 @@ class RemoveTable(ListTable, MemoryTable):
     ignore_missing_ids: bool = option(False, "Skip identifiers that the database does not have.")
 
 
-@db_app.command("remove", cls=OneCommand)
+@db_app.command("remove", cls=CheckedCommand)
 @takes(RemoveTable, MessageTable, names="ids ignore_missing_ids memory progress quiet")
 def db_remove(database: FileArgument, identifiers: IdentifiersArgument = None, **given: Any) -> None:
     """Remove entries from a database; removes nothing if one is not found."""
@@ -255,7 +255,7 @@ class MergeTable(VolumeTable):
     )
 
 
-@db_app.command("merge", cls=OneCommand)
+@db_app.command("merge", cls=CheckedCommand)
 @takes(MergeTable, MessageTable, names="output on_duplicate volume_size memory progress quiet")
 def db_merge(
     databases: Annotated[
@@ -270,11 +270,11 @@ def db_merge(
     with _reading("merging", messages) as done:
         edited = merge_databases(databases, progress=done.move_to, **vars(merged))
     if edited.left_out and not messages.quiet:
-        say(f"{merged.output}: {edited.left_out:,} records left out, whose identifiers others have")
+        print_message(f"{merged.output}: {edited.left_out:,} records left out, whose identifiers others have")
     _say_totals(merged.output, messages.quiet, seconds=done.seconds)
 
 
-@db_app.command("convert", cls=OneCommand)
+@db_app.command("convert", cls=CheckedCommand)
 @takes(MemoryTable, MessageTable, names="memory progress quiet")
 def db_convert(
     database: DatabaseArgument,
@@ -302,7 +302,7 @@ class FetchTable(ListTable):
     )
 
 
-@db_app.command("fetch", cls=OneCommand)
+@db_app.command("fetch", cls=CheckedCommand)
 @takes(FetchTable, OneOutputTable, names="ids all range output")
 def db_fetch(database: DatabaseArgument, identifiers: IdentifiersArgument = None, **given: Any) -> None:
     """Write entries of a database as FASTA, unchanged. Exits with code 1 if one is not found."""
@@ -317,7 +317,7 @@ def db_fetch(database: DatabaseArgument, identifiers: IdentifiersArgument = None
     named = _named(identifiers, asked.ids)
     with ExitStack() as stack:
         opened = stack.enter_context(Database.open(database))
-        check_spared([output], [database, asked.ids, *(each.path for each in opened.volumes)])
+        check_not_an_input([output], [database, asked.ids, *(each.path for each in opened.volumes)])
         subjects, missing = _chosen(opened, None if asked.all else named)
         short = [] if residues is None else _too_short(opened, subjects, residues)
         (stream,) = stack.enter_context(open_outputs([(output, True)]))
@@ -364,13 +364,13 @@ def _too_short(database: "Database", subjects: "IntArray", residues: tuple[int, 
 
 def _some(names: list[str]) -> str:
     """Return names as a message has them."""
-    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(map(shown, names[:MOST_NAMED])) + more
+    more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(map(format_value, names[:MAX_NAMED])) + more
 
 
 def _reading(label: str, messages: MessageTable) -> ReadingProgress:
     """Return what shows how much of the input is read."""
-    return ReadingProgress(display_of(messages.progress, messages.quiet), label)
+    return ReadingProgress(make_display(messages.progress, messages.quiet), label)
 
 
 def _say_totals(path: str, quiet: bool, *, seconds: float = 0.0, changes: str = "") -> None:
@@ -379,8 +379,8 @@ def _say_totals(path: str, quiet: bool, *, seconds: float = 0.0, changes: str = 
 
     totals = totals_of(path)
     if totals["n_empty"]:
-        say(f"warning: {path}: {totals['n_empty']} records have no residues; they are kept")
+        print_message(f"warning: {path}: {totals['n_empty']} records have no residues; they are kept")
     if not quiet:
         size = size_of(totals["n_subjects"], totals["n_residues"], "genetic_code" in totals)
         volumes = f"{counted(totals['volumes'], 'volume')}, " if "volumes" in totals else ""
-        say(f"{path}: {changes}{size}" if changes else f"{path}: {volumes}{size}, {seconds:.2f} s")
+        print_message(f"{path}: {changes}{size}" if changes else f"{path}: {volumes}{size}, {seconds:.2f} s")

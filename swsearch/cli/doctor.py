@@ -22,7 +22,7 @@ from swsearch.cli.tables import RunTable
 from swsearch.errors import GpuUnavailableError, OptionError, counted
 
 if TYPE_CHECKING:
-    from swsearch.cluster.opening import WorkerSeen
+    from swsearch.cluster.opening import WorkerReport
     from swsearch.db.database_files import Volume
     from swsearch.engines.base import Engine
     from swsearch.engines.gpu.compiler import Compiler
@@ -66,14 +66,14 @@ def doctor_command(
     if cluster is None and path is not None:
         raise OptionError("DATABASE", str(path), "--cluster beside it", "swsearch db verify checks a database here")
     healthy = True
-    for line in examine() if cluster is None else examine_cluster(cluster, path):
+    for line in check_machine() if cluster is None else examine_cluster(cluster, path):
         healthy = healthy and line.good
         typer.echo(f"{line.topic:<12} {line.text}")
     if not healthy:
         raise typer.Exit(3)
 
 
-def examine() -> Iterator[Finding]:
+def check_machine() -> Iterator[Finding]:
     """Yield findings, the most general first; one that is not good means that searching would fail.
 
     A machine without a usable GPU is fine: ``auto`` takes the CPU there.
@@ -86,7 +86,7 @@ def examine() -> Iterator[Finding]:
     yield Finding("libraries", ", ".join(libraries))
     taken = yield from _examine_gpu()
     yield from _examine_cpu()
-    yield Finding("extension", f"used to align pairs, with {extension.chosen()} instructions")
+    yield Finding("extension", f"used to align pairs, with {extension.active_instruction_set()} instructions")
     yield Finding("auto", f"--engine auto takes {taken}")
 
 
@@ -234,7 +234,7 @@ def self_test(engine: Engine) -> int:
 
 def examine_cluster(name: str, path: Path | None) -> Iterator[Finding]:
     """Yield findings about a cluster; a finding that is not good means that a search would lack something."""
-    from swsearch.cluster.opening import connected, survey
+    from swsearch.cluster.opening import connect, inspect_cluster
     from swsearch.db import Database
     from swsearch.version import version
 
@@ -247,13 +247,13 @@ def examine_cluster(name: str, path: Path | None) -> Iterator[Finding]:
             findings.append(Finding("database", f"{database.name}: {counted(len(volumes), 'volume')}, {size}"))
             for volume in volumes:
                 volume.identity()  # read while it is open
-    with connected(name) as client:
-        seen = survey(client, volumes)
+    with connect(name) as client:
+        seen = inspect_cluster(client, volumes)
     yield from findings  # what cannot be reached is told alone
     yield from describe_cluster(name, seen, volumes)
 
 
-def describe_cluster(name: str, seen: Sequence[WorkerSeen], volumes: Sequence[Volume]) -> Iterator[Finding]:
+def describe_cluster(name: str, seen: Sequence[WorkerReport], volumes: Sequence[Volume]) -> Iterator[Finding]:
     """Yield findings about workers that were seen."""
     if not seen:
         yield Finding("cluster", f"{name}: no worker is there; start some: dask worker {name}", good=False)
@@ -275,7 +275,7 @@ def describe_cluster(name: str, seen: Sequence[WorkerSeen], volumes: Sequence[Vo
 
 
 def _reading(
-    seen: Sequence[WorkerSeen], usable: Sequence[WorkerSeen], volumes: Sequence[Volume]
+    seen: Sequence[WorkerReport], usable: Sequence[WorkerReport], volumes: Sequence[Volume]
 ) -> Iterator[Finding]:
     """Yield findings about the volumes that the workers can read; a search needs one reader for each."""
     readers = {volume.path: sum(not each.volumes[volume.path].problem for each in usable) for volume in volumes}
@@ -287,7 +287,7 @@ def _reading(
             yield Finding("reading", f"no worker can read {path}: a search would fail", good=False)
 
 
-def _worker(worker: WorkerSeen, volumes: Sequence[Volume]) -> Iterator[Finding]:
+def _worker(worker: WorkerReport, volumes: Sequence[Volume]) -> Iterator[Finding]:
     head = f"{worker.address} on {worker.host or 'an unnamed host'}"
     head += f", {counted(worker.threads, 'thread')}" if worker.threads else ""
     head += f", {_size(worker.memory)}" if worker.memory else ", memory without limit"
@@ -310,21 +310,21 @@ def _worker(worker: WorkerSeen, volumes: Sequence[Volume]) -> Iterator[Finding]:
             yield Finding("  volume", seen.problem, good=False)
 
 
-def _versions(usable: Sequence[WorkerSeen]) -> Finding:
+def _versions(usable: Sequence[WorkerReport]) -> Finding:
     """Return the finding about the versions of usable workers, which are the client's."""
-    from swsearch.cluster.messages import program
+    from swsearch.cluster.messages import program_versions
 
     if not usable:
         return Finding("versions", "no worker has those of this machine", good=False)
     names = ", ".join(f"Python {each}" for each in sorted({each.python for each in usable}))
-    return Finding("versions", f"as here: {names}, dask.distributed {program()['distributed']}")
+    return Finding("versions", f"as here: {names}, dask.distributed {program_versions()['distributed']}")
 
 
-def _settings(usable: Sequence[WorkerSeen]) -> Iterator[Finding]:
+def _settings(usable: Sequence[WorkerReport]) -> Iterator[Finding]:
     """Yield findings about workers with idle processors or too many tasks at a time."""
-    from swsearch.cluster.pool import MAX_TASKS_AT_ONCE, too_many_at_once
+    from swsearch.cluster.pool import MAX_CONCURRENT_TASKS, too_many_at_once
 
-    busy = [each for each in usable if each.at_once > MAX_TASKS_AT_ONCE]
+    busy = [each for each in usable if each.at_once > MAX_CONCURRENT_TASKS]
     if busy:
         text = f"{counted(len(busy), 'worker')}: {too_many_at_once(max(each.at_once for each in busy))}"
         yield Finding("threads", text, good=False)

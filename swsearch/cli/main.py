@@ -19,8 +19,8 @@ import typer.main
 
 from swsearch import output_files
 from swsearch.cli import memory_limit, signals
-from swsearch.cli.argument_checks import CommandGroup, OneCommand
-from swsearch.cli.console import Interrupted, PipeClosed, command, ending_of, finish
+from swsearch.cli.argument_checks import CheckedCommand, CommandGroup
+from swsearch.cli.console import Interrupted, PipeClosed, command, print_error, to_cli_error
 from swsearch.errors import SwsearchError
 
 COMMANDS = {
@@ -55,7 +55,7 @@ class LazyGroup(CommandGroup):
         if isinstance(found, typer.Typer):
             return typer.main.get_group(found)
         single = typer.Typer(add_completion=False)
-        single.command(cmd_name, cls=OneCommand)(found)
+        single.command(cmd_name, cls=CheckedCommand)(found)
         return typer.main.get_command(single)
 
 
@@ -90,7 +90,7 @@ def _options(
 def main() -> int:
     """Run the command line and return the exit code, one of BLAST+'s."""
     if memory_limit.is_watched():
-        output_files.watchers.append(memory_limit.tell_of_file)
+        output_files.temporary_file_listeners.append(memory_limit.tell_of_file)
     try:
         try:
             code = _run()
@@ -98,7 +98,7 @@ def main() -> int:
             signals.only_note()
     except KeyboardInterrupt:  # of the command, or of the moment before signals were only noted
         signals.only_note()
-        code = finish(Interrupted())
+        code = print_error(Interrupted())
     finally:
         output_files.remove_unfinished()
         signals.stop_listening()
@@ -118,7 +118,7 @@ def _run() -> int:
         app(prog_name="swsearch")  # however it was started
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # the reader of --help has gone, which the parser met itself
-            return finish(PipeClosed())
+            return print_error(PipeClosed())
         # the parser ends with 2 for a bad option, which is BLAST's code for a bad database
         return 1 if end.code == 2 or isinstance(end.code, str) else end.code or 0
     except Exception as error:
@@ -128,10 +128,10 @@ def _run() -> int:
 
 def _finished(error: Exception) -> int:
     """Print an error that ends a command and return its exit code; raise other exceptions again."""
-    meant = ending_of(error)
+    meant = to_cli_error(error)
     if not isinstance(meant, SwsearchError):
         raise error
-    return finish(meant)
+    return print_error(meant)
 
 
 def warm_up_gpu(device: int | tuple[int, ...] | str | None) -> None:

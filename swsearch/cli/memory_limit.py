@@ -63,7 +63,7 @@ def find_limit() -> tuple[int, str] | None:
     return min(found, default=None)
 
 
-def sentence() -> str:
+def out_of_memory_message() -> str:
     """Return the message that memory is short, with the remedy."""
     if _watch.limit is None:
         return "out of memory; use fewer threads, or a database instead of FASTA"
@@ -74,7 +74,7 @@ def sentence() -> str:
     )
 
 
-def was_short() -> bool:
+def hit_memory_limit() -> bool:
     """Return whether a watched process came close to its limit, which may explain a failure."""
     if _watch.pipe is None or _watch.limit is None:
         return False
@@ -137,7 +137,7 @@ def end(code: int) -> None:
         os._exit(code)
 
 
-def give_up(error: BaseException) -> None:
+def exit_if_out_of_memory(error: BaseException) -> None:
     """Exit a watched process that failed for an unknown reason, probably for lack of memory; return in any other.
 
     Imports fail in many ways without memory.
@@ -164,7 +164,7 @@ def _settle() -> None:
         os.close(nowhere)
     for name, value in _SPARING.items():
         os.environ.setdefault(name, value)
-    few_arenas(1)
+    limit_malloc_arenas(1)
     with contextlib.suppress(Exception):  # it is not there on other systems
         import ctypes
 
@@ -172,7 +172,7 @@ def _settle() -> None:
         library.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
-def few_arenas(number: int, mapped: int | None = None, kept: int = 0) -> None:
+def limit_malloc_arenas(number: int, mapped: int | None = None, kept: int = 0) -> None:
     """Limit the number of glibc's arenas, which threads then share; call this before threads start.
 
     Memory that a thread frees stays in its arena, so a server whose threads take turns holds twice the memory. Blocks
@@ -219,5 +219,5 @@ def _wait(child: int, pipe: int) -> int:
     ended = signal.Signals(-status).name if status < 0 else f"exit code {status}"
     with contextlib.suppress(OSError):
         how = reasons[-1] if reasons else ended
-        print(f"swsearch: error: {sentence()} (it ended with {how})", file=sys.stderr, flush=True)
+        print(f"swsearch: error: {out_of_memory_message()} (it ended with {how})", file=sys.stderr, flush=True)
     return EXIT_CODE

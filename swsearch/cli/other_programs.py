@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from swsearch.errors import SHOWN, InputError, OptionError
+from swsearch.errors import MAX_SHOWN_LENGTH, InputError, OptionError
 from swsearch.options.kinds import parse_decimal
 from swsearch.options.row import Option
 
@@ -33,7 +33,7 @@ def _tables() -> dict[str, Any]:
     return tomllib.loads((files("swsearch.cli") / "other_programs.toml").read_text(encoding="utf-8"))
 
 
-def plain(name: str) -> str:
+def normalize_option(name: str) -> str:
     """Return a name without what programs write differently: dashes before it, underscores, and case of words."""
     bare = name.lstrip("-").replace("_", "-")
     return bare.lower() if len(bare) > 1 else bare
@@ -44,7 +44,7 @@ def _options(path: str) -> dict[str, Any]:
     """Return what the table says of each option of others in a command."""
     own = dict(_tables().get(path, {}))
     tables = [*(_tables()[each] for each in own.pop("also", ())), own]
-    return {plain(name): said for each in tables for names, said in each.items() for name in names.split()}
+    return {normalize_option(name): said for each in tables for names, said in each.items() for name in names.split()}
 
 
 def no_effect_of(path: str) -> dict[str, dict[str, str]]:
@@ -62,7 +62,12 @@ def aliases_of(path: str, rows: Mapping[str, Option]) -> dict[str, str]:
 def advice_of(path: str, rows: Mapping[str, Option]) -> dict[str, str]:
     """Return what each option of other programs is in a command: an option of ours, or a sentence."""
     own = {row.key for row in rows.values()}
-    ours = {name: row.flag for row in rows.values() for name in map(plain, row.others.split()) if name not in own}
+    ours = {
+        name: row.flag
+        for row in rows.values()
+        for name in map(normalize_option, row.others.split())
+        if name not in own
+    }
     sentences = {name: said for name, said in _options(path).items() if isinstance(said, str)}
     return dict.fromkeys(("version", "V"), "swsearch --version shows it") | ours | sentences
 
@@ -70,12 +75,14 @@ def advice_of(path: str, rows: Mapping[str, Option]) -> dict[str, str]:
 def command(path: str, name: str) -> str:
     """Return the command of ours that another's is; empty if there is none."""
     known = _tables()["commands"].get(path, {})
-    return next((ours for ours, theirs in known.items() if plain(name) in theirs.split()), "")
+    return next((ours for ours, theirs in known.items() if normalize_option(name) in theirs.split()), "")
 
 
 def program(name: str) -> str:
     """Return what to say of another program that no single command replaces; empty if there is nothing."""
-    return next((said for theirs, said in _tables()["programs"].items() if plain(name) in theirs.split()), "")
+    return next(
+        (said for theirs, said in _tables()["programs"].items() if normalize_option(name) in theirs.split()), ""
+    )
 
 
 def translated(
@@ -109,7 +116,7 @@ def translated(
                 raise InputError(f"{path}: {twice}, expected one file of queries")
             queries, first = [_path(value), *more.split()], name
         elif ours == OTHER_ARGUMENTS:
-            subjects += [_path(each) for each in (value.split() if plain(name) in SEVERAL else [value])]
+            subjects += [_path(each) for each in (value.split() if normalize_option(name) in SEVERAL else [value])]
         elif ours:
             words += [f"{ours}={_value(name, value)}" if equals else ours]
         else:
@@ -120,13 +127,13 @@ def translated(
 def _note_of(path: str, word: str, rest: list[str]) -> str:
     """Return a note on an option without effect, and remove its value from `rest`; empty if it is another option."""
     name, equals, value = word.partition("=")
-    said = no_effect_of(path).get(plain(name))
+    said = no_effect_of(path).get(normalize_option(name))
     if said is None:
         return ""
     reason, values = said["no-effect"], said.get("values", "")
     if not values:
         if equals:
-            raise InputError(f"{path}: {name} takes no value, got {value[:SHOWN]!r}")
+            raise InputError(f"{path}: {name} takes no value, got {value[:MAX_SHOWN_LENGTH]!r}")
         return f"{name} has no effect: {reason}"
     if not equals and rest and rest[0] != "--":
         value = rest.pop(0)
@@ -136,7 +143,7 @@ def _note_of(path: str, word: str, rest: list[str]) -> str:
     is_fine = parse_decimal(value) is not None if values == NUMBER else value.lower() in values.split()
     if not is_fine and values != ANY_VALUE:
         raise OptionError(name, value, expected, said.get("otherwise", ""))
-    return f"{name} {value[:SHOWN]} has no effect: {reason}"
+    return f"{name} {value[:MAX_SHOWN_LENGTH]} has no effect: {reason}"
 
 
 def _ours(name: str, path: str, own: Mapping[str, bool], rows: Mapping[str, Option]) -> str:
@@ -144,10 +151,10 @@ def _ours(name: str, path: str, own: Mapping[str, bool], rows: Mapping[str, Opti
     known = aliases_of(path, rows)
     if not known or len(name) < 3 or name != name.lower():
         return ""
-    bare = plain(name)
+    bare = normalize_option(name)
     if bare in known or name[:2] != "--":
         return known.get(bare, "")
-    return next((each for each in own if own[each] and each[:2] == "--" and plain(each) == bare), "")
+    return next((each for each in own if own[each] and each[:2] == "--" and normalize_option(each) == bare), "")
 
 
 def _path(value: str) -> str:
@@ -157,7 +164,7 @@ def _path(value: str) -> str:
 
 def _value(name: str, value: str) -> str:
     """Return what a value of BLAST's is here."""
-    bare = plain(name)
+    bare = normalize_option(name)
     if bare == "task" and value in ("blastp-fast", "blastx-fast", "tblastn-fast"):
         raise OptionError(
             TASK, value, "default or short", f"no words are looked for, which {value} has longer ones of"

@@ -15,7 +15,7 @@ from swsearch.options.kinds import Choice, Flag, Repeated, ValueKind
 from swsearch.options.row import REQUIRED, Heading, Interface, Option, OptionTable, rows_of
 
 
-class Refused(typer.BadParameter):
+class InvalidValue(typer.BadParameter):
     """A value that an option or an argument does not take."""
 
     def __init__(self, kind: ValueKind, error: OptionError) -> None:
@@ -84,6 +84,6 @@ def _parser(row: Option) -> Callable[[Any], Any]:
         try:
             return read(row.name, word)
         except OptionError as error:
-            raise Refused(row.kind, error) from None
+            raise InvalidValue(row.kind, error) from None
 
     return parse

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
-from swsearch.cli.console import say
+from swsearch.cli.console import print_message
 from swsearch.options.kinds import ProgressKind
 
 BAR_AFTER = 2.0
@@ -28,7 +28,7 @@ SHARE_OF_TIME, MOST_BETWEEN = 0.1, 300.0
 JSON_EVERY = 1.0
 """Seconds between two objects, at least."""
 
-Event = Literal["begin", "progress", "end", "failed"]
+ProgressEvent = Literal["begin", "progress", "end", "failed"]
 """Events of a display."""
 
 
@@ -75,7 +75,7 @@ class WorkProgress:
             self.completed += amount
             self._show("progress")
 
-    def _show(self, event: Event) -> None:
+    def _show(self, event: ProgressEvent) -> None:
         self.seconds = self._clock() - self._begun
         self._display.show(self, event)
 
@@ -183,11 +183,11 @@ class SearchProgress(WorkProgress):
 class Display:
     """Shows how far some work is; this one shows nothing."""
 
-    def show(self, done: WorkProgress, event: Event) -> None:
+    def show(self, done: WorkProgress, event: ProgressEvent) -> None:
         """Show an event."""
 
 
-class Bar(Display):
+class BarDisplay(Display):
     """A bar, which appears if the work takes long; ``forced`` draws it without a terminal, too."""
 
     def __init__(self, forced: bool = False) -> None:
@@ -195,7 +195,7 @@ class Bar(Display):
         self._bar: Any = None
         self._task: Any = None
 
-    def show(self, done: WorkProgress, event: Event) -> None:
+    def show(self, done: WorkProgress, event: ProgressEvent) -> None:
         """Draw the bar, and remove it at the end."""
         if event in ("end", "failed"):
             if self._bar is not None:
@@ -218,44 +218,44 @@ class Bar(Display):
         self._bar.start()
 
 
-class Lines(Display):
+class LineDisplay(Display):
     """A line from time to time, for what is read later or elsewhere."""
 
     def __init__(self) -> None:
         self._next = FIRST_LINE
 
-    def show(self, done: WorkProgress, event: Event) -> None:
+    def show(self, done: WorkProgress, event: ProgressEvent) -> None:
         """Print a line if it is time."""
         if event == "progress" and done.seconds >= self._next:
             times = [f"{clock_time(done.seconds)} so far", *filter(None, [done.time_left])]
-            say(f"{', '.join([*done.parts(), *times])}")
+            print_message(f"{', '.join([*done.parts(), *times])}")
             self._next = done.seconds + min(max(SHARE_OF_TIME * done.seconds, FIRST_LINE), MOST_BETWEEN)
 
 
-class Objects(Display):
+class JsonDisplay(Display):
     """An object of JSON in a line of its own: at the beginning, at the end, and every second between."""
 
     def __init__(self) -> None:
         self._next = JSON_EVERY
 
-    def show(self, done: WorkProgress, event: Event) -> None:
+    def show(self, done: WorkProgress, event: ProgressEvent) -> None:
         """Print one if it is time."""
         if event != "progress" or done.seconds >= self._next:
             left = None if done.seconds_left is None else round(done.seconds_left, 3)
             times = {"seconds": round(done.seconds, 3), "seconds_left": left}
-            say(json.dumps({"event": event, **done.numbers(), **times}), prefix="")
+            print_message(json.dumps({"event": event, **done.numbers(), **times}), prefix="")
             self._next = done.seconds + JSON_EVERY
 
 
-def display_of(kind: ProgressKind, quiet: bool = False) -> Display:
+def make_display(kind: ProgressKind, quiet: bool = False) -> Display:
     """Return the display of a kind; ``auto`` is a bar on a terminal, lines elsewhere, and nothing if quiet."""
     if sys.stderr is None or kind == "none" or (kind == "auto" and quiet):
         return Display()
     if kind == "json":
-        return Objects()
+        return JsonDisplay()
     if kind == "bar" or (kind == "auto" and is_terminal()):
-        return Bar(forced=kind == "bar")
-    return Lines()
+        return BarDisplay(forced=kind == "bar")
+    return LineDisplay()
 
 
 def is_terminal() -> bool:

@@ -20,15 +20,15 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from swsearch.cli.console import checked_threads, say, size_of
+from swsearch.cli.console import limit_threads, print_message, size_of
 from swsearch.cli.main import warm_up_gpu
 from swsearch.cli.parameters import takes
-from swsearch.cli.progress import SearchProgress, display_of
+from swsearch.cli.progress import SearchProgress, make_display
 from swsearch.cli.tables import EngineTable, MessageTable, OutputTable, RunTable
 from swsearch.client.connection import is_url, server_url
 from swsearch.errors import InputError, OptionError, ServerError
 from swsearch.options.row import rows_of
-from swsearch.output_files import check_spared, open_outputs
+from swsearch.output_files import check_not_an_input, open_outputs
 from swsearch.pipeline.table.scoring import QueryTable
 from swsearch.pipeline.table.search import SearchTable
 
@@ -60,7 +60,7 @@ SubjectsArgument = Annotated[
 ]
 
 
-def url_among(subjects: Sequence[str]) -> str | None:
+def server_url_in(subjects: Sequence[str]) -> str | None:
     """Return the server's address among the subjects; None if all are files.
 
     It raises `InputError` for an address beside other subjects, and for an invalid one.
@@ -89,7 +89,7 @@ class SearchCommand:
     def __init__(self, queries: str, subjects: list[str], given: Mapping[str, Any]) -> None:
         self.queries, self.subjects, self.query_format = queries, subjects, given["query_format"]
         self.engine, self.run, self.messages = EngineTable.of(given), RunTable.of(given), MessageTable.of(given)
-        self.url = url_among(subjects)
+        self.url = server_url_in(subjects)
         """Address of the server that is to search instead."""
         if self.url is None and self.run.cluster is None and self.engine.engine in ("auto", "gpu"):
             warm_up_gpu(self.engine.device)
@@ -101,13 +101,13 @@ class SearchCommand:
 
         self._begun = time.monotonic()
         check_subject_inputs(self.queries, self.subjects)
-        self._threads = checked_threads(self.engine.threads, self.messages.quiet)
+        self._threads = limit_threads(self.engine.threads, self.messages.quiet)
         found = search_queries(Path(self.queries), options, self.query_format, argument="")
         if not self.messages.quiet and (profiles := [query.profile for query in found if query.profile is not None]):
             more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
-            say(f"{profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
+            print_message(f"{profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
         for note in query_notes(self.queries, found):
-            say(f"warning: {note}")
+            print_message(f"warning: {note}")
         return found, options.with_costs_of(found)
 
     @contextmanager
@@ -129,7 +129,7 @@ class SearchCommand:
 
             made = engine = create_engine(
                 asked.engine, threads=threads, device=asked.device, gpu_memory=asked.gpu_memory,
-                notice=None if self.messages.quiet or self.messages.verbose else say, cpu_only=options.cpu_only,
+                notice=None if self.messages.quiet or self.messages.verbose else print_message, cpu_only=options.cpu_only,
             )  # fmt: skip
             backend_of = partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
         else:
@@ -148,58 +148,58 @@ class SearchCommand:
         search = results.search
         volumes = [each.path for each in search.backend.database.volumes]
         kept = [] if search.checkpoint is None else map(str, search.checkpoint.folder.iterdir())
-        check_spared(outputs, [self.queries, *self.subjects, *volumes, *kept, self.run.config, *read])
+        check_not_an_input(outputs, [self.queries, *self.subjects, *volumes, *kept, self.run.config, *read])
 
     @contextmanager
     def progress(self, results: SearchResults, written: Callable[[], str] = lambda: "") -> Iterator[SearchProgress]:
         """Print the plan of a search, show its progress, and print its summary."""
         search, messages = results.search, self.messages
         _say_beforehand(search, messages)
-        display = display_of(messages.progress, messages.quiet)
+        display = make_display(messages.progress, messages.quiet)
         with SearchProgress(display, search.cells, len(search.queries)) as done:
             search.progress, search.restored, search.forgone = done.advance, done.restored, done.forgone
             yield done
         for text in _fit_notes(results, messages.quiet):
-            say(text)
+            print_message(text)
         if messages.quiet:
             return
         for text in (results.iterated.describe() if search.options.iterations > 1 else "", written()):
             if text:
-                say(text)
+                print_message(text)
         run, seconds = results.run, time.monotonic() - self._begun
         size = size_of(run.database_subjects, run.database_residues, run.database_code is not None)
         engine = "" if run.execution is None else run.execution.engine
-        say(summary(len(search.queries), size, search.cells - done.spared_cells, seconds, engine))
+        print_message(summary(len(search.queries), size, search.cells - done.spared_cells, seconds, engine))
 
 
 def _say_beforehand(search: Search, messages: MessageTable) -> None:
     """Print the plan of a search, and allocate its memory, so that a lack of memory is reported before any output."""
-    from swsearch.statistics.methods import why_none
+    from swsearch.statistics.methods import no_evalue_message
 
     options, backend, subjects = search.options, search.backend, search.subjects
     if messages.verbose:
         if backend.fallback:
-            say(backend.fallback)
-        say(f"engine {backend.description}; {options.scoring.describe()}; {options.mode} alignment")
-        say(f"{subjects.name}: {size_of(subjects.n_places, subjects.n_residues)}")
+            print_message(backend.fallback)
+        print_message(f"engine {backend.description}; {options.scoring.describe()}; {options.mode} alignment")
+        print_message(f"{subjects.name}: {size_of(subjects.n_places, subjects.n_residues)}")
     note = search.session.note
     if messages.verbose and note:
-        say(note)
+        print_message(note)
     if search.checkpoint is not None and search.checkpoint.n_kept and not messages.quiet:
         kept = f"{search.checkpoint.n_kept // options.n_frames:,} of {len(search.queries):,}"
         state = "go on from where they were" if options.makes_profiles else "are done and not searched again"
-        say(f"checkpoint {search.checkpoint.folder}: {kept} queries {state}")
+        print_message(f"checkpoint {search.checkpoint.folder}: {kept} queries {state}")
     if search.criteria.method is None:
-        say(why_none())
+        print_message(no_evalue_message())
 
 
 def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
     """Yield the source of the E-values, and, even if quiet, queries without E-values and doubtful hits."""
     from swsearch.report.headers import statistics_name
-    from swsearch.statistics.null_model import Fit
+    from swsearch.statistics.null_model import FitSettings
 
     method, reasons = results.search.criteria.method, results.unfitted
-    if not isinstance(method, Fit):
+    if not isinstance(method, FitSettings):
         if not quiet and method is not None and results.run.program == "tblastx":
             yield f"E-values: {statistics_name(method, 'tblastx')}"
         return
@@ -228,19 +228,26 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
     written, command = OutputTable.of(given), SearchCommand(queries, subjects, given)
     from swsearch.pipeline.checkpoint import checkpoint_folder
     from swsearch.pipeline.options import SearchOptions
-    from swsearch.report.outputs import keep_what_is_shown, pair_outputs, with_config, write_reports
+    from swsearch.report.outputs import (
+        keep_distribution_if_shown,
+        match_outputs_to_formats,
+        with_config,
+        write_reports,
+    )
     from swsearch.report.profile_output import check_places, check_saved, saved, saved_files
 
     file_rows = [row for row in rows_of(SearchTable).values() if row.kind.is_file]
     files = {row.name: given[row.name] for row in file_rows if isinstance(given.get(row.name), str)}
     origin = origin_of(queries, files)
     # report errors now rather than after the search
-    outputs = with_config(pair_outputs(written.output, written.outfmt, written.header), written.save_config)
+    outputs = with_config(
+        match_outputs_to_formats(written.output, written.outfmt, written.header), written.save_config
+    )
     places, paths = (written.save_profile, written.save_msa), [each.path for each in outputs]
     options = SearchOptions.of({**given, "keep_next": places != (None, None)})
     for doubt in options.filters.doubts():
         name, _, rest = doubt.partition(" ")
-        say(f"warning: --{name.replace('_', '-')} {rest}")
+        print_message(f"warning: --{name.replace('_', '-')} {rest}")
     check_places(*places, paths)
     if command.url is not None:
         run_remote_search(command, origin, options, outputs, written)
@@ -250,7 +257,7 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
     found, options = command.read_queries(options)
     check_saved(written.save_profile, found)
     with command.results(found, options, origin) as results:
-        keep_what_is_shown(results, outputs)  # before the search is asked for, which plans its memory by it
+        keep_distribution_if_shown(results, outputs)  # before the search is asked for, which plans its memory by it
         if folder is not None:
             results.keep_in(folder)
         identifiers = [query.identifier for query in found]
@@ -290,14 +297,17 @@ def run_remote_search(
     saved = [each for each in (written.save_profile, written.save_msa) if each is not None]
     paths = [*(each.path for each in outputs), *saved]
     formats = [*(each.outfmt for each in outputs), *saved_formats(written.save_profile, written.save_msa)]
-    check_spared(paths, read)
+    check_not_an_input(paths, read)
     doubts = options.filters.doubts()
-    with Client(url, notice=None if messages.quiet else say) as client, _submission_key(run.checkpoint) as key:
+    with (
+        Client(url, notice=None if messages.quiet else print_message) as client,
+        _submission_key(run.checkpoint) as key,
+    ):
         database = client.database()
         size = size_of(database.get("n_subjects", 0), database.get("n_residues", 0))
         engine = database.get("engine", "unknown")
         if messages.verbose:
-            say(f"{client.url}: {database['name']}: {size}; engine {engine}")
+            print_message(f"{client.url}: {database['name']}: {size}; engine {engine}")
         request = request_for(
             database["name"], Path(origin.queries), options, origin, query_format=command.query_format,
             outputs=formats, header=written.header,
@@ -311,16 +321,16 @@ def run_remote_search(
             if key is None or job.stated["state"] in ("failed", "cancelled"):
                 _end(job, key)
             else:
-                say(f"{client.url}: job {job.identifier} continues; run the same command to resume")
+                print_message(f"{client.url}: job {job.identifier} continues; run the same command to resume")
             raise
         _end(job, key)
         for note in job.stated.get("notes", ()):
             if note not in doubts:
-                say(note)
+                print_message(note)
         if not messages.quiet:
             n_queries, cells = job.stated.get("n_queries", 0), job.stated.get("cells", 0)
             done = summary(n_queries, size, cells, time.monotonic() - begun, engine)
-            say(f"{done}, at {client.url}/{database['name']}")
+            print_message(f"{done}, at {client.url}/{database['name']}")
 
 
 @contextmanager
@@ -363,7 +373,9 @@ def _download(
     is_folder = "msa a3m" in formats  # it is the last
     files = list(zip(formats, paths, strict=True))[: -1 if is_folder else None]
     n_queries = job.stated.get("n_queries", 0)
-    with SearchProgress(display_of(messages.progress, messages.quiet), job.stated.get("cells", 0), n_queries) as done:
+    with SearchProgress(
+        make_display(messages.progress, messages.quiet), job.stated.get("cells", 0), n_queries
+    ) as done:
         job.wait(progress=done.advance)
         with TemporaryFile() as archive, open_outputs([(path, True) for _, path in files]) as streams:
             for (outfmt, _), stream in zip(files, streams, strict=True):
@@ -384,7 +396,7 @@ def _unpack(archive: IO[bytes], folder: Path, read: Sequence[str | None]) -> Non
             names = opened.namelist()
             if not all(is_file_name(name, ".a3m") for name in names):
                 raise ServerError("save-msa: the server sent other files than alignments")
-            check_spared([str(folder / name) for name in names], read)
+            check_not_an_input([str(folder / name) for name in names], read)
             for name in names:
                 with open_outputs([(str(folder / name), True)], sweep=False) as (file,), opened.open(name) as source:
                     shutil.copyfileobj(source, file)

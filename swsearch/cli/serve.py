@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from swsearch.cli import memory_limit, signals
-from swsearch.cli.console import checked_threads, say, size_of
+from swsearch.cli.console import limit_threads, print_message, size_of
 from swsearch.cli.main import warm_up_gpu
 from swsearch.cli.parameters import takes
 from swsearch.cli.tables import CommandTable, EngineTable, FileName, MessageTable
@@ -116,7 +116,7 @@ def serve_command(
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise InputError(f"swsearch serve needs {', '.join(missing)}; pip install 'swsearch[server]'")
     asked, engine, messages = ServeTable.of(given), EngineTable.of(given), MessageTable.of(given)
-    memory_limit.few_arenas(ARENAS, MAPPED_ALONE, KEPT_FREE)
+    memory_limit.limit_malloc_arenas(ARENAS, MAPPED_ALONE, KEPT_FREE)
     if engine.engine in ("auto", "gpu"):
         warm_up_gpu(engine.device)
     from swsearch.server.run import bound, logging_to
@@ -128,26 +128,26 @@ def serve_command(
     hosts = [check_host_name(name) for name in asked.allow_host]
     settings = ServerSettings(
         tuple(databases), Path(asked.folder) if asked.folder else _usual_folder(), limits, engine.engine,
-        checked_threads(engine.threads, messages.quiet), engine.device, engine.gpu_memory, asked.workers, tokens,
+        limit_threads(engine.threads, messages.quiet), engine.device, engine.gpu_memory, asked.workers, tokens,
         _checked_root(asked.root_path), (asked.host, *hosts),
     )  # fmt: skip
     if doubt:
-        say(f"warning: {doubt}")
-    with bound(asked.host, asked.port) as made, logging_to(say, messages.verbose):
+        print_message(f"warning: {doubt}")
+    with bound(asked.host, asked.port) as made, logging_to(print_message, messages.verbose):
         from swsearch.server.jobs import open_jobs
 
         with open_jobs(settings) as jobs:
             server = _server(jobs, made, proxies)
-            signals.pass_on(server.end)
+            signals.call_on_signal(server.end)
             server.listen()
             if not messages.quiet:
                 for name, served in jobs.databases.items():
                     size = size_of(served.database.n_subjects, served.database.n_residues, served.is_dna)
-                    say(f"{name}: {size}, engine {served.engine.description}")
-                say(f"listening on {server.url}")
+                    print_message(f"{name}: {size}, engine {served.engine.description}")
+                print_message(f"listening on {server.url}")
             server.serve_until_ended()
             if not messages.quiet:
-                say("ending; jobs that run go on at the next start")
+                print_message("ending; jobs that run go on at the next start")
 
 
 def _server(jobs: "Jobs", made: "socket.socket", proxies: list[str]) -> "HttpServer":
@@ -157,9 +157,9 @@ def _server(jobs: "Jobs", made: "socket.socket", proxies: list[str]) -> "HttpSer
     settings = jobs.settings
     most = connections_for(settings.limits.connections)
     if most < settings.limits.connections:
-        say(f"warning: {most:,} connections at a time: a process may open no more files here (ulimit -n)")
+        print_message(f"warning: {most:,} connections at a time: a process may open no more files here (ulimit -n)")
     if is_for_others(made) and not settings.tokens:
-        say(
+        print_message(
             "warning: whoever reaches this machine can search here, without a token and unencrypted; "
             "--token-file asks for one, a proxy encrypts"
         )

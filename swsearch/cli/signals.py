@@ -52,7 +52,7 @@ def quit_at_once() -> None:
         signal.signal(number, _quit)
 
 
-def listen() -> None:
+def raise_on_signal() -> None:
     """Raise KeyboardInterrupt when a signal comes; nothing where `quit_at_once` was not called, as in tests."""
     for number in _installed:
         signal.signal(number, _raise)
@@ -61,7 +61,7 @@ def listen() -> None:
         signal.signal(signal.SIGALRM, signal.default_int_handler)
 
 
-def pass_on(hear: Callable[[], None]) -> None:
+def call_on_signal(hear: Callable[[], None]) -> None:
     """Call a function at the first signal; a signal more than `SAME_WISH` seconds later ends the process."""
 
     def handle(number: int, frame: object) -> None:
@@ -78,7 +78,7 @@ def pass_on(hear: Callable[[], None]) -> None:
 
 def only_note() -> None:
     """Only record signals while a command cleans up; they decide its exit code."""
-    pass_on(lambda: None)
+    call_on_signal(lambda: None)
     if _installed:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
 
@@ -118,7 +118,7 @@ class _Forgiving(io.FileIO):
         return len(data)
 
 
-def repair() -> None:
+def reopen_closed_streams() -> None:
     """Open those of the descriptors 0, 1 and 2 that are closed, and let messages that nobody can take be dropped."""
     # the wrong way round: to read from 0 and to write to 1 fails; what is written to 2 goes nowhere
     for number, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):

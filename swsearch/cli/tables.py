@@ -21,10 +21,10 @@ class DeviceNumbers(ValueKind):
         if text.strip().lower() == "all":
             return "all"
         if not re.fullmatch(r"\s*(?:0|[1-9]\d{0,8})\s*(?:,\s*(?:0|[1-9]\d{0,8})\s*){0,63}", text, re.ASCII):
-            from swsearch.engines.devices import devices_there
+            from swsearch.engines.devices import available_devices_message
 
             expected = "the number of a GPU, several with commas between them, such as 0,1, or all"
-            raise OptionError(name, text, expected, devices_there())
+            raise OptionError(name, text, expected, available_devices_message())
         numbers = tuple(int(each) for each in text.split(","))
         return numbers[0] if len(numbers) == 1 else numbers
 

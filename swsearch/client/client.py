@@ -14,9 +14,9 @@ from swsearch.client.job import ServerJob
 from swsearch.client.search_request import SearchRequest, request_for
 from swsearch.engines.base import Progress
 from swsearch.errors import InputError, OptionError, ServerError, check_choice
-from swsearch.inputs import QueriesLike, path_of
+from swsearch.inputs import QueriesLike, input_path
 from swsearch.options.kinds import QUERY_FORMATS, QueryFormat
-from swsearch.pipeline.options import SearchKeywords, options_of
+from swsearch.pipeline.options import SearchKeywords, make_search_options
 from swsearch.run_info import Origin
 
 CLIENT_TIMEOUT = 120.0
@@ -189,13 +189,13 @@ class Client:
             As `search` does, and if the server refuses it.
         """
         check_choice("query_format", query_format, QUERY_FORMATS)
-        chosen = options_of("Client.submit", **options)
+        chosen = make_search_options("Client.submit", **options)
         if chosen.keep_next:
             raise OptionError(
                 "keep_next", True, "none for a server", 'add "profile json" to outputs, and download it'
             )
         request = request_for(
-            self.database(database)["name"], queries, chosen, Origin(path_of(queries)), query_format=query_format,
+            self.database(database)["name"], queries, chosen, Origin(input_path(queries)), query_format=query_format,
             title=title, outputs=outputs,
         )  # fmt: skip
         return self.submit_request(request)

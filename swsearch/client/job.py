@@ -298,9 +298,9 @@ class ServerJob:
         OutputError
             If the file cannot be written.
         """
-        from swsearch.report.outputs import pair_outputs
+        from swsearch.report.outputs import match_outputs_to_formats
 
-        (output,) = pair_outputs([os.fspath(path)], [] if format is None else [format])
+        (output,) = match_outputs_to_formats([os.fspath(path)], [] if format is None else [format])
         self._finish()
         with open_outputs([(output.path, True)]) as (file,):
             file.writelines(self.download(output.outfmt))

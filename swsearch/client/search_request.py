@@ -24,8 +24,8 @@ import numpy as np
 from swsearch.alphabet import DNA, PROTEIN, Alphabet
 from swsearch.db.fasta import Record
 from swsearch.db.input_stream import Input
-from swsearch.errors import InputError, OptionError, check_choice, shown
-from swsearch.inputs import QueriesLike, Query, path_of
+from swsearch.errors import InputError, OptionError, check_choice, format_value
+from swsearch.inputs import QueriesLike, Query, input_path
 from swsearch.matrices import GAP_COSTS
 from swsearch.options.kinds import QUERY_FORMATS, QueryFormat
 from swsearch.options.row import Interface, rows_of
@@ -36,7 +36,7 @@ from swsearch.pipeline.table.search import SearchTable
 from swsearch.pipeline.table.values import MAX_MATRIX_NAME
 from swsearch.profiles.json_profile import line_of, read_json
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.text_lines import Text
+from swsearch.profiles.text_lines import TextFile
 from swsearch.report.outputs import SAVED_FORMATS, check_outputs
 from swsearch.run_info import Checksum, Origin
 from swsearch.scoring import Matrix, load_matrix, matrix_from_text
@@ -200,7 +200,7 @@ class SearchRequest:
 def _of_lines(data: bytes) -> list[Record | Profile]:
     """Return the sequences and profiles of `QUERY_LINES_FORMAT`."""
     found: list[Record | Profile] = []
-    text = Text.of("queries", data)
+    text = TextFile.of("queries", data)
     for number, line in enumerate(text.lines):
         if not line.strip():
             continue
@@ -209,17 +209,17 @@ def _of_lines(data: bytes) -> list[Record | Profile]:
         except (ValueError, RecursionError):
             text.fail("no JSON, expected a sequence or a profile", number)
         if isinstance(given, dict) and "swsearch" in given:
-            found += read_json(Text("queries", [line]))
+            found += read_json(TextFile("queries", [line]))
         else:
             found.append(_record(text, number, given))
     return found
 
 
-def _record(text: Text, at: int, given: Any) -> Record:
+def _record(text: TextFile, at: int, given: Any) -> Record:
     """Return the sequence of a line."""
     names = ("identifier", "description", "sequence")
     if not isinstance(given, dict) or not {*given} <= {*names, "lower"}:
-        text.fail(f"got {shown(given)}, expected {', '.join(names)} and lower", at)
+        text.fail(f"got {format_value(given)}, expected {', '.join(names)} and lower", at)
     identifier, description, letters = (given.get(name, "") for name in names)
     if not all(isinstance(each, str) for each in (identifier, description, letters)):
         text.fail(f"expected texts for {', '.join(names)}", at)
@@ -280,7 +280,7 @@ def _check_names(where: str, given: Mapping[str, Any], known: tuple[str, ...]) -
         if name not in known:
             close = difflib.get_close_matches(str(name), known, n=1)
             remedy = f"; did you mean {close[0]}?" if close else ""
-            raise InputError(f"{where}: got {shown(name)}, expected {', '.join(known)}{remedy}")
+            raise InputError(f"{where}: got {format_value(name)}, expected {', '.join(known)}{remedy}")
 
 
 def _check_text(name: str, given: Any, longest: int = MAX_TITLE) -> None:
@@ -300,7 +300,7 @@ def request_for(
     It raises `InputError` if a query or the matrix cannot be sent.
     """
     told = {"queries": origin.queries, "command": origin.command, **origin.files}
-    if path := path_of(queries):
+    if path := input_path(queries):
         with Input(path) as opened:
             data, sent_format = opened.read(sys.maxsize), str(query_format)
             told["sha256"] = "" if path == "-" else opened.sha256

@@ -18,22 +18,22 @@ from swsearch.blocks import IntArray
 from swsearch.cluster import tasks
 from swsearch.cluster.messages import VolumeFile, VolumeSearch, without_history
 from swsearch.cluster.pool import Call, WorkerPool
-from swsearch.cluster.tasks import VolumeShare, packed
+from swsearch.cluster.tasks import VolumeShare, encode_arguments
 from swsearch.errors import counted
 from swsearch.inputs import Query
-from swsearch.pipeline.additional_hsps import FoundFurther
+from swsearch.pipeline.additional_hsps import HspPath
 from swsearch.pipeline.backend import SessionRequest
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.filters import ALL_SUBJECTS
-from swsearch.pipeline.null_models import N_COPIES, PairsAsked, cut_at
+from swsearch.pipeline.null_models import N_COPIES, NullModelRequest, split_by_residues
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pairs import FurtherToFind, LocalPairWork, PairsToAlign
-from swsearch.pipeline.ranking import Selection, merge
+from swsearch.pipeline.pairs import HspRequest, LocalPairWork, PairsToAlign
+from swsearch.pipeline.ranking import QueryCandidates, merge
 from swsearch.pipeline.subjects import ProteinSubjects, SubjectReader, Subjects
 from swsearch.pipeline.windows import FrameWindows, subjects_of
-from swsearch.processors import threads_that_help
+from swsearch.processors import useful_thread_count
 from swsearch.results import SubjectCodes
-from swsearch.statistics.null_model import PairNulls
+from swsearch.statistics.null_model import PairNullModels
 
 if TYPE_CHECKING:
     from swsearch.db import Database
@@ -63,7 +63,7 @@ class ClusterBackend:
     is_shared = False
 
     def __init__(self, database: Database, pool: WorkerPool) -> None:
-        self.database, self.pool, self.threads = database, pool, threads_that_help(pool.threads)
+        self.database, self.pool, self.threads = database, pool, useful_thread_count(pool.threads)
 
     @property
     def description(self) -> str:
@@ -125,16 +125,18 @@ class ClusterSession:
         sent = [without_history(each) for each in queries]
         if self._maker is None:
             return sent, None
-        parts = cut_at(np.array([len(query.codes) for query in sent], dtype=np.int64), FIT_RESIDUES)
+        parts = split_by_residues(np.array([len(query.codes) for query in sent], dtype=np.int64), FIT_RESIDUES)
         given = self._maker.fit, self._maker.recurrence
-        fits = [self.pool.call(tasks.fit, packed(*given, sent[part]), priority=FIT_PRIORITY) for part in parts]
+        fits = [
+            self.pool.call(tasks.fit, encode_arguments(*given, sent[part]), priority=FIT_PRIORITY) for part in parts
+        ]
         return sent, fits
 
     def select(self, prepared: tuple[Sequence[Query], list[Call] | None]) -> ClusterSelection:
         """Begin to score queries with all shares, once their nulls are known."""
         queries, fits = prepared
         nulls = [None] * len(queries) if fits is None else [null for part in self.pool.all_of(fits) for null in part]
-        group = packed(queries, nulls)
+        group = encode_arguments(queries, nulls)
         calls = [self.pool.call(tasks.score, group, share) for share in self.shares]
         return ClusterSelection(self, sum(len(query.codes) for query in queries), calls)
 
@@ -181,7 +183,7 @@ class ClusterSelection:
     """Residues of the queries."""
     calls: list[Call]
     """One task for each share."""
-    _parts: list[list[Selection]] = field(default_factory=list)
+    _parts: list[list[QueryCandidates]] = field(default_factory=list)
 
     def is_ready(self) -> bool:
         """Return whether all tasks have ended."""
@@ -195,7 +197,7 @@ class ClusterSelection:
                 self._parts = [self.selections()]
             self.session.count(self.residues, place)
 
-    def selections(self) -> list[Selection]:
+    def selections(self) -> list[QueryCandidates]:
         """Return what was selected, of all shares."""
         inclusion = self.session.criteria.inclusion
         most = None if inclusion is None else inclusion.options.max_candidates
@@ -211,7 +213,7 @@ class ClusterPairWork:
         self.local, self._pool, self._volumes = local, pool, volumes
         self._firsts: IntArray = np.array([each.search.first for each in volumes], dtype=np.int64)
 
-    def nulls(self, asked: Sequence[PairsAsked], subjects: SubjectReader) -> list[PairNulls]:
+    def nulls(self, asked: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
         """Return the nulls of the pairs of some queries."""
         if not isinstance(subjects, ProteinSubjects):
             return self.local.nulls(asked, subjects)
@@ -220,7 +222,7 @@ class ClusterPairWork:
         ends, whose = np.cumsum([0, *sizes]), np.repeat(np.arange(len(asked)), sizes)
         places = np.concatenate([_NONE, *(each.subjects for each in asked)])
 
-        def task(chosen: IntArray, first: int) -> list[PairsAsked]:
+        def task(chosen: IntArray, first: int) -> list[NullModelRequest]:
             parts = [(k, chosen[whose[chosen] == k] - ends[k]) for k in np.unique(whose[chosen]).tolist()]
             return [replace(some, subjects=some.subjects - first) for some in (sent[k][rows] for k, rows in parts)]
 
@@ -229,7 +231,7 @@ class ClusterPairWork:
         for chosen, found in self._computed(tasks.pair_nulls, task, places, cells):
             levels[chosen], bounds[chosen] = (np.concatenate(each) for each in zip(*found, strict=True))
         return [
-            PairNulls(each.statistics, each.lengths, levels[begin:end], bounds[begin:end])
+            PairNullModels(each.statistics, each.lengths, levels[begin:end], bounds[begin:end])
             for each, (begin, end) in zip(asked, pairwise(ends.tolist()), strict=True)
         ]
 
@@ -246,15 +248,13 @@ class ClusterPairWork:
         table = AlignmentTable.concatenate([table for _, (table, _) in found]).take(order)
         return table, SubjectCodes.joined([codes for _, (_, codes) in found]).take(order)
 
-    def further(
-        self, wanted: Callable[[], FurtherToFind], subjects: SubjectReader
-    ) -> list[list[FoundFurther]] | None:
+    def further(self, wanted: Callable[[], HspRequest], subjects: SubjectReader) -> list[list[HspPath]] | None:
         """Return further alignments of pairs."""
         asked = wanted()
 
-        def task(chosen: IntArray, first: int) -> FurtherToFind:
+        def task(chosen: IntArray, first: int) -> HspRequest:
             pairs = _some_pairs(asked.pairs, chosen, first)
-            return FurtherToFind(pairs, asked.best.take(chosen), asked.least[chosen], asked.most)
+            return HspRequest(pairs, asked.best.take(chosen), asked.least[chosen], asked.most)
 
         cells = asked.most * _cells_of(asked.pairs, subjects)
         computed = self._computed(tasks.further, task, asked.pairs.subjects, cells)
@@ -269,7 +269,7 @@ class ClusterPairWork:
         chosen, calls = [], []
         for number, some in cut_into_tasks(numbers, cells, len(self._pool.workers)):
             chosen.append(some)
-            data = packed(task(some, int(self._firsts[number])))
+            data = encode_arguments(task(some, int(self._firsts[number])))
             calls.append(self._pool.call(function, data, self._volumes[number], PAIRS_PRIORITY))
         return list(zip(chosen, self._pool.all_of(calls), strict=True))
 

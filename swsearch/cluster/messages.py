@@ -18,7 +18,7 @@ from swsearch.db.frame_windows import Windows
 from swsearch.errors import ClusterError
 from swsearch.inputs import Query
 from swsearch.options.kinds import Mask
-from swsearch.pipeline.filters import Allowed
+from swsearch.pipeline.filters import SubjectMask
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.subjects import SubjectCounts
 from swsearch.version import version
@@ -64,7 +64,7 @@ class VolumeSearch:
     largest: tuple[int, int]
     """Number of queries and residues of the largest group that is scored together."""
 
-    def allowed_of(self, n_places: int) -> Allowed | None:
+    def allowed_of(self, n_places: int) -> SubjectMask | None:
         """Return which of the volume's places may be hits, shape (n_places,)."""
         return None if self.allowed is None else np.unpackbits(self.allowed, count=n_places).astype(np.bool_)
 
@@ -104,7 +104,7 @@ def problem_of(error: Exception) -> str:
     return f"it cannot load swsearch ({one_line(error)})"
 
 
-def listed(texts: dict[str, Any], most: int = 3) -> str:
+def join_some(texts: dict[str, Any], most: int = 3) -> str:
     """Return what is said of workers as one text: of the first of them, where there are many."""
     said = [f"{address}: {text}" for address, text in texts.items()]
     return "; ".join(said[:most]) + (f"; and {len(said) - most:,} more" if len(said) > most else "")
@@ -124,7 +124,7 @@ MUST_EQUAL = {
 
 
 @cache
-def program() -> dict[str, str]:
+def program_versions() -> dict[str, str]:
     """Return the versions that must be equal, and a digest of the package's sources."""
     return {
         "swsearch": version(),
@@ -135,7 +135,7 @@ def program() -> dict[str, str]:
     }
 
 
-def difference(theirs: dict[str, str], ours: dict[str, str]) -> str:
+def version_mismatch(theirs: dict[str, str], ours: dict[str, str]) -> str:
     """Return what differs, as text for people; nothing if all is equal."""
     found = []
     for key, name in MUST_EQUAL.items():

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from swsearch.cluster.messages import EngineRequest, VolumeFile, one_line, problem_of
-from swsearch.cluster.pool import MAX_TASKS_AT_ONCE, Notice, WorkerPool, ask
+from swsearch.cluster.pool import MAX_CONCURRENT_TASKS, Notice, WorkerPool, ask
 from swsearch.cluster.tasks import describe
 from swsearch.cluster.worker import THREADS_VARIABLE, open_volume, state_of
-from swsearch.engines.choice import checked
+from swsearch.engines.choice import check_engine_option
 from swsearch.errors import (
     ClusterError,
     GpuUnavailableError,
@@ -36,9 +36,9 @@ from swsearch.errors import (
     OptionError,
     SwsearchError,
     check_choice,
-    real_number,
+    check_finite,
 )
-from swsearch.inputs import path_of
+from swsearch.inputs import input_path
 from swsearch.options.kinds import ENGINES
 from swsearch.processors import available_processors
 
@@ -70,7 +70,7 @@ def engine_request(engine: Any, gpu_memory: int | None, device: Any, option: str
     if device is not None:
         remedy = "each worker uses its own GPU; choose it with CUDA_VISIBLE_DEVICES of the worker"
         raise OptionError("device", device, f"none with {option}", remedy)
-    return EngineRequest(engine, checked("gpu_memory", gpu_memory))
+    return EngineRequest(engine, check_engine_option("gpu_memory", gpu_memory))
 
 
 def check_is_database(subjects: Any) -> None:
@@ -82,7 +82,7 @@ def check_is_database(subjects: Any) -> None:
             if not all(volume.path for volume in each.volumes):
                 raise InputError(_NO_FILE.format(each.name))
             continue
-        path = path_of(each)
+        path = input_path(each)
         if not path:
             raise InputError(_NO_FILE.format("subjects"))
         if path == "-" or (Path(path).is_file() and Path(path).suffix != ".h5" and not is_database(path)):
@@ -116,20 +116,20 @@ def open_pool(
     processor. ``timeout`` is the number of seconds after which a worker without a result counts as hung.
     """
     expected = "a number of seconds, more than 0"
-    if timeout is not None and real_number("task_timeout", timeout, expected) <= 0:
+    if timeout is not None and check_finite("task_timeout", timeout, expected) <= 0:
         raise OptionError("task_timeout", timeout, expected)
     if threads is not None and not name.strip().startswith("local:"):
         remedy = "set the threads when you start the workers"
         raise OptionError("threads", threads, f"none with --cluster {name}", remedy)
     with ExitStack() as opened:
-        client = opened.enter_context(connected(name, threads))
+        client = opened.enter_context(connect(name, threads))
         pool = WorkerPool(client, engine, name.strip(), threads=threads, timeout=timeout, notice=notice).open()
         pool.then_close = opened.pop_all().close
         return pool
 
 
 @contextmanager
-def connected(name: str, threads: int | None = None) -> Iterator[Any]:
+def connect(name: str, threads: int | None = None) -> Iterator[Any]:
     """Yield a client of a cluster, whatever workers it has; arguments and errors are those of `open_pool`."""
     name = name.strip()
     local, address = re.fullmatch(r"local:([1-9][0-9]{0,3})", name), _ADDRESS.fullmatch(name)
@@ -191,7 +191,7 @@ def _local(distributed: Any, opened: ExitStack, workers: int, threads: int) -> A
         with warnings.catch_warnings(), config.set(DASK_SETTINGS):
             warnings.simplefilter("ignore")
             cluster = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=MAX_TASKS_AT_ONCE, processes=True, local_directory=folder,
+                n_workers=workers, threads_per_worker=MAX_CONCURRENT_TASKS, processes=True, local_directory=folder,
                 memory_limit=system.MEMORY_LIMIT // workers, silence_logs=logging.CRITICAL,
                 # it listens all the same, and only here
                 dashboard_address=None, scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
@@ -223,7 +223,7 @@ def _close(opened: Any, timeout: int) -> None:
 
 
 @dataclass(frozen=True)
-class VolumeSeen:
+class VolumeReport:
     """A volume as a worker finds it: where, empty if nowhere, and why it cannot be read, empty if it can."""
 
     path: str
@@ -231,7 +231,7 @@ class VolumeSeen:
 
 
 @dataclass(frozen=True)
-class WorkerSeen:
+class WorkerReport:
     """A worker as `survey` found it."""
 
     address: str
@@ -255,7 +255,7 @@ class WorkerSeen:
     """Why it has no GPU, or an empty string."""
     devices: int = 0
     """Number of GPUs that it sees."""
-    volumes: dict[str, VolumeSeen] = field(default_factory=dict)
+    volumes: dict[str, VolumeReport] = field(default_factory=dict)
     """Volumes by the client's paths."""
 
     @property
@@ -264,7 +264,7 @@ class WorkerSeen:
         return 0 < self.devices <= self.on_host
 
 
-def survey(client: Any, volumes: Sequence[Volume] = ()) -> list[WorkerSeen]:
+def inspect_cluster(client: Any, volumes: Sequence[Volume] = ()) -> list[WorkerReport]:
     """Ask every worker of a cluster what it is, and whether it can read volumes; return them by host and address."""
     told = client.scheduler_info(n_workers=-1)["workers"]
     order = sorted(told, key=lambda address: (told[address]["host"], address))
@@ -277,13 +277,13 @@ def survey(client: Any, volumes: Sequence[Volume] = ()) -> list[WorkerSeen]:
         each, answer = told[address], answers[address]
         facts = answer if isinstance(answer, dict) else {"problem": problem_of(answer)}
         host, memory = each["host"], each["memory_limit"] or 0
-        found.append(WorkerSeen(address, host, each["nthreads"], memory, ranks[host], **facts))
+        found.append(WorkerReport(address, host, each["nthreads"], memory, ranks[host], **facts))
         ranks[host] += 1
     return found
 
 
 async def look_closely(files: Sequence[VolumeFile], dask_worker: Any = None) -> dict[str, Any]:
-    """Return the fields of `WorkerSeen`; runs on a worker."""
+    """Return the fields of `WorkerReport`; runs on a worker."""
     return await asyncio.to_thread(_look_closely, files, dask_worker)
 
 
@@ -319,10 +319,10 @@ def _devices() -> tuple[int, str]:
         return 0, str(error).removeprefix("engine gpu cannot be used: ")
 
 
-def _volume_of(wanted: VolumeFile) -> VolumeSeen:
+def _volume_of(wanted: VolumeFile) -> VolumeReport:
     """Return where a volume is found now, without the cache of open volumes."""
     try:
         with open_volume.__wrapped__(wanted) as database:
-            return VolumeSeen(database.volumes[0].path)
+            return VolumeReport(database.volumes[0].path)
     except SwsearchError as error:
-        return VolumeSeen("", str(error))
+        return VolumeReport("", str(error))

@@ -25,11 +25,11 @@ from swsearch.cluster.messages import (
     EngineRequest,
     OtherProgramError,
     TaskFailure,
-    difference,
-    listed,
+    join_some,
     one_line,
     problem_of,
-    program,
+    program_versions,
+    version_mismatch,
 )
 from swsearch.cluster.tasks import VolumeShare
 from swsearch.errors import (
@@ -43,7 +43,7 @@ from swsearch.errors import (
     SwsearchError,
     SwsearchWarning,
 )
-from swsearch.pipeline.prefetch import Stopped, check_wanted
+from swsearch.pipeline.prefetch import SearchCancelled, check_cancelled
 
 MAX_TRIES = 3
 """Failures of a task, and failed tasks of a worker, after which it is given up."""
@@ -58,7 +58,7 @@ to wait for a worker."""
 FIRST_LIMIT, LEAST_LIMIT, GENEROSITY = 3600.0, 300.0, 20.0
 """Seconds that a worker may take for its first result, and for any; how many times longer than any took before."""
 
-MAX_TASKS_AT_ONCE = 2
+MAX_CONCURRENT_TASKS = 2
 """Tasks that a worker should have at a time: hits are aligned while others are scored. A worker with room for more is
 never full to Dask, and gives nothing to one that comes later."""
 
@@ -159,14 +159,14 @@ class WorkerPool:
             for address, told in self.facts.items():
                 if told["problem"]:
                     raise kind(f"a worker at {address}: {told['problem']}")
-            raise ClusterError(f"{self.name}: none of its workers can be used: {listed(self._problems)}")
+            raise ClusterError(f"{self.name}: none of its workers can be used: {join_some(self._problems)}")
         threading.Thread(target=_watch, args=(weakref.ref(self),), name="swsearch-workers", daemon=True).start()
         return self
 
     def _check_scheduler(self) -> None:
         """Raise unless the scheduler has this program: it unpickles what tasks call."""
         try:
-            problem = difference(self.client.run_on_scheduler(program), program())
+            problem = version_mismatch(self.client.run_on_scheduler(program_versions), program_versions())
         except Exception as error:
             problem = f"it cannot load swsearch ({one_line(error)})"
         if self.client.status != "running":
@@ -198,7 +198,7 @@ class WorkerPool:
         if self.workers:
             self._none_since = self._clock
         elif self._clock - self._none_since > PATIENCE:
-            why = listed(self._problems) or "start workers, then the search again"
+            why = join_some(self._problems) or "start workers, then the search again"
             raise ClusterError(f"{self.name}: waited {PATIENCE:.0f} s for a worker, and there is none: {why}")
         for call in list(self._calls):
             is_restricted = call.workers is not None and not set(call.workers) & set(self._busy)
@@ -264,7 +264,7 @@ class WorkerPool:
     def _survey(self, workers: Sequence[str]) -> None:
         """Ask workers what they are; who does not answer is used all the same, since Dask says that it is there."""
         with suppress(Exception):  # the client was closed meanwhile
-            ask(self.client, tasks.look, self.engine, workers=workers, hear=self._hear)
+            ask(self.client, tasks.inspect_worker, self.engine, workers=workers, hear=self._hear)
 
     def _hear(self, address: str, told: Any) -> None:
         """Record a worker's answer about itself."""
@@ -272,7 +272,7 @@ class WorkerPool:
             self.facts[address] = told
             if told["problem"]:
                 self._leave_out(address, told["problem"])
-            if told["at_once"] > MAX_TASKS_AT_ONCE and not self._is_told:
+            if told["at_once"] > MAX_CONCURRENT_TASKS and not self._is_told:
                 self._is_told = True
                 self._notice(too_many_at_once(told["at_once"]))
         elif not isinstance(told, OSError):  # as of a lost connection, or of no answer in time
@@ -307,7 +307,7 @@ class WorkerPool:
             try:
                 share = () if call.share is None else (self._token(call.share, call.workers),)
                 call.future = self.client.submit(
-                    tasks.run, program(), call.function, call.data, *share, pure=False, priority=call.priority,
+                    tasks.run, program_versions(), call.function, call.data, *share, pure=False, priority=call.priority,
                     key=self._key(call.function.__name__), workers=call.workers,
                 )  # fmt: skip
             except Exception as error:  # the client was closed, also where its scheduler has gone
@@ -322,7 +322,7 @@ class WorkerPool:
         lacks = self._lacks.get(path, {})
         fit = [each for each in workers if each not in lacks]
         if workers and not fit:
-            raise DatabaseError(f"{path}: no worker can read it: {listed(lacks)}")
+            raise DatabaseError(f"{path}: no worker can read it: {join_some(lacks)}")
         chosen = [each for each in fit if each not in call.avoided] or fit
         return None if chosen and len(chosen) == len(self._busy) else chosen
 
@@ -331,7 +331,12 @@ class WorkerPool:
         known = self._tokens.get(share)
         if known is None or known.status in ("error", "cancelled", "lost"):
             known = self._tokens[share] = self.client.submit(
-                tasks.token, tasks.packed(share), key=self._key("share"), pure=False, workers=workers, priority=1000
+                tasks.token,
+                tasks.encode_arguments(share),
+                key=self._key("share"),
+                pure=False,
+                workers=workers,
+                priority=1000,
             )
         return known
 
@@ -339,15 +344,15 @@ class WorkerPool:
         """Yield the results of tasks with their places as they arrive; repeat failed tasks.
 
         It raises errors that would occur on every worker, the last error of a task that failed too often, and
-        `Stopped` if the tasks are stopped.
+        `SearchCancelled` if the tasks are stopped.
         """
         waiting = dict(enumerate(calls))
         while waiting:
-            check_wanted()
+            check_cancelled()
             if self._error is not None:
                 raise self._error
             if self._is_closed.is_set() or not self._calls.issuperset(waiting.values()):
-                raise Stopped
+                raise SearchCancelled
             done = [place for place, call in waiting.items() if call.is_done]
             if not done:
                 time.sleep(LISTEN_SECONDS)
@@ -461,9 +466,9 @@ def ask(
 
     async def one(address: str) -> None:
         try:
-            answer = await run(address, program)
+            answer = await run(address, program_versions)
             if isinstance(answer, dict):
-                problem = difference(answer, program())
+                problem = version_mismatch(answer, program_versions())
                 answer = OtherProgramError(problem) if problem else await run(address, function, *arguments)
         except Exception as error:
             answer = error
@@ -479,7 +484,7 @@ def too_many_at_once(number: int) -> str:
     """Return what is to be said of a worker that does so many tasks at a time."""
     return (
         f"workers do {number} tasks at a time, and share tasks out badly so; start them with "
-        f"SWSEARCH_THREADS={number} dask worker ... --nthreads {MAX_TASKS_AT_ONCE}"
+        f"SWSEARCH_THREADS={number} dask worker ... --nthreads {MAX_CONCURRENT_TASKS}"
     )
 
 

@@ -23,34 +23,34 @@ from swsearch.cluster.messages import (
     OtherProgramError,
     TaskFailure,
     VolumeSearch,
-    difference,
     one_line,
-    program,
+    program_versions,
+    version_mismatch,
 )
 from swsearch.cluster.worker import open_volume, state_of
 from swsearch.errors import ClusterError, MemoryLimitError, SwsearchError
 from swsearch.inputs import Query
-from swsearch.pipeline.additional_hsps import FoundFurther, find_after
+from swsearch.pipeline.additional_hsps import HspPath, find_further_hsps
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.null_models import NullMaker, PairsAsked
-from swsearch.pipeline.pairs import FurtherToFind, LocalPairWork, PairsToAlign
+from swsearch.pipeline.null_models import NullModelFitter, NullModelRequest
+from swsearch.pipeline.pairs import HspRequest, LocalPairWork, PairsToAlign
 from swsearch.pipeline.prefetch import (
-    Stopped,
-    begin_work,
-    check_wanted,
-    end_work,
-    for_each,
+    SearchCancelled,
+    begin_task,
+    cancel_task,
+    check_cancelled,
+    current_task,
+    end_task,
     join_work,
-    stop_work,
-    work_of_thread,
+    parallel_for,
 )
-from swsearch.pipeline.ranking import Selection, moved
+from swsearch.pipeline.ranking import QueryCandidates, shift_subjects
 from swsearch.pipeline.scorer import Scorer
 from swsearch.pipeline.subjects import ProteinSubjects, Subjects
 from swsearch.pipeline.windows import FrameWindows
 from swsearch.recurrence import Recurrence
 from swsearch.results import SubjectCodes
-from swsearch.statistics.null_model import Fit, FittedStatistics
+from swsearch.statistics.null_model import FitSettings, FittedStatistics
 
 WANTED_SECONDS = 0.5
 """Seconds between two looks at whether a task is wanted."""
@@ -109,7 +109,7 @@ def token(data: bytes) -> VolumeShare:
     return share
 
 
-def packed(*arguments: Any) -> bytes:
+def encode_arguments(*arguments: Any) -> bytes:
     """Return arguments of a task as bytes: Dask's scheduler unpickles what tasks are given."""
     return pickle.dumps(arguments, protocol=5)
 
@@ -123,13 +123,13 @@ def run(wanted: dict[str, str], function: Callable[..., Any], data: bytes, *shar
 
     worker = get_worker()
     try:
-        if problem := difference(program(), wanted):
+        if problem := version_mismatch(program_versions(), wanted):
             raise OtherProgramError(problem)
         with _watched(worker):
             return function(*share, *pickle.loads(data))
     except SwsearchError as error:
         return TaskFailure(worker.address, error)
-    except (Stopped, KeyboardInterrupt):
+    except (SearchCancelled, KeyboardInterrupt):
         return TaskFailure(worker.address, ClusterError("the task was stopped"))
     except Exception as error:
         logging.getLogger("distributed.worker").exception("swsearch: %s", function.__name__)
@@ -144,14 +144,14 @@ def _watched(worker: Any) -> Iterator[None]:
 
     Shown by ``test_what_runs_is_stopped_when_a_search_is_closed``.
     """
-    key, before, is_done = worker.get_current_task(), work_of_thread(), threading.Event()
-    number = begin_work()
+    key, before, is_done = worker.get_current_task(), current_task(), threading.Event()
+    number = begin_task()
 
     def watch() -> None:
         while not is_done.wait(WANTED_SECONDS):
             task = worker.state.tasks.get(key)
             if task is None or task.state == "cancelled":
-                stop_work(number)
+                cancel_task(number)
 
     watching = threading.Thread(target=watch, name="swsearch-wanted", daemon=True)
     watching.start()
@@ -161,14 +161,16 @@ def _watched(worker: Any) -> Iterator[None]:
         is_done.set()
         watching.join()
         join_work(before)
-        end_work(number)
+        end_task(number)
 
 
-def score(share: VolumeShare, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None]) -> list[Selection]:
+def score(
+    share: VolumeShare, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None]
+) -> list[QueryCandidates]:
     """Score queries with a share, given their nulls; return what was selected for each, by places in the whole."""
     search, here = share.search, state_of()
     while True:
-        check_wanted()
+        check_cancelled()
         engine = here.engine(search.engine)
         scorer = Scorer(engine, share.criteria, here.threads)
         prepared = scorer.prepare(queries, nulls)
@@ -181,15 +183,15 @@ def score(share: VolumeShare, queries: Sequence[Query], nulls: Sequence[FittedSt
             except BaseException:
                 here.unload()  # what is loaded is not known
                 raise
-        return [moved(each, search.first) for each in scorer.candidates(prepared, found)]
+        return [shift_subjects(each, search.first) for each in scorer.candidates(prepared, found)]
 
 
-def fit(how: Fit, recurrence: Recurrence, queries: Sequence[Query]) -> list[FittedStatistics | None]:
+def fit(how: FitSettings, recurrence: Recurrence, queries: Sequence[Query]) -> list[FittedStatistics | None]:
     """Make the nulls of queries."""
-    return NullMaker(how, recurrence, state_of().threads).of_queries(queries)
+    return NullModelFitter(how, recurrence, state_of().threads).of_queries(queries)
 
 
-def pair_nulls(share: VolumeShare, asked: Sequence[PairsAsked]) -> list[tuple[FloatArray, FloatArray]]:
+def pair_nulls(share: VolumeShare, asked: Sequence[NullModelRequest]) -> list[tuple[FloatArray, FloatArray]]:
     """Make the nulls of pairs; return the levels and bounds of each query's n pairs, both of shape (n,)."""
     with closing(share.pairs) as pairs:
         return [(each.levels, each.bounds) for each in pairs.nulls(asked, share.volume)]
@@ -201,23 +203,23 @@ def align(share: VolumeShare, asked: PairsToAlign) -> tuple[AlignmentTable, Subj
         return pairs.align(asked, share.volume)
 
 
-def further(share: VolumeShare, asked: FurtherToFind) -> list[list[FoundFurther]]:
+def further(share: VolumeShare, asked: HspRequest) -> list[list[HspPath]]:
     """Find further alignments of pairs."""
     pairs, best, scoring = asked.pairs, asked.best, share.search.options.scoring
     subjects = share.volume.shown(pairs.subjects)
     rows = [None if query.profile is None else query.rows(scoring) for query in pairs.queries]
-    found: list[list[FoundFurther]] = [[] for _ in pairs.scores]
+    found: list[list[HspPath]] = [[] for _ in pairs.scores]
 
     def find(place: int) -> None:
-        check_wanted()
+        check_cancelled()
         k = int(pairs.of_query[place])
         first = PairAlignment(
             pairs.queries[k].codes, subjects.codes_of(place), scoring, int(best.score[place]),
             int(best.query_start[place]), int(best.subject_start[place]), best.cigar(place), query_rows=rows[k],
         )  # fmt: skip
-        found[place] = find_after(first, asked.most, int(asked.least[place]))
+        found[place] = find_further_hsps(first, asked.most, int(asked.least[place]))
 
-    for_each(find, range(len(found)), state_of().threads)
+    parallel_for(find, range(len(found)), state_of().threads)
     return found
 
 
@@ -232,7 +234,7 @@ async def waiting(dask_worker: Any = None) -> set[Any]:
     return {key for key, task in dask_worker.state.tasks.items() if task.state in states}
 
 
-async def look(engine: EngineRequest, dask_worker: Any = None) -> dict[str, Any]:
+async def inspect_worker(engine: EngineRequest, dask_worker: Any = None) -> dict[str, Any]:
     """Return the engine of a worker. As a coroutine it does not block the worker's event loop."""
     return await asyncio.to_thread(describe, engine, dask_worker)
 

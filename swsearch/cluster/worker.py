@@ -24,8 +24,8 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import Engine, Workload
 from swsearch.errors import DatabaseError, GpuUnavailableError
 from swsearch.pipeline.batch import GROUP_RESIDUES
-from swsearch.pipeline.subjects import LoadedDatabase, Subjects, host_memory
-from swsearch.processors import threads_that_help
+from swsearch.pipeline.subjects import EngineDatabase, Subjects, host_memory
+from swsearch.processors import useful_thread_count
 
 FOLDERS_VARIABLE = "SWSEARCH_VOLUMES"
 """Environment variable of a worker: folders that hold copies of volumes, separated as in PATH. They are looked at
@@ -52,7 +52,7 @@ class LoadedShare:
 
     subjects: Subjects
     mask: Any
-    loaded: LoadedDatabase
+    loaded: EngineDatabase
     in_flight: int
     planned: tuple[int, int]
 
@@ -61,7 +61,7 @@ class WorkerState:
     """State of a worker process; ``worker`` is the first Dask worker of this process that has a task."""
 
     def __init__(self, worker: Any) -> None:
-        self.threads = threads_that_help(int(os.environ.get(THREADS_VARIABLE) or worker.state.nthreads))
+        self.threads = useful_thread_count(int(os.environ.get(THREADS_VARIABLE) or worker.state.nthreads))
         self.memory: int = worker.memory_manager.memory_limit or host_memory() // 2
         self.turn = threading.RLock()
         """Held by the task that uses the engine."""
@@ -114,7 +114,7 @@ class WorkerState:
             self._shares.popitem(last=False)[1].loaded.close()
         plan = engine.plan(_workload([subjects], largest))
         plan = replace(plan, keep=plan.keep or room >= 0)
-        loaded = LoadedDatabase(engine, subjects, plan, mask)
+        loaded = EngineDatabase(engine, subjects, plan, mask)
         held = LoadedShare(subjects, mask, loaded, plan.in_flight, largest)
         if room >= 0:
             self._shares[key] = held
@@ -131,7 +131,7 @@ class WorkerState:
         while not (plan := engine.plan(_workload([each for _, each, _ in wanted], largest))).keep and len(wanted) > 1:
             wanted.pop()
         for each, some, its_mask in reversed(wanted):
-            loaded = LoadedDatabase(engine, some, plan, its_mask)
+            loaded = EngineDatabase(engine, some, plan, its_mask)
             self._shares[each] = LoadedShare(some, its_mask, loaded, plan.in_flight, largest)
         return self._shares[key]
 

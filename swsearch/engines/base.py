@@ -21,7 +21,7 @@ from swsearch.blocks import Chunk, IntArray, RunLengths
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryRows
+from swsearch.scoring import QueryProfile
 
 ScoreArray = npt.NDArray[np.int32]
 Progress = Callable[[int], None]
@@ -47,7 +47,7 @@ class QueryGroup:
         If ends are chosen: a search leaves all four free in semi-global mode.
     """
 
-    profiles: Sequence[QueryRows]
+    profiles: Sequence[QueryProfile]
     recurrence: Recurrence
     handle: Any = None
 
@@ -112,7 +112,7 @@ class ChunkPlan:
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class HitThresholds:
     """Which scores are hits.
 
     Parameters
@@ -158,7 +158,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class ChunkHits:
     """The hits of one query in a chunk.
 
     Parameters
@@ -174,7 +174,7 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingHits:
     """What `Engine.find` began.
 
     Parameters
@@ -185,7 +185,7 @@ class Pending:
         Says whether ``wait`` would return at once.
     """
 
-    wait: Callable[[], list[Candidates]]
+    wait: Callable[[], list[ChunkHits]]
     is_ready: Callable[[], bool] = lambda: True
 
 
@@ -214,7 +214,7 @@ class Engine(ABC):
         return ChunkPlan()
 
     @abstractmethod
-    def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
+    def prepare(self, profiles: Sequence[QueryProfile], recurrence: Recurrence) -> QueryGroup:
         """Make ready a group of queries.
 
         Parameters
@@ -256,8 +256,8 @@ class Engine(ABC):
         """
 
     def find(
-        self, group: QueryGroup, loaded: LoadedChunk, thresholds: Thresholds, progress: Progress | None = None
-    ) -> Pending:
+        self, group: QueryGroup, loaded: LoadedChunk, thresholds: HitThresholds, progress: Progress | None = None
+    ) -> PendingHits:
         """Begin to look for the hits of every query of a group in a chunk.
 
         Parameters
@@ -273,13 +273,13 @@ class Engine(ABC):
             To be waited for before the chunk is released; the hits' scores are exact.
         """
 
-        def wait() -> list[Candidates]:
+        def wait() -> list[ChunkHits]:
             values = self.score(group, loaded, progress)
             lengths = loaded.chunk.lengths
             places = [thresholds.select(query, lengths, row) for query, row in enumerate(values)]
-            return [Candidates(found, row[found]) for found, row in zip(places, values, strict=True)]
+            return [ChunkHits(found, row[found]) for found, row in zip(places, values, strict=True)]
 
-        return Pending(wait)
+        return PendingHits(wait)
 
     def reads_again(self, chunks: Callable[[], Iterator[Chunk]]) -> None:  # noqa: B027
         """Be told how to read once more what a job loads, from its first chunk on, should what was loaded be lost."""
@@ -321,7 +321,9 @@ class Engine(ABC):
         self.close()
 
 
-def empty_scores(query: QueryRows | int, lengths: npt.NDArray[np.integer], recurrence: Recurrence) -> ScoreArray:
+def scores_of_empty(
+    query: QueryProfile | int, lengths: npt.NDArray[np.integer], recurrence: Recurrence
+) -> ScoreArray:
     """Score pairs of which one side is empty.
 
     Parameters
@@ -340,7 +342,7 @@ def empty_scores(query: QueryRows | int, lengths: npt.NDArray[np.integer], recur
     """
     if recurrence.mode != "global":
         return np.zeros(len(lengths), dtype=np.int32)
-    if isinstance(query, QueryRows) and query.gaps is not None and len(query):
+    if isinstance(query, QueryProfile) and query.gaps is not None and len(query):
         gaps = query.gaps
         cost = int(gaps.deletion_open[0]) + int(gaps.deletion_extend.sum(dtype=np.int64))
         return np.full(len(lengths), -cost, dtype=np.int32)

@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from swsearch.engines.base import Engine
-from swsearch.engines.devices import CheckedDevices, Devices, checked_devices, chosen_devices
+from swsearch.engines.devices import CheckedDevices, Devices, checked_devices, resolve_devices
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import (
     GpuUnavailableError,
     OptionError,
     check_choice,
+    check_integer,
     counted,
-    whole_number,
 )
 from swsearch.options.kinds import ENGINES
-from swsearch.processors import threads_that_help
+from swsearch.processors import useful_thread_count
 
 Picked = TypeVar("Picked")
 
@@ -78,9 +78,9 @@ def create_engine(
         engine = create_engine("cpu", threads=threads, device=device, gpu_memory=gpu_memory, notice=notice)
         engine.fallback = f"running on the CPU: {cpu_only} are computed there alone"
         return engine
-    threads = checked("threads", threads)
-    devices, gpu_memory = checked_devices(device), checked("gpu_memory", gpu_memory)
-    engine, reason = choose(
+    threads = check_engine_option("threads", threads)
+    devices, gpu_memory = checked_devices(device), check_engine_option("gpu_memory", gpu_memory)
+    engine, reason = resolve_engine(
         name,
         gpu=lambda: _gpu_engine(devices, gpu_memory),
         cpu=lambda: _cpu_engine(threads),
@@ -127,8 +127,8 @@ def create_pair_aligner(
     GpuUnavailableError
         If the GPU is asked for by name and cannot be used.
     """
-    threads, memory = checked("threads", threads), checked("memory", memory)
-    devices, gpu_memory = checked_devices(device), checked("gpu_memory", gpu_memory)
+    threads, memory = check_engine_option("threads", threads), check_engine_option("memory", memory)
+    devices, gpu_memory = checked_devices(device), check_engine_option("gpu_memory", gpu_memory)
     asked = devices is not None or gpu_memory is not None
     small = cells is not None and cells < GPU_WORTH_CELLS
     if engine == "auto" and small and not asked:
@@ -136,7 +136,7 @@ def create_pair_aligner(
         work = counted(pairs or 1, "pair")
         made.fallback = f"running on the CPU: {work}, {cells:,} cells, are not worth starting a GPU"
         return made
-    chosen, reason = choose(
+    chosen, reason = resolve_engine(
         engine,
         gpu=lambda: _gpu_pairs(devices, gpu_memory, pairs=pairs),
         cpu=lambda: _cpu_pairs(memory, threads),
@@ -149,7 +149,7 @@ def create_pair_aligner(
     return chosen
 
 
-def checked(option: str, value: int | None) -> int | None:
+def check_engine_option(option: str, value: int | None) -> int | None:
     """Return an engine's option as an int, or None where it was not given.
 
     Raises
@@ -157,10 +157,10 @@ def checked(option: str, value: int | None) -> int | None:
     OptionError
         If it is no whole number in the option's range.
     """
-    return None if value is None else whole_number(option, value, *RANGES[option])
+    return None if value is None else check_integer(option, value, *RANGES[option])
 
 
-def choose(
+def resolve_engine(
     name: str,
     *,
     gpu: Callable[[], Picked],
@@ -216,7 +216,7 @@ def pycuda_is_installed() -> bool:
 def _cpu_engine(threads: int | None) -> Engine:
     from swsearch.engines.cpu.engine import CpuEngine
 
-    return CpuEngine(None if threads is None else threads_that_help(threads))
+    return CpuEngine(None if threads is None else useful_thread_count(threads))
 
 
 def _reference_engine() -> Engine:
@@ -237,7 +237,7 @@ def _gpu_engine(devices: CheckedDevices | None, memory: int | None) -> Engine:
 
     if devices is None or isinstance(devices, int):
         return GpuEngine(devices, memory)
-    chosen = chosen_devices(devices)
+    chosen = resolve_devices(devices)
     if len(chosen) == 1:
         return GpuEngine(chosen[0].index, memory)
     from swsearch.engines.gpu.multi_gpu import MultiGpuEngine
@@ -248,7 +248,7 @@ def _gpu_engine(devices: CheckedDevices | None, memory: int | None) -> Engine:
 def _cpu_pairs(memory: int | None, threads: int | None) -> PairAligner:
     from swsearch.engines.cpu.pairs import CpuPairAligner
 
-    return CpuPairAligner(memory, None if threads is None else threads_that_help(threads))
+    return CpuPairAligner(memory, None if threads is None else useful_thread_count(threads))
 
 
 def _reference_pairs() -> PairAligner:
@@ -263,7 +263,7 @@ def _gpu_pairs(devices: CheckedDevices | None, memory: int | None, *, pairs: int
 
     if devices is None or isinstance(devices, int):
         return GpuPairAligner(devices, memory)
-    strongest = sorted(chosen_devices(devices), key=lambda each: -each.multiprocessors)[: pairs or None]
+    strongest = sorted(resolve_devices(devices), key=lambda each: -each.multiprocessors)[: pairs or None]
     if len(strongest) == 1:
         return GpuPairAligner(strongest[0].index, memory)
     from swsearch.engines.gpu.pairs.multi_gpu import MultiGpuPairAligner

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from swsearch.errors import InputError, OptionError, SwsearchError, SwsearchWarning, whole_number
+from swsearch.errors import InputError, OptionError, SwsearchError, SwsearchWarning, check_integer
 
 if TYPE_CHECKING:
     from swsearch.engines.gpu.device import DeviceInfo
@@ -20,10 +20,10 @@ Devices = int | Sequence[int] | Literal["all"]
 CheckedDevices = int | tuple[int, ...] | Literal["all"]
 """The same after it was checked; several are at least two."""
 
-MOST_DEVICES = 64
+MAX_DEVICES = 64
 """Most devices that may be named; one that is named again counts again."""
 
-GREATEST_DEVICE = 999
+MAX_DEVICE = 999
 """Greatest number that may be one of a device; no machine has as many."""
 
 DEVICES_EXPECTED = 'the number of a GPU, a list of such numbers, or "all"'
@@ -48,7 +48,7 @@ def checked_devices(value: Any) -> CheckedDevices | None:
     if isinstance(value, str):
         if value == "all":
             return "all"
-        raise refused_device(value)
+        raise device_error(value)
     if not isinstance(value, (list, tuple, range)) and type(value).__name__ != "ndarray":
         return _number(value, value)
     # a range may be longer than any length that Python counts, and an array of no dimension has none
@@ -56,25 +56,25 @@ def checked_devices(value: Any) -> CheckedDevices | None:
         count = len(value)
     except (OverflowError, TypeError):
         count = 0
-    if not 1 <= count <= MOST_DEVICES:
-        raise refused_device(value, f"{DEVICES_EXPECTED}, 1 to {MOST_DEVICES} of them")
+    if not 1 <= count <= MAX_DEVICES:
+        raise device_error(value, f"{DEVICES_EXPECTED}, 1 to {MAX_DEVICES} of them")
     numbers = tuple(_number(each, value) for each in value)
     return numbers[0] if len(numbers) == 1 else numbers
 
 
 def _number(one: Any, given: Any) -> int:
     try:
-        return whole_number("device", one, 0, GREATEST_DEVICE)
+        return check_integer("device", one, 0, MAX_DEVICE)
     except InputError:
-        raise refused_device(given) from None
+        raise device_error(given) from None
 
 
-def refused_device(value: object, expected: str = DEVICES_EXPECTED) -> OptionError:
+def device_error(value: object, expected: str = DEVICES_EXPECTED) -> OptionError:
     """Make the error for what no device is named by."""
-    return OptionError("device", value, expected, devices_there())
+    return OptionError("device", value, expected, available_devices_message())
 
 
-def devices_there() -> str:
+def available_devices_message() -> str:
     """Say which devices this machine has, for the end of an error; empty where none can be asked for."""
     from swsearch.engines.gpu.device import list_devices, names_of
 
@@ -84,7 +84,7 @@ def devices_there() -> str:
         return ""
 
 
-def chosen_devices(given: tuple[int, ...] | Literal["all"]) -> list[DeviceInfo]:
+def resolve_devices(given: tuple[int, ...] | Literal["all"]) -> list[DeviceInfo]:
     """Return the devices that are named, in the order given, or all that can be used, by number.
 
     Those that are too old are left out of all, with a warning.

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
-from swsearch.blocks import MASKED, IntArray
+from swsearch.blocks import MASK_CODE, IntArray
 from swsearch.errors import InputError
-from swsearch.scoring import GAP_COLUMNS, PositionGaps, QueryLike, QueryRows, Scoring, rows_of
+from swsearch.scoring import GAP_COLUMNS, PositionGapCosts, QueryLike, QueryProfile, Scoring, rows_of
 
 SequencePool = tuple[ByteArray, IntArray]
 """Codes of many sequences end to end, shape (n_residues,), uint8, and where each begins: offsets, shape (n + 1,)."""
@@ -47,7 +47,7 @@ class PoolPairs:
     subjects: SequencePool
     pairs: IntArray
     letters: PoolLetters = (None, None)
-    rows: QueryRows | None = None
+    rows: QueryProfile | None = None
     known: npt.NDArray[np.integer] | None = None
 
     def __len__(self) -> int:
@@ -55,11 +55,11 @@ class PoolPairs:
 
     @cached_property
     def places(self) -> IntArray:
-        """Those of `places_of`, shape (m, 4); raises ValueError unless rows are one for each residue."""
+        """Those of `pair_bounds`, shape (m, 4); raises ValueError unless rows are one for each residue."""
         n_rows, n_residues = 0 if self.rows is None else len(self.rows), len(self.queries[0])
         if self.rows is not None and n_rows != n_residues:
             raise ValueError(f"expected {n_residues} rows, one for each residue of the queries; got {n_rows}")
-        return places_of(self.queries, self.subjects, self.pairs)
+        return pair_bounds(self.queries, self.subjects, self.pairs)
 
     def part(self, chosen: IntArray | slice) -> PoolPairs:
         """Return some of the pairs, by their places, shape (n,)."""
@@ -72,7 +72,7 @@ class PoolPairs:
             yield query_of(self.queries[0], self.rows, a, a + m), self.subjects[0][b : b + n]
 
 
-def places_of(queries: SequencePool, subjects: SequencePool, pairs: IntArray) -> IntArray:
+def pair_bounds(queries: SequencePool, subjects: SequencePool, pairs: IntArray) -> IntArray:
     """Return where the sequences of pairs lie in their pools.
 
     Parameters
@@ -111,7 +111,7 @@ def check_lengths(places: IntArray, check: Callable[[int, int], object]) -> None
     Parameters
     ----------
     places : ndarray, shape (m, 4), int64
-        Of `places_of`.
+        Of `pair_bounds`.
     check : callable
         Takes the lengths of a query and of a subject and raises `InputError` where they are too much; if it does not
         for two lengths, then neither for shorter ones.
@@ -130,15 +130,15 @@ def check_lengths(places: IntArray, check: Callable[[int, int], object]) -> None
         check(m, n)
 
 
-def pool_of(sequences: list[ByteArray]) -> SequencePool:
+def make_pool(sequences: list[ByteArray]) -> SequencePool:
     """Lay sequences, each of shape (n,), uint8, end to end."""
     offsets = np.zeros(len(sequences) + 1, dtype=np.int64)
     np.cumsum([len(sequence) for sequence in sequences], out=offsets[1:])
     return np.concatenate([np.zeros(0, dtype=np.uint8), *sequences]), offsets
 
 
-def rows_pool(queries: Sequence[QueryLike], scoring: Scoring) -> QueryRows:
-    """Lay the scores by position of queries end to end, as `pool_of` does with their codes.
+def rows_pool(queries: Sequence[QueryLike], scoring: Scoring) -> QueryProfile:
+    """Lay the scores by position of queries end to end, as `make_pool` does with their codes.
 
     Parameters
     ----------
@@ -155,20 +155,22 @@ def rows_pool(queries: Sequence[QueryLike], scoring: Scoring) -> QueryRows:
     every = [rows_of(query, scoring) for query in queries]
     gaps = None
     if any(rows.gaps is not None for rows in every):
-        costs = [rows.gaps or PositionGaps.uniform(len(rows), scoring.gap_open, scoring.gap_extend) for rows in every]
-        gaps = PositionGaps(*(np.concatenate([getattr(each, name) for each in costs]) for name in GAP_COLUMNS))
+        costs = [
+            rows.gaps or PositionGapCosts.uniform(len(rows), scoring.gap_open, scoring.gap_extend) for rows in every
+        ]
+        gaps = PositionGapCosts(*(np.concatenate([getattr(each, name) for each in costs]) for name in GAP_COLUMNS))
     scores = np.concatenate([np.zeros((0, N_CODES), dtype=np.int8), *(rows.scores for rows in every)])
-    return QueryRows(scores, pool_of([rows.codes for rows in every])[0], is_specific=True, gaps=gaps)
+    return QueryProfile(scores, make_pool([rows.codes for rows in every])[0], is_specific=True, gaps=gaps)
 
 
-def query_of(codes: ByteArray, rows: QueryRows | None, begin: int, end: int) -> QueryLike:
+def query_of(codes: ByteArray, rows: QueryProfile | None, begin: int, end: int) -> QueryLike:
     """Return a query of a pool of codes, shape (n_residues,), uint8, and of its rows, where there are some."""
     if rows is None:
         return codes[begin:end]
     gaps = rows.gaps
     if gaps is not None:
-        gaps = PositionGaps(*(getattr(gaps, name)[begin:end] for name in GAP_COLUMNS))
-    return QueryRows(rows.scores[begin:end], codes[begin:end], is_specific=True, gaps=gaps)
+        gaps = PositionGapCosts(*(getattr(gaps, name)[begin:end] for name in GAP_COLUMNS))
+    return QueryProfile(rows.scores[begin:end], codes[begin:end], is_specific=True, gaps=gaps)
 
 
 def subset_of(pool: SequencePool, chosen: IntArray) -> SequencePool:
@@ -178,7 +180,7 @@ def subset_of(pool: SequencePool, chosen: IntArray) -> SequencePool:
         some = offsets[chosen[0] : chosen[-1] + 2]
         return codes[some[0] : some[-1]], some - some[0]
     parts = zip(offsets[chosen].tolist(), offsets[chosen + 1].tolist(), strict=True)
-    return pool_of([codes[begin:end] for begin, end in parts])
+    return make_pool([codes[begin:end] for begin, end in parts])
 
 
 def mask_pool(pool: SequencePool, runs: tuple[IntArray, IntArray, IntArray]) -> tuple[SequencePool, ByteArray | None]:
@@ -216,6 +218,6 @@ def mask_pool(pool: SequencePool, runs: tuple[IntArray, IntArray, IntArray]) -> 
     before = np.cumsum(lengths) - lengths
     places = np.repeat(begins - before, lengths) + np.arange(int(lengths.sum()))
     scored, letters = codes.copy(), PROTEIN.decode_table[codes]
-    scored[places] = MASKED
+    scored[places] = MASK_CODE
     letters[places] |= 0x20  # ASCII: lower case; a '*' has it set already
     return (scored, offsets), letters

@@ -13,7 +13,7 @@ from swsearch.blocks import Chunk
 from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray
 from swsearch.engines.pair_base import PairAligner
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryLike, QueryRows, codes_of, specific_rows
+from swsearch.scoring import QueryLike, QueryProfile, codes_of, position_specific_rows
 from swsearch.translation.frameshift_reference import shifted_score
 
 
@@ -27,7 +27,7 @@ class ReferenceEngine(Engine):
         """What runs."""
         return "reference (plain Python, for tests)"
 
-    def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
+    def prepare(self, profiles: Sequence[QueryProfile], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`."""
         return QueryGroup(profiles, recurrence)
 
@@ -67,7 +67,7 @@ class ReferencePairAligner(PairAligner):
         """See `PairAligner.align`."""
         scoring, mode, ends = recurrence.scoring, recurrence.mode, recurrence.ends
         found = reference.align(query, subject, scoring, mode, ends)
-        return PairAlignment(codes_of(query), subject, scoring, *found, query_rows=specific_rows(query))
+        return PairAlignment(codes_of(query), subject, scoring, *found, query_rows=position_specific_rows(query))
 
     def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
         """See `PairAligner.score`."""

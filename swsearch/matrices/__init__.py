@@ -22,7 +22,7 @@ GAP_COSTS = {
 """Gap costs (open, extend) of each matrix that is shipped, where none are asked for: blastp's own defaults, and for
 PFASUM60 and VTML200 what found most in SCOPe (benchmarks/results/preset.txt)."""
 
-OTHER_GAP_COSTS = GAP_COSTS["BLOSUM62"]
+FALLBACK_GAP_COSTS = GAP_COSTS["BLOSUM62"]
 """Of every other matrix: nothing is known of it."""
 
 PRESET_MATRICES: dict[Preset, str] = {"default": "BLOSUM62", "sensitive": "PFASUM60", "short": "PAM30"}

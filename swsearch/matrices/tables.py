@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import DNA, PROTEIN
-from swsearch.errors import InputError, OptionError, shown
+from swsearch.errors import InputError, OptionError, format_value
 
 ScoreTable = dict[tuple[str, str], float]
 """Scores by two letters, the query's first."""
@@ -84,13 +84,13 @@ def entries_of(source: Any) -> Iterator[tuple[Any, Any]]:
         yield from (((row, column), value) for column, value in zip(letters, values, strict=True))
 
 
-def table_of(entries: Iterable[tuple[Any, Any]]) -> ScoreTable:
+def complete_symmetry(entries: Iterable[tuple[Any, Any]]) -> ScoreTable:
     """Make a table of pairs and scores; what is given for one order of two letters stands for the other too."""
     table: ScoreTable = {}
     for pair, value in entries:
         if not isinstance(pair, (tuple, str)) or [len(one) if isinstance(one, str) else 0 for one in pair] != [1, 1]:
             raise InputError(
-                f"matrix: got {shown(pair)} as a pair of letters, expected two letters such as ('A', 'R')"
+                f"matrix: got {format_value(pair)} as a pair of letters, expected two letters such as ('A', 'R')"
             )
         a, b = (str(letter).upper() for letter in pair)
         if (a, b) in table:
@@ -98,7 +98,7 @@ def table_of(entries: Iterable[tuple[Any, Any]]) -> ScoreTable:
         try:
             table[a, b] = float(value)
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"matrix: {a} with {b} scores {shown(value)}, expected a whole number") from None
+            raise InputError(f"matrix: {a} with {b} scores {format_value(value)}, expected a whole number") from None
     return {**{(b, a): score for (a, b), score in table.items()}, **table}
 
 
@@ -115,7 +115,7 @@ def table_from_text(text: str, name: str) -> ScoreTable:
         if not columns:
             columns = [letter.upper() for letter in fields]
             if any(len(letter) != 1 for letter in columns):
-                raise InputError(f"{place}: expected the column letters, got {shown(line.strip())}")
+                raise InputError(f"{place}: expected the column letters, got {format_value(line.strip())}")
             if len(set(columns)) < len(columns):
                 raise InputError(f"{place}: a column letter stands twice, expected each letter once")
             continue
@@ -123,7 +123,7 @@ def table_from_text(text: str, name: str) -> ScoreTable:
         if len(row) != 1 or len(values) != len(columns):
             raise InputError(
                 f"{place}: expected a row letter and {len(columns)} scores, got {len(values)} scores "
-                f"after {shown(fields[0])}"
+                f"after {format_value(fields[0])}"
             )
         if row in rows:
             raise InputError(f"{place}: row {row} stands twice, expected each letter once")
@@ -132,7 +132,7 @@ def table_from_text(text: str, name: str) -> ScoreTable:
             try:
                 table[row, column] = float(value)
             except ValueError:
-                raise InputError(f"{place}: {shown(value)} is no score, expected a whole number") from None
+                raise InputError(f"{place}: {format_value(value)} is no score, expected a whole number") from None
     if not table:
         raise InputError(
             f"matrix {name}: no matrix found, expected NCBI's format (column letters, then one row per letter)"
@@ -184,7 +184,7 @@ MAX_ENTRY = 127
 """Largest magnitude of a matrix entry; profiles hold int8."""
 
 
-def exact_cost(name: str, value: Any) -> Fraction:
+def parse_gap_cost(name: str, value: Any) -> Fraction:
     """Return a gap cost, of a fraction as its decimals say."""
     is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not is_number or not value >= 0:  # nan is none

@@ -13,7 +13,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
-from swsearch.errors import OptionError, check_choice, check_flag, real_number, whole_number
+from swsearch.errors import OptionError, check_choice, check_finite, check_flag, check_integer
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -191,7 +191,7 @@ class Integer(ValueKind):
         self.low, self.high, self.expected = low, high, expected
 
     def check(self, name: str, value: Any) -> int:
-        return whole_number(name, value, self.low, self.high, self._range)
+        return check_integer(name, value, self.low, self.high, self._range)
 
     @property
     def _range(self) -> str:
@@ -246,7 +246,7 @@ class Real(ValueKind):
 
     def check(self, name: str, value: Any) -> float:
         expected = self.expected or ("a number > 0" if self.is_positive else "a number")
-        number = real_number(name, value, expected)
+        number = check_finite(name, value, expected)
         if self.is_positive and number <= 0:
             raise OptionError(name, value, expected)
         return number
@@ -270,7 +270,7 @@ class Percentage(ValueKind):
     expected: ClassVar[str] = "a percentage, 0 to 100"
 
     def check(self, name: str, value: Any) -> float:
-        number = real_number(name, value, self.expected)
+        number = check_finite(name, value, self.expected)
         if not 0 <= number <= 100:
             raise OptionError(name, value, self.expected)
         return number
@@ -359,7 +359,7 @@ StatisticsMethod = Literal["auto", "published", "fitted", "none"]
 Strand = Literal["both", "plus", "minus"]
 """Strands of DNA that are translated."""
 
-PairsKind = Literal["one", "order", "all"]
+PairSelection = Literal["one", "order", "all"]
 """Pairs to align: the only two sequences, the i-th of one input with the i-th of the other, or every combination."""
 
 QueryFormat = Literal[

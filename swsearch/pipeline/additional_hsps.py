@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from swsearch.alignment import PairAlignment
 from swsearch.engines.cpu import extension
-from swsearch.engines.cpu.tracing import own_costs
+from swsearch.engines.cpu.tracing import position_gap_costs
 from swsearch.reference import Cigar
 
 
-def used_pairs(pair: PairAlignment) -> npt.NDArray[np.int64]:
+def aligned_pairs(pair: PairAlignment) -> npt.NDArray[np.int64]:
     """Return the residues that an alignment pairs: places in query and subject, shape (n, 2), int64."""
     ops = pair.column_ops
     paired = ops == ord("M")
@@ -26,11 +26,11 @@ def used_pairs(pair: PairAlignment) -> npt.NDArray[np.int64]:
     return np.ascontiguousarray(np.stack([query[paired], subject[paired]], axis=1), dtype=np.int64)
 
 
-FoundFurther = tuple[int, int, int, Cigar]
+HspPath = tuple[int, int, int, Cigar]
 """A further alignment: score, first residues of query and subject, and CIGAR."""
 
 
-def find_after(first: PairAlignment, most: int, least: int = 1) -> list[FoundFurther]:
+def find_further_hsps(first: PairAlignment, most: int, least: int = 1) -> list[HspPath]:
     """Find alignments of a pair after its best local one.
 
     Parameters
@@ -48,11 +48,11 @@ def find_after(first: PairAlignment, most: int, least: int = 1) -> list[FoundFur
         np.ascontiguousarray(first.query),
         np.ascontiguousarray(first.subject),
         np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
-        used_pairs(first),
+        aligned_pairs(first),
         int(scoring.gap_open),
         int(scoring.gap_extend),
         least,
         most,
-        *own_costs(first.query_rows),
+        *position_gap_costs(first.query_rows),
     )
     return [each[:4] for each in found]

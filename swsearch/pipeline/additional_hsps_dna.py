@@ -15,23 +15,23 @@ import numpy as np
 from swsearch.alignment import PairAlignment
 from swsearch.blocks import IntArray
 from swsearch.inputs import Query
-from swsearch.lazy import Later
-from swsearch.pipeline.additional_hsps import find_after
+from swsearch.lazy import Lazy
+from swsearch.pipeline.additional_hsps import find_further_hsps
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.evalues import nulls_of
 from swsearch.pipeline.pairs import LocalPairWork, align_alone
-from swsearch.pipeline.ranking import Ranked
+from swsearch.pipeline.ranking import RankedSubjects
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.results import Hsp
 from swsearch.statistics.karlin_altschul import Statistics
-from swsearch.statistics.null_model import FittedStatistics, PairNulls
+from swsearch.statistics.null_model import FittedStatistics, PairNullModels
 
-HspsOf = Callable[[Query, Statistics | PairNulls | None, Sequence[PairAlignment], int], list[Hsp]]
+HspsOf = Callable[[Query, Statistics | PairNullModels | None, Sequence[PairAlignment], int], list[Hsp]]
 """Returns alignments of a query with a subject of some length that are within the E-value."""
 
 
 @dataclass(frozen=True, eq=False)
-class FurtherOfFrames:
+class FrameHspFinders:
     """Finder of further alignments of the hits of one DNA query.
 
     Parameters
@@ -63,9 +63,9 @@ class FurtherOfFrames:
     frames: IntArray
     _least: dict[int, IntArray] = field(default_factory=dict)
 
-    def __call__(self, row: int, alignment: Later[PairAlignment]) -> Later[list[Hsp]]:
+    def __call__(self, row: int, alignment: Lazy[PairAlignment]) -> Lazy[list[Hsp]]:
         """Return it for the hit of a row, from its best alignment."""
-        return Later(lambda: self._find(row, alignment.get()))
+        return Lazy(lambda: self._find(row, alignment.get()))
 
     def _find(self, row: int, best: PairAlignment) -> list[Hsp]:
         options = self.criteria.options
@@ -90,13 +90,13 @@ class FurtherOfFrames:
                 return
         null, nulls = self.statistics[place], None
         if isinstance(null, FittedStatistics):
-            some = Ranked(np.array([first.score], dtype=np.int64), subject)
+            some = RankedSubjects(np.array([first.score], dtype=np.int64), subject)
             (nulls,) = nulls_of(self.criteria, self.pairs, self.reader, [(query, null, some)])
         threshold = self.criteria.options.threshold
         if nulls is not None and threshold is not None:
             least = max(least, int(nulls.least_scores(threshold, self.criteria.effective_residues)[0]))
         most = self.criteria.options.max_alignments - 1
-        more = [first.like(*each) for each in find_after(first, most, least)]
+        more = [first.like(*each) for each in find_further_hsps(first, most, least)]
         for pairs, of_these in (
             ([] if is_own else [first], nulls),
             (more, None if nulls is None else nulls.further(np.zeros(len(more), dtype=np.int64))),

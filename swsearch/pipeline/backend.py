@@ -1,7 +1,7 @@
 """Interfaces between a search and the place that computes it.
 
 A `Backend` holds the subjects and the engine, for any number of searches. A `Session` is one search's use of a
-backend: it selects subjects, and its `PairWork` computes nulls and alignments of the selected pairs.
+backend: it selects subjects, and its `PairBackend` computes nulls and alignments of the selected pairs.
 `Session.select` starts a batch. The search waits for the `PendingSelection` after it has started the next batch.
 """
 
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from swsearch.alignment_table import AlignmentTable
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query
-from swsearch.pipeline.additional_hsps import FoundFurther
+from swsearch.pipeline.additional_hsps import HspPath
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.null_models import PairsAsked
+from swsearch.pipeline.null_models import NullModelRequest
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pairs import FurtherToFind, PairsToAlign
-from swsearch.pipeline.ranking import Selection
+from swsearch.pipeline.pairs import HspRequest, PairsToAlign
+from swsearch.pipeline.ranking import QueryCandidates
 from swsearch.pipeline.subjects import SubjectReader, Subjects
 from swsearch.results import SubjectCodes
-from swsearch.statistics.null_model import PairNulls
+from swsearch.statistics.null_model import PairNullModels
 
 if TYPE_CHECKING:
     from swsearch.db import Database
@@ -40,29 +40,27 @@ class PendingSelection(Protocol):
         Raises
         ------
         Stopped
-            If the search is stopped meanwhile; see `swsearch.pipeline.prefetch.check_wanted`.
+            If the search is stopped meanwhile; see `swsearch.pipeline.prefetch.check_cancelled`.
         """
 
-    def selections(self) -> list[Selection]:
+    def selections(self) -> list[QueryCandidates]:
         """Return the candidates of each query; called once, after `wait`, by any thread."""
 
 
-class PairWork(Protocol):
+class PairBackend(Protocol):
     """Computes nulls and alignments of selected pairs; `LocalPairWork` does so in this process."""
 
     @property
     def parallel(self) -> int:
         """Number of batches to process at a time: more than one if other machines compute them."""
 
-    def nulls(self, asked: Sequence[PairsAsked], subjects: SubjectReader) -> list[PairNulls]:
+    def nulls(self, asked: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
         """Return the nulls of pairs; the null of a pair depends only on the pair."""
 
     def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
         """Align pairs; return the alignments and the subjects, both in the order of the pairs."""
 
-    def further(
-        self, wanted: Callable[[], FurtherToFind], subjects: SubjectReader
-    ) -> list[list[FoundFurther]] | None:
+    def further(self, wanted: Callable[[], HspRequest], subjects: SubjectReader) -> list[list[HspPath]] | None:
         """Return further alignments of pairs; None if each is computed on access."""
 
 
@@ -70,7 +68,7 @@ class Session(Protocol):
     """One search's use of a backend."""
 
     @property
-    def pairs(self) -> PairWork:
+    def pairs(self) -> PairBackend:
         """Computes nulls and alignments of pairs while the search runs."""
 
     @property

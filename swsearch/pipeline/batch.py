@@ -10,7 +10,7 @@ import numpy as np
 
 from swsearch.blocks import IntArray
 from swsearch.inputs import Query
-from swsearch.pipeline.ranking import Selection
+from swsearch.pipeline.ranking import QueryCandidates
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
@@ -66,14 +66,14 @@ class QueryState:
 
     place: int
     query: Query
-    selection: Selection | None = None
+    selection: QueryCandidates | None = None
     history: History | None = None
 
     def __len__(self) -> int:
         return len(self.query.codes)
 
     @property
-    def found(self) -> Selection:
+    def found(self) -> QueryCandidates:
         """Its candidates."""
         assert self.selection is not None
         return self.selection
@@ -105,7 +105,7 @@ class Batch:
         return [state.query for state in self.states]
 
     @property
-    def selections(self) -> list[Selection]:
+    def selections(self) -> list[QueryCandidates]:
         """The candidates of each query."""
         return [state.found for state in self.states]
 
@@ -119,7 +119,7 @@ class Batch:
         """Whether the last profiles of its queries are built."""
         return self.states[0].is_ended
 
-    def having(self, selections: Sequence[Selection], subjects: SubjectReader | None = None) -> Batch:
+    def having(self, selections: Sequence[QueryCandidates], subjects: SubjectReader | None = None) -> Batch:
         """Return the batch with other selections, whose places may be of other subjects."""
         states = [replace(state, selection=each) for state, each in zip(self.states, selections, strict=True)]
         return Batch(states, self.subjects if subjects is None else subjects)
@@ -191,7 +191,7 @@ def subjects_of(alignment: QueryAlignment) -> IntArray:
     return np.unique(alignment.subjects[alignment.subjects >= 0])
 
 
-def first_found(subjects: IntArray, profile: Profile | None) -> IntArray:
+def first_iterations(subjects: IntArray, profile: Profile | None) -> IntArray:
     """Return the iteration that first included each subject in a profile.
 
     Parameters
@@ -217,7 +217,7 @@ def first_found(subjects: IntArray, profile: Profile | None) -> IntArray:
     return found
 
 
-def localized(query: Query, database: Database) -> Query:
+def restrict_to_database(query: Query, database: Database) -> Query:
     """Return a query whose profile names only subjects of this database, at the same place."""
     profile = query.profile
     alignment = None if profile is None else profile.alignment

@@ -34,22 +34,31 @@ from weakref import WeakValueDictionary
 
 from swsearch.errors import InputError, OptionError, OtherCheckpointError, OutputError, SwsearchWarning
 from swsearch.inputs import Query
-from swsearch.output_files import TemporaryFile, remove_abandoned, sync_folder
+from swsearch.output_files import TemporaryFile, remove_stale_files, sync_folder
 from swsearch.pipeline.batch import Batch, QueryState
-from swsearch.pipeline.codec import Arrays, Facts, StateDecoder, Unreadable, encode, joined, parted, require
+from swsearch.pipeline.codec import (
+    Arrays,
+    CorruptDataError,
+    JsonFields,
+    StateDecoder,
+    encode,
+    joined,
+    parted,
+    require,
+)
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.fingerprint import Stated, differences, digest_of, manifest
+from swsearch.pipeline.fingerprint import JsonValues, differences, digest_of, search_fingerprint
 from swsearch.pipeline.iterate import ProfileGrower
-from swsearch.pipeline.ranking import Selection
+from swsearch.pipeline.ranking import QueryCandidates
 from swsearch.pipeline.scorer import batches_of
 from swsearch.pipeline.subjects import SubjectReader, Subjects
 
 MANIFEST, LOCK = "manifest.json", "lock"
 
-TITLE = "swsearch checkpoint"
+FILE_MAGIC = "swsearch checkpoint"
 """First words of a kept file, and the manifest's ``what``."""
 
-LONGEST_MANIFEST = 1 << 20
+MAX_MANIFEST = 1 << 20
 """Bytes; ours has two thousand."""
 
 SAVE_SECONDS = 1.0
@@ -114,7 +123,7 @@ class Checkpoint:
         self._damaged: set[str] = set()
         self._held: dict[str, tuple[int, dict[int, _Held]]] = {}
         """What was read of files, and not yet taken, with the files' bytes."""
-        self._known: WeakValueDictionary[int, Selection] = WeakValueDictionary()
+        self._known: WeakValueDictionary[int, QueryCandidates] = WeakValueDictionary()
         """What was saved of queries, as long as somebody has it."""
         self._waiting: dict[int, _Held] = {}
         self._written_at = -SAVE_SECONDS
@@ -130,8 +139,8 @@ class Checkpoint:
                 if not is_read:
                     folder.mkdir(exist_ok=True)  # a name with a mistake in it should not become folders
                     self._take_lock()
-                    remove_abandoned(folder)
-                stated = manifest(queries, subjects.database, subjects.mask, criteria.options)
+                    remove_stale_files(folder)
+                stated = search_fingerprint(queries, subjects.database, subjects.mask, criteria.options)
                 self._digest = digest_of(self._begin(stated))
                 self._number = self._look()
         except BaseException:
@@ -208,7 +217,7 @@ class Checkpoint:
         """Warn about an unreadable file, and stop using it."""
         try:
             yield
-        except (OSError, Unreadable) as error:
+        except (OSError, CorruptDataError) as error:
             self._damaged.add(name)
             if not self._is_read:
                 why = error.strerror if isinstance(error, OSError) else error
@@ -286,7 +295,7 @@ class Checkpoint:
         waiting, self._waiting = sorted(self._waiting.values(), key=_place_of), {}
         if not waiting:
             return
-        every: list[Facts] = []
+        every: list[JsonFields] = []
         arrays: Arrays = {}
         for k, batch in enumerate(batches_of(waiting)):
             facts, numbers = encode(batch.states, batch.subjects)
@@ -305,7 +314,7 @@ class Checkpoint:
     def _seal(self, name: str, *rest: bytes) -> bytes:
         """Return the checksum of a file's name, of the manifest and of other bytes, as a file begins with it."""
         sha256 = hashlib.sha256(b"\n".join([f"{name}\n{self._digest}".encode(), *rest])).hexdigest()
-        return f"{TITLE} sha256 {sha256}".encode()
+        return f"{FILE_MAGIC} sha256 {sha256}".encode()
 
     def _told(self, name: str, places: Sequence[int]) -> bytes:
         """Return a file's second line: places, ascending, counted from 1, and a checksum."""
@@ -382,7 +391,7 @@ class Checkpoint:
             # a file system without locks: then nobody is kept out
         self._lock = number
 
-    def _begin(self, manifest: Stated) -> Stated:
+    def _begin(self, manifest: JsonValues) -> JsonValues:
         """Return the folder's manifest, which is this one if the folder is new."""
         path = self.folder / MANIFEST
         if not self._is_read and not path.exists():
@@ -393,7 +402,7 @@ class Checkpoint:
                     f"checkpoint: {self.folder} contains files, e.g. {others[0]!r}, but no {MANIFEST}; choose a new "
                     "or empty folder"
                 )
-            _write(path, json.dumps({"what": TITLE, **manifest}, indent=2).encode() + b"\n")
+            _write(path, json.dumps({"what": FILE_MAGIC, **manifest}, indent=2).encode() + b"\n")
             return manifest
         was = _read_manifest(path)
         if changed := differences(was, manifest):
@@ -426,15 +435,15 @@ def _places(told: bytes, n: int) -> list[int]:
     return found
 
 
-def _read_manifest(path: Path) -> Stated:
+def _read_manifest(path: Path) -> JsonValues:
     with path.open("rb") as file:
-        raw = file.read(LONGEST_MANIFEST)
+        raw = file.read(MAX_MANIFEST)
     found = None
     with contextlib.suppress(ValueError):
         found = json.loads(raw)
-    if not isinstance(found, dict) or found.pop("what", None) != TITLE:
+    if not isinstance(found, dict) or found.pop("what", None) != FILE_MAGIC:
         raise OtherCheckpointError(
-            f"checkpoint: {path} is damaged or not a {TITLE}; choose another folder, or delete this one to start "
+            f"checkpoint: {path} is damaged or not a {FILE_MAGIC}; choose another folder, or delete this one to start "
             "again"
         )
     return found

@@ -28,15 +28,15 @@ from swsearch.pipeline.batch import Batch, History, QueryState, next_iteration
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.iterate import ProfileGrower
 from swsearch.pipeline.loci import Loci, LocusSubjects
-from swsearch.pipeline.ranking import Ranked, Selection
+from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects
 from swsearch.pipeline.subjects import SubjectReader, Subjects
 from swsearch.pipeline.windows import FrameWindows
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import GAP, QueryAlignment
 from swsearch.results import IterationStep
-from swsearch.statistics.distributions import MOST_SHAPE, Distribution, Gumbel, PearsonThree
+from swsearch.statistics.distributions import MAX_SHAPE, Distribution, Gumbel, PearsonThree
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
-from swsearch.statistics.null_model import Fit, FittedStatistics, PairNulls
+from swsearch.statistics.null_model import FitSettings, FittedStatistics, PairNullModels
 from swsearch.statistics.score_distribution import ScoreCounts
 from swsearch.translation.genetic_codes import CODON, FRAME_NUMBERS
 
@@ -48,7 +48,7 @@ MAX_MAGNITUDE = 1 << 31
 
 NumberArray = npt.NDArray[Any]
 
-Facts = dict[str, Any]
+JsonFields = dict[str, Any]
 
 Arrays = dict[str, NumberArray]
 """Numbers by name, each of shape (n,)."""
@@ -56,17 +56,17 @@ Arrays = dict[str, NumberArray]
 _SIZE = struct.Struct("<I")
 
 
-class Unreadable(ValueError):  # noqa: N818  # the caller says what is wrong where
+class CorruptDataError(ValueError):  # noqa: N818  # the caller says what is wrong where
     """Bytes that are damaged, or from another search."""
 
 
 def require(is_good: Any, what: str) -> None:
-    """Raise `Unreadable` with a reason unless a condition holds."""
+    """Raise `CorruptDataError` with a reason unless a condition holds."""
     if not is_good:
-        raise Unreadable(what)
+        raise CorruptDataError(what)
 
 
-def narrowed(values: IntArray) -> npt.NDArray[np.integer]:
+def narrowest_integers(values: IntArray) -> npt.NDArray[np.integer]:
     """Return whole numbers, shape (n,), as the narrowest type that holds them all."""
     if not len(values):
         return values.astype(np.int8)
@@ -111,7 +111,7 @@ def parted(data: bytes) -> tuple[Any, Arrays]:
             place += size
         require(place == len(data), "more numbers than it tells of")
     except (ValueError, TypeError, RecursionError, struct.error) as error:
-        raise Unreadable(f"other content than facts and numbers ({error})") from None
+        raise CorruptDataError(f"other content than facts and numbers ({error})") from None
     return facts, arrays
 
 
@@ -129,7 +129,11 @@ class ArrayWriter:
     def arrays(self) -> Arrays:
         """Return all, whole numbers as narrow as they fit."""
         found = {name: np.concatenate(parts) for name, parts in self._parts.items()}
-        return {name: narrowed(each) if each.dtype == np.int64 else each for name, each in found.items() if len(each)}
+        return {
+            name: narrowest_integers(each) if each.dtype == np.int64 else each
+            for name, each in found.items()
+            if len(each)
+        }
 
 
 class ArrayReader:
@@ -196,7 +200,7 @@ MADE = ("profile", "next")
 """Profiles that were made: what a query searches with, and what it would search with next."""
 
 
-def encode(states: Sequence[QueryState], subjects: SubjectReader) -> tuple[Facts, Arrays]:
+def encode(states: Sequence[QueryState], subjects: SubjectReader) -> tuple[JsonFields, Arrays]:
     """Return states as what JSON can hold, and numbers.
 
     Parameters
@@ -204,7 +208,7 @@ def encode(states: Sequence[QueryState], subjects: SubjectReader) -> tuple[Facts
     subjects : SubjectReader
         Subjects that places refer to.
     """
-    writer, facts, used = ArrayWriter(), Facts(), None
+    writer, facts, used = ArrayWriter(), JsonFields(), None
     if isinstance(subjects, LocusSubjects):
         found = [each.selection.candidates.subjects for each in states if each.selection is not None]
         used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]))
@@ -214,9 +218,9 @@ def encode(states: Sequence[QueryState], subjects: SubjectReader) -> tuple[Facts
     return facts | {"states": told}, writer.arrays()
 
 
-def _add_state(state: QueryState, writer: ArrayWriter, used: IntArray | None) -> Facts:
+def _add_state(state: QueryState, writer: ArrayWriter, used: IntArray | None) -> JsonFields:
     """Add a state's numbers to a writer; its places refer to the loci, if these are written."""
-    facts: Facts = {"place": state.place}
+    facts: JsonFields = {"place": state.place}
     if (selection := state.selection) is not None:
         candidates, table = selection.candidates, selection.alignments
         if used is not None:
@@ -262,7 +266,7 @@ class StateDecoder:
     grower: ProfileGrower | None
     subjects: Subjects
 
-    def decode(self, facts: Facts, arrays: Arrays, is_wanted: Callable[[int], bool] = lambda _: True) -> Batch:
+    def decode(self, facts: JsonFields, arrays: Arrays, is_wanted: Callable[[int], bool] = lambda _: True) -> Batch:
         """Return the states that `encode` took apart, or those whose places are wanted.
 
         Raises
@@ -275,13 +279,13 @@ class StateDecoder:
             subjects, n_places = self._subjects(facts, reader)
             states = [self._state(each, reader, subjects, n_places, is_wanted) for each in facts["states"]]
             reader.check_empty()
-        except Unreadable:
+        except CorruptDataError:
             raise
         except (ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError, SwsearchError) as error:
-            raise Unreadable(f"{type(error).__name__}: {error}") from error
+            raise CorruptDataError(f"{type(error).__name__}: {error}") from error
         return Batch([state for state in states if state is not None], subjects)
 
-    def _subjects(self, facts: Facts, reader: ArrayReader) -> tuple[SubjectReader, int]:
+    def _subjects(self, facts: JsonFields, reader: ArrayReader) -> tuple[SubjectReader, int]:
         """Return what places are of, and how many there are."""
         if isinstance(self.subjects, FrameWindows):
             loci = _take_loci(facts.get("loci", 0), reader, self.subjects)
@@ -289,7 +293,7 @@ class StateDecoder:
         return self.subjects, self.subjects.n_places
 
     def _state(
-        self, facts: Facts, reader: ArrayReader, subjects: SubjectReader, n_places: int,
+        self, facts: JsonFields, reader: ArrayReader, subjects: SubjectReader, n_places: int,
         is_wanted: Callable[[int], bool],
     ) -> QueryState | None:  # fmt: skip
         place = facts["place"]
@@ -307,7 +311,7 @@ class StateDecoder:
         made = self._history(QueryState(place, query, selection), facts.get("history"), reader, is_wanted(place))
         return made if is_wanted(place) else None
 
-    def _check(self, query: Query, selection: Selection, subjects: SubjectReader) -> None:
+    def _check(self, query: Query, selection: QueryCandidates, subjects: SubjectReader) -> None:
         """Raise unless a selection can be one of this query in this search."""
         ranked, statistics, nulls = selection.candidates, selection.statistics, selection.nulls
         lengths = subjects.lengths_of(ranked.subjects)
@@ -327,7 +331,9 @@ class StateDecoder:
             require(np.array_equal(selection.alignments.score, ranked.scores), "alignments with other scores")
             _check_table(selection.alignments, query, lengths)
 
-    def _history(self, state: QueryState, facts: Facts | None, reader: ArrayReader, is_wanted: bool) -> QueryState:
+    def _history(
+        self, state: QueryState, facts: JsonFields | None, reader: ArrayReader, is_wanted: bool
+    ) -> QueryState:
         """Return a state with its iterations, and with the profile of the last one."""
         grower, query = self.grower, state.query
         if grower is None or facts is None:
@@ -368,7 +374,7 @@ class StateDecoder:
         history = History(base, history.last, tuple(steps), is_ended, converged, is_cut, following)
         return replace(state, query=replace(query, profile=made), history=history)
 
-    def _rows(self, facts: Facts, n_columns: int, reader: ArrayReader) -> QueryAlignment:
+    def _rows(self, facts: JsonFields, n_columns: int, reader: ArrayReader) -> QueryAlignment:
         """Return the next rows of an alignment with a query."""
         names, n_inserted = facts["names"], facts["insertions"]
         require(all([*map(type, name)] == [str, str] for name in names), "invalid names")
@@ -391,7 +397,7 @@ class StateDecoder:
         )  # fmt: skip
 
 
-def _add_rows(rows: QueryAlignment, writer: ArrayWriter) -> Facts:
+def _add_rows(rows: QueryAlignment, writer: ArrayWriter) -> JsonFields:
     writer.add(
         columns=rows.columns.reshape(-1), row_starts=rows.starts, row_ends=rows.ends, row_subjects=rows.subjects,
         row_evalues=rows.evalues, row_iterations=rows.iterations, insertion_rows=rows.insertions[:, 0],
@@ -459,7 +465,7 @@ def _take_loci(n: int, reader: ArrayReader, windows: FrameWindows) -> Loci:
     return Loci(FramePieces(records, numbers, begins, ends), _take_table(n, reader), dna_lengths)
 
 
-def add_selection(selection: Selection, writer: ArrayWriter) -> Facts:
+def add_selection(selection: QueryCandidates, writer: ArrayWriter) -> JsonFields:
     """Give a selection's numbers to a writer, and return the rest, but for alignments and what profiles take."""
     candidates, nulls, counted = selection.candidates, selection.nulls, selection.distribution
     writer.add(scores=candidates.scores, subjects=candidates.subjects)
@@ -483,13 +489,15 @@ def add_selection(selection: Selection, writer: ArrayWriter) -> Facts:
     }
 
 
-def take_selection(facts: Facts, reader: ArrayReader, published: KarlinAltschul | None, n_places: int) -> Selection:
+def take_selection(
+    facts: JsonFields, reader: ArrayReader, published: KarlinAltschul | None, n_places: int
+) -> QueryCandidates:
     """Return the selection of facts and of the next numbers of a reader; its places are below ``n_places``."""
     n = facts["candidates"]
     scores, subjects = reader.whole("scores", n, -MAX_MAGNITUDE + 1, MAX_MAGNITUDE), reader.whole("subjects", n)
     good = not n or 0 <= int(subjects.min()) <= int(subjects.max()) < n_places
     require(good, "it names subjects that the database lacks")
-    ranked = Ranked(scores, subjects, reader.real("evalues", n) if facts["rated"] else None)
+    ranked = RankedSubjects(scores, subjects, reader.real("evalues", n) if facts["rated"] else None)
     statistics = _statistics(facts["statistics"], published)
     nulls, counted = None, None
     if (n_nulls := facts["nulls"]) is not None:
@@ -497,15 +505,15 @@ def take_selection(facts: Facts, reader: ArrayReader, published: KarlinAltschul 
         assert isinstance(statistics, FittedStatistics)
         lengths = reader.whole("lengths", n_nulls, -MAX_MAGNITUDE + 1, MAX_MAGNITUDE)
         levels, bounds = reader.real("levels", n_nulls, is_bounded=True), reader.real("bounds", n_nulls)
-        nulls = PairNulls(statistics, lengths, levels, bounds)
+        nulls = PairNullModels(statistics, lengths, levels, bounds)
     if (n_counted := facts["counted"]) is not None:
         counted = ScoreCounts(reader.whole("counted", n_counted), reader.whole("counts", n_counted))
     limit, reason, doubt = (facts[name] for name in ("limit", "reason", "doubt"))
     require(type(limit) is int and isinstance(reason, str) and isinstance(doubt, str), "it has invalid notes")
-    return Selection(ranked, limit, statistics, reason, counted, nulls, doubt)
+    return QueryCandidates(ranked, limit, statistics, reason, counted, nulls, doubt)
 
 
-def _facts_of(statistics: Statistics | None) -> Facts | str | None:
+def _facts_of(statistics: Statistics | None) -> JsonFields | str | None:
     if statistics is None:
         return None
     if not isinstance(statistics, FittedStatistics):
@@ -521,7 +529,7 @@ def _facts_of(statistics: Statistics | None) -> Facts | str | None:
     }
 
 
-def _statistics(facts: Facts | str | None, published: KarlinAltschul | None) -> Statistics | None:
+def _statistics(facts: JsonFields | str | None, published: KarlinAltschul | None) -> Statistics | None:
     if facts is None:
         return None
     if isinstance(facts, str):
@@ -530,10 +538,10 @@ def _statistics(facts: Facts | str | None, published: KarlinAltschul | None) -> 
     shape = facts["shape"]
     distribution: Distribution = Gumbel() if shape is None else PearsonThree(int(shape))
     means, variances = (tuple(map(float.fromhex, facts[name])) for name in ("means", "variances"))
-    fit, lengths = Fit(*facts["fit"]), tuple(facts["lengths"])
+    fit, lengths = FitSettings(*facts["fit"]), tuple(facts["lengths"])
     good = 0 < len(lengths) == len(means) == len(variances) and min(variances) > 0
     require(good, "it has a fit without lengths, means or variances")
-    require(shape is None or 1 <= int(shape) <= MOST_SHAPE, f"it has a distribution of shape {shape}")
+    require(shape is None or 1 <= int(shape) <= MAX_SHAPE, f"it has a distribution of shape {shape}")
     for name, values in (("means", means), ("variances", variances)):
         require(all(abs(value) < MAX_MAGNITUDE for value in values), f"{name} has numbers beyond {MAX_MAGNITUDE}")
     return FittedStatistics(fit, facts["query_length"], lengths, means, variances, distribution)

@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.options.kinds import MAX_INTEGER
-from swsearch.pipeline.filters import Allowed
-from swsearch.pipeline.null_models import NullMaker
+from swsearch.pipeline.filters import SubjectMask
+from swsearch.pipeline.null_models import NullModelFitter
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.ranking import Rating
+from swsearch.pipeline.ranking import EvalueFunction
 from swsearch.pipeline.subjects import SubjectCounts, SubjectReader, Subjects
 from swsearch.recurrence import Recurrence
-from swsearch.statistics.karlin_altschul import KarlinAltschul, LeastByLength, statistics_for
-from swsearch.statistics.null_model import Fit, FittedStatistics
+from swsearch.statistics.karlin_altschul import KarlinAltschul, ScoreCutoffs, published_statistics
+from swsearch.statistics.null_model import FitSettings, FittedStatistics
 
 SCORES_MEMORY = 256 << 20
 """Bytes for the scores of all queries that are scored together with every subject, where all are kept."""
@@ -45,7 +45,7 @@ class Criteria:
 
     options: SearchOptions
     counts: SubjectCounts
-    allowed: Allowed | None
+    allowed: SubjectMask | None
     n_places: int
 
     @classmethod
@@ -66,13 +66,13 @@ class Criteria:
         return Criteria(self.options.of_inclusion(), self.counts, None, self.n_places)
 
     @property
-    def method(self) -> KarlinAltschul | Fit | None:
+    def method(self) -> KarlinAltschul | FitSettings | None:
         """Source of E-values."""
         return self.fit or self.options.published
 
-    def null_maker(self, threads: int) -> NullMaker | None:
+    def null_maker(self, threads: int) -> NullModelFitter | None:
         """Return the maker of nulls, for fitted statistics."""
-        return None if self.fit is None else NullMaker(self.fit, self.recurrence, threads)
+        return None if self.fit is None else NullModelFitter(self.fit, self.recurrence, threads)
 
     @cached_property
     def selecting(self) -> SearchOptions:
@@ -108,15 +108,17 @@ class Criteria:
         options = self.options
         if not options.is_fitted or options.frame_shift is not None:
             return None  # constants are of alignments without shifts
-        return statistics_for(options.scoring, options.mode)
+        return published_statistics(options.scoring, options.mode)
 
     @cached_property
-    def fit(self) -> Fit | None:
+    def fit(self) -> FitSettings | None:
         """Parameters of fitted statistics; None for other methods."""
         options, counts = self.options, self.counts
         if not options.is_fitted:
             return None
-        return Fit(options.mode, options.scoring.gap_extend, counts.n_subjects, counts.residues, options.n_frames)
+        return FitSettings(
+            options.mode, options.scoring.gap_extend, counts.n_subjects, counts.residues, options.n_frames
+        )
 
     @property
     def of_any(self) -> int:
@@ -130,7 +132,7 @@ class Criteria:
         """Return the subject lengths that the statistics in force use, shape (n,), int64."""
         return subjects.lengths_of(places) if self.options.is_fitted else subjects.published_lengths_of(places)
 
-    def rating(self, query_length: int, null: FittedStatistics | None = None) -> Rating | None:
+    def rating(self, query_length: int, null: FittedStatistics | None = None) -> EvalueFunction | None:
         """Return the E-values that candidates of a query are ranked by; None where scores rank them.
 
         Scores rank windows of DNA: E-values are of what is located in them.
@@ -142,19 +144,21 @@ class Criteria:
         by_length = self._least_by_length
         if by_length is None:
             return None
-        return Rating(
+        return EvalueFunction(
             lambda scores, lengths: by_length.evalues(scores, query_length, lengths),
             lambda evalue, shortest, longest: by_length.lowest(evalue, query_length, shortest, longest),
         )
 
-    def _rating_by(self, null: FittedStatistics) -> Rating:
+    def _rating_by(self, null: FittedStatistics) -> EvalueFunction:
         residues = self.effective_residues
 
         def lowest(evalue: float, shortest: int, longest: int) -> int:
             least = null.least_scores(evalue, longest, residues)[max(shortest, 1) :]
             return int(max(least.min(), np.iinfo(np.int32).min))
 
-        return Rating(lambda scores, lengths: null.evalues(scores, null.query_length, lengths, residues), lowest)
+        return EvalueFunction(
+            lambda scores, lengths: null.evalues(scores, null.query_length, lengths, residues), lowest
+        )
 
     def least_scores(self, query_length: int, null: FittedStatistics | None = None) -> IntArray:
         """Tabulate the least score of a hit, exactly where statistics are published; of a candidate, given a null.
@@ -209,6 +213,6 @@ class Criteria:
         return self.counts.lengths if self.options.is_fitted else self.counts.published_lengths
 
     @cached_property
-    def _least_by_length(self) -> LeastByLength | None:
+    def _least_by_length(self) -> ScoreCutoffs | None:
         statistics = self.options.published
-        return LeastByLength(statistics, self.lengths, self.effective_residues) if statistics else None
+        return ScoreCutoffs(statistics, self.lengths, self.effective_residues) if statistics else None

@@ -9,28 +9,28 @@ import numpy as np
 
 from swsearch.blocks import FloatArray
 from swsearch.inputs import Query
-from swsearch.pipeline.backend import PairWork
+from swsearch.pipeline.backend import PairBackend
 from swsearch.pipeline.batch import Batch
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.null_models import PairsAsked, cut_at
+from swsearch.pipeline.null_models import NullModelRequest, split_by_residues
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.prefetch import side_by_side
-from swsearch.pipeline.ranking import Ranked, Selection, in_order
+from swsearch.pipeline.prefetch import map_in_threads
+from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, in_order
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.statistics.karlin_altschul import KarlinAltschul
-from swsearch.statistics.null_model import AT_ONCE, FittedStatistics, PairNulls, probabilities_of
+from swsearch.statistics.null_model import PROBABILITIES_PER_BATCH, FittedStatistics, PairNullModels, probabilities_of
 
-MOST_AT_ONCE, FEWEST_AT_ONCE = 512, 64
-"""Candidates that get their nulls first, the best ones; see `_Rating.next_part`."""
+MAX_BATCH_SIZE, MIN_BATCH_SIZE = 512, 64
+"""Candidates that get their nulls first, the best ones; see `_QueryInProgress.next_part`."""
 
-MOST_RATED = 1 << 20
+MAX_RATED = 1 << 20
 """Candidates of queries whose nulls are made together, which takes 64 bytes of each."""
 
 SURE, DOUBTFUL = 1e-6, 0.01
 """A subject of so small an E-value by published statistics, and a larger one than this by its null, is told of."""
 
 
-_Wanted = tuple[Query, FittedStatistics, Ranked]
+_Wanted = tuple[Query, FittedStatistics, RankedSubjects]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class EvalueCalculator:
     """
 
     criteria: Criteria
-    pairs: PairWork
+    pairs: PairBackend
     subjects: SubjectReader
     published: KarlinAltschul | None = None
 
@@ -64,7 +64,7 @@ class EvalueCalculator:
         """Residues that E-values refer to."""
         return self.criteria.effective_residues
 
-    def assign(self, queries: Sequence[Query], selections: Sequence[Selection]) -> list[Selection]:
+    def assign(self, queries: Sequence[Query], selections: Sequence[QueryCandidates]) -> list[QueryCandidates]:
         """Return the hits among the candidates of some queries.
 
         All of them are worked on together, in rounds, until each has enough.
@@ -81,20 +81,20 @@ class EvalueCalculator:
         """
         found = list(selections)
         rating = [
-            _Rating(query, selection, selection.statistics, place)
+            _QueryInProgress(query, selection, selection.statistics, place)
             for place, (query, selection) in enumerate(zip(queries, selections, strict=True))
             if isinstance(selection.statistics, FittedStatistics) and selection.nulls is None
         ]
         sizes = np.array([1 + len(each.selection.candidates) for each in rating], dtype=np.int64)
-        for part in cut_at(sizes, MOST_RATED):
+        for part in split_by_residues(sizes, MAX_RATED):
             for each, kept in zip(rating[part], self._hits_of(rating[part]), strict=True):
                 found[each.place] = kept
         return found
 
-    def _hits_of(self, rating: Sequence[_Rating]) -> list[Selection]:
+    def _hits_of(self, rating: Sequence[_QueryInProgress]) -> list[QueryCandidates]:
         """Rate candidates in rounds over all queries, and choose the hits of each."""
         open_ones = [each for each in rating if len(each.selection.candidates)]
-        first = min(max(2 * self.options.max_hits, FEWEST_AT_ONCE), MOST_AT_ONCE)
+        first = min(max(2 * self.options.max_hits, MIN_BATCH_SIZE), MAX_BATCH_SIZE)
         while open_ones:
             parts = [each.next_part(first) for each in open_ones]
             wanted = [(each.query, each.statistics, part) for each, part in zip(open_ones, parts, strict=True)]
@@ -110,7 +110,7 @@ class EvalueCalculator:
         assert self.options.threshold is not None
         return self.options.threshold
 
-    def _is_enough(self, rating: _Rating) -> bool:
+    def _is_enough(self, rating: _QueryInProgress) -> bool:
         """Return whether no other candidate can be a hit: a null of its own never makes an E-value smaller."""
         evalues, most = rating.evalues, self.options.max_hits
         others = rating.selection.candidates[len(evalues) :]
@@ -124,7 +124,7 @@ class EvalueCalculator:
             return False
         return bool(np.partition(evalues, most - 1)[most - 1] <= others.evalues[0])
 
-    def _published_of_suspects(self, rating: Sequence[_Rating]) -> list[FloatArray]:
+    def _published_of_suspects(self, rating: Sequence[_QueryInProgress]) -> list[FloatArray]:
         """Return published E-values of candidates that have large ones, by query, infinity for all others.
 
         Of many queries together, since that takes hardly longer than of one.
@@ -133,7 +133,9 @@ class EvalueCalculator:
         if self.published is None:
             return found
         suspects = [np.flatnonzero(each.evalues > DOUBTFUL) for each in rating]
-        for part in cut_at(np.array([len(places) for places in suspects], dtype=np.int64), AT_ONCE):
+        for part in split_by_residues(
+            np.array([len(places) for places in suspects], dtype=np.int64), PROBABILITIES_PER_BATCH
+        ):
             sizes = [len(places) for places in suspects[part]]
             pairs = list(zip(rating[part], suspects[part], strict=True))
             published = self.published.evalues(
@@ -146,7 +148,7 @@ class EvalueCalculator:
                 column[places] = some
         return found
 
-    def _kept(self, rating: _Rating, published: FloatArray) -> Selection:
+    def _kept(self, rating: _QueryInProgress, published: FloatArray) -> QueryCandidates:
         """Choose hits from the candidates with E-values, the best first."""
         evalues, nulls, options = rating.evalues, rating.nulls, self.options
         candidates = rating.selection.candidates[: len(evalues)]
@@ -159,7 +161,7 @@ class EvalueCalculator:
         doubt = self._doubt(rating, published)
         return replace(rating.selection, candidates=ranked[best], nulls=nulls[best], doubt=doubt)
 
-    def _doubt(self, rating: _Rating, published: FloatArray) -> str:
+    def _doubt(self, rating: _QueryInProgress, published: FloatArray) -> str:
         """Return a warning about subjects that are sure hits by published statistics, but not by their nulls."""
         doubted = np.flatnonzero(published <= SURE)
         if not len(doubted) or rating.query.profile is not None:
@@ -177,28 +179,28 @@ class EvalueCalculator:
 
 
 def nulls_of(
-    criteria: Criteria, pairs: PairWork, subjects: SubjectReader, wanted: Sequence[_Wanted]
-) -> list[PairNulls]:
+    criteria: Criteria, pairs: PairBackend, subjects: SubjectReader, wanted: Sequence[_Wanted]
+) -> list[PairNullModels]:
     """Make the nulls of candidates of queries, whose own nulls are known."""
     threshold, residues = criteria.options.threshold, criteria.effective_residues
     assert threshold is not None
-    asked: list[PairsAsked] = []
+    asked: list[NullModelRequest] = []
     for query, null, some in wanted:
         limit = threshold / max(null.fit.subjects(residues), 1e-300)
         lengths = subjects.lengths_of(some.subjects)
-        asked.append(PairsAsked(query, null, some.subjects, some.scores, lengths, limit))
+        asked.append(NullModelRequest(query, null, some.subjects, some.scores, lengths, limit))
     return pairs.nulls(asked, subjects)
 
 
-class _Rating:
+class _QueryInProgress:
     """A query whose candidates get their nulls, the best first; ``place`` is the query's among the others."""
 
-    def __init__(self, query: Query, selection: Selection, statistics: FittedStatistics, place: int) -> None:
+    def __init__(self, query: Query, selection: QueryCandidates, statistics: FittedStatistics, place: int) -> None:
         self.query, self.selection, self.statistics, self.place = query, selection, statistics, place
         self.evalues: FloatArray = np.empty(0)
-        self._found: list[PairNulls] = []
+        self._found: list[PairNullModels] = []
 
-    def next_part(self, first: int) -> Ranked:
+    def next_part(self, first: int) -> RankedSubjects:
         """Return the next candidates: ``first`` of them, and then as many as already have nulls.
 
         So a query with thousands of candidates has few rounds, in which all threads have something to do, and twice
@@ -207,20 +209,20 @@ class _Rating:
         done = len(self.evalues)
         return self.selection.candidates[done : 2 * done or first]
 
-    def add(self, nulls: PairNulls, evalues: FloatArray) -> None:
+    def add(self, nulls: PairNullModels, evalues: FloatArray) -> None:
         """Store the nulls and E-values, shape (n,), of the next candidates."""
         self._found.append(nulls)
         self.evalues = np.concatenate([self.evalues, evalues])
 
     @property
-    def nulls(self) -> PairNulls:
+    def nulls(self) -> PairNullModels:
         """All nulls so far."""
         if len(self._found) != 1:
-            self._found = [PairNulls.joined(self.statistics, self._found)]
+            self._found = [PairNullModels.joined(self.statistics, self._found)]
         return self._found[0]
 
 
-def assign_evalues(batches: Iterable[Batch], criteria: Criteria, pairs: PairWork) -> Generator[Batch]:
+def assign_evalues(batches: Iterable[Batch], criteria: Criteria, pairs: PairBackend) -> Generator[Batch]:
     """Compute E-values of candidates from their own nulls, if statistics are fitted, and select the hits."""
 
     def assigned(batch: Batch) -> Batch:
@@ -231,4 +233,4 @@ def assign_evalues(batches: Iterable[Batch], criteria: Criteria, pairs: PairWork
         same = all(after is before for after, before in zip(found, batch.selections, strict=True))
         return batch if same else batch.having(found)
 
-    yield from side_by_side(assigned, batches, pairs.parallel)
+    yield from map_in_threads(assigned, batches, pairs.parallel)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from swsearch.blocks import IntArray
 from swsearch.db.taxonomy import Taxonomy
-from swsearch.errors import InputError, SwsearchWarning, shown
+from swsearch.errors import InputError, SwsearchWarning, format_value
 from swsearch.inputs import Query
 from swsearch.pipeline.table.hits import FilterTable
 from swsearch.pipeline.table.values import SHOWN_TAXIDS
@@ -95,7 +95,7 @@ def _named(taxids: list[int]) -> str:
     return f"taxid {shown}" if len(taxids) == 1 else f"taxids {shown}"
 
 
-NAMED = 3
+MAX_LISTED_IDS = 3
 """Most unknown identifiers that a message names."""
 
 PERCENTAGES = ("min_identity", "min_query_coverage", "min_subject_coverage")
@@ -107,7 +107,7 @@ SUBJECT_FILTERS = (("include_ids", True), ("taxids", True), ("exclude_ids", Fals
 ALL_SUBJECTS: dict[str, Any] = {name: None for name, _ in SUBJECT_FILTERS}
 """Options without filters that name subjects."""
 
-Allowed = npt.NDArray[np.bool_]
+SubjectMask = npt.NDArray[np.bool_]
 
 
 class HitFilters(FilterTable, eq=True, repr=True):
@@ -129,12 +129,12 @@ class HitFilters(FilterTable, eq=True, repr=True):
 
     def passing(
         self, found: AlignmentTable | PairAlignment, query: Query, subject_lengths: npt.NDArray[np.integer] | np.int64
-    ) -> Allowed:
+    ) -> SubjectMask:
         """Return a mask of the alignments of a query that pass; lengths and result have shape (n,)."""
         covered, subject = found.query_end - found.query_start, found.subject_end - found.subject_start
         if query.frame is not None and query.frame.number:
             covered = query.frame.step * covered
-        passing: Allowed = 100 * np.asarray(found.identities) >= (self.min_identity or 0) * found.length
+        passing: SubjectMask = 100 * np.asarray(found.identities) >= (self.min_identity or 0) * found.length
         passing &= 100 * covered >= (self.min_query_coverage or 0) * query.length
         passing &= 100 * subject >= (self.min_subject_coverage or 0) * subject_lengths
         if self.min_score is not None:
@@ -150,15 +150,15 @@ class HitFilters(FilterTable, eq=True, repr=True):
         ]
 
 
-def allowed_subjects(database: Database, filters: HitFilters) -> Allowed | None:
+def allowed_subjects(database: Database, filters: HitFilters) -> SubjectMask | None:
     """Return which subjects may be hits, by ordinal; None if all may."""
     asked = [(name, is_wanted) for name, is_wanted in SUBJECT_FILTERS if getattr(filters, name) is not None]
     if not asked:
         return None
-    allowed: Allowed = np.ones(database.n_subjects, dtype=np.bool_)
+    allowed: SubjectMask = np.ones(database.n_subjects, dtype=np.bool_)
     for name, is_wanted in asked:
         find = subjects_of_taxa if name in TAXON_OPTIONS else _places
-        named: Allowed = np.zeros(database.n_subjects, dtype=np.bool_)
+        named: SubjectMask = np.zeros(database.n_subjects, dtype=np.bool_)
         named[find(database, getattr(filters, name), name, filters.ignore_missing_ids)] = True
         allowed &= named if is_wanted else ~named
     if not allowed.any():
@@ -175,10 +175,10 @@ def _places(database: Database, identifiers: tuple[str, ...], option: str, ignor
         known[asked] = True
         unknown = np.flatnonzero(~known)
         if len(unknown):
-            names = ", ".join(shown(identifiers[place]) for place in unknown[:NAMED].tolist())
+            names = ", ".join(format_value(identifiers[place]) for place in unknown[:MAX_LISTED_IDS].tolist())
             raise InputError(
                 f"{option}: {len(unknown):,} of {len(identifiers):,} identifiers not found in {database.name}: "
-                f"{names}{', ...' if len(unknown) > NAMED else ''}; expected identifiers or accessions; use "
+                f"{names}{', ...' if len(unknown) > MAX_LISTED_IDS else ''}; expected identifiers or accessions; use "
                 "--ignore-missing-ids to skip the missing ones"
             )
     return subjects

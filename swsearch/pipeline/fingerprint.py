@@ -23,9 +23,9 @@ from swsearch.pipeline.inclusion import Inclusion
 from swsearch.pipeline.options import SCORING_OPTIONS, SearchOptions
 from swsearch.pipeline.subjects import Subjects
 from swsearch.pipeline.table.search import SearchTable
-from swsearch.run_info import MISSING_SETTINGS, Asked, Execution, OptionValues, Origin, Program, RunInfo
-from swsearch.scoring import GAP_COLUMNS, Matrix, load_matrix, usable_matrices
-from swsearch.statistics.methods import statistics_in_force
+from swsearch.run_info import UNSAVED_OPTIONS, ActiveOptions, Execution, OptionValues, Origin, Program, RunInfo
+from swsearch.scoring import GAP_COLUMNS, Matrix, load_matrix, matrix_names
+from swsearch.statistics.methods import resolve_method
 from swsearch.version import version
 
 if TYPE_CHECKING:
@@ -34,17 +34,19 @@ if TYPE_CHECKING:
     from swsearch.profiles.query_alignment import QueryAlignment
 
 
-FORMAT = 2
+CHECKPOINT_VERSION = 2
 """Version of a checkpoint's files."""
 
 SHOWN_DIGITS = 12
 """Digits of a checksum that a message shows."""
 
-Stated = dict[str, Any]
+JsonValues = dict[str, Any]
 """Names and what they stand for, as JSON has it."""
 
 
-def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: SearchOptions) -> Stated:
+def search_fingerprint(
+    queries: Sequence[Query], database: Database, mask: Mask, options: SearchOptions
+) -> JsonValues:
     """Return all values that decide the results of a search.
 
     Returns
@@ -64,13 +66,13 @@ def manifest(queries: Sequence[Query], database: Database, mask: Mask, options: 
     if is_iterated:
         found["inclusion"] = ", ".join(f"{name} {value}" for name, value in vars(options.inclusion).items())
     return {
-        "format": FORMAT,
+        "format": CHECKPOINT_VERSION,
         "version": version(),
         "queries": _queries(queries),
         "database": f"{database.n_subjects:,} subjects, {database.n_residues:,} residues, {database.identity()}",
         **found,
         "subject_mask": mask,
-        "statistics": statistics_in_force(options.statistics),
+        "statistics": resolve_method(options.statistics),
         "matrix": f"{matrix.name}, {sha256}",
         "distribution": options.distribution,
     }
@@ -136,7 +138,7 @@ WRITTEN_WHEN_OFF = ("ignore_missing_ids",)
 """Flags that are written although they are off."""
 
 
-def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValues:
+def export_options(options: SearchOptions, files: Mapping[str, str]) -> OptionValues:
     """Return the options of a search that affect its hits.
 
     Parameters
@@ -147,7 +149,7 @@ def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValue
     Returns
     -------
     dict of str to (bool, int, float, str or list of str)
-        Names are as after ``--``; `MISSING_SETTINGS` lists options that the search had and that have no value here,
+        Names are as after ``--``; `UNSAVED_OPTIONS` lists options that the search had and that have no value here,
         such as identifiers that came from Python.
     """
     settings: dict[str, Any] = {}
@@ -165,12 +167,12 @@ def settings_of(options: SearchOptions, files: Mapping[str, str]) -> OptionValue
             settings[row.key] = written
     if options.makes_profiles and options.rules != Inclusion():
         missing.append("inclusion")
-    return {**settings, **({MISSING_SETTINGS: missing} if missing else {})}
+    return {**settings, **({UNSAVED_OPTIONS: missing} if missing else {})}
 
 
 def _is_known(matrix: Matrix) -> bool:
     """Return whether a matrix can be loaded again by its name."""
-    known = matrix.name in GAP_COSTS or matrix.name in usable_matrices(matrix.alphabet)  # imports Biopython
+    known = matrix.name in GAP_COSTS or matrix.name in matrix_names(matrix.alphabet)  # imports Biopython
     return known and np.array_equal(load_matrix(matrix.name, matrix.alphabet).scores, matrix.scores)
 
 
@@ -183,9 +185,9 @@ PROGRAM_NAMES: dict[tuple[bool, bool], Program] = {
 """BLAST's name for a search by whether queries and subjects are DNA."""
 
 
-def shown_options(options: SearchOptions, mask: Mask) -> Asked:
+def shown_options(options: SearchOptions, mask: Mask) -> ActiveOptions:
     """Return the options that reports show beside the basic parameters; ``mask`` is that of the subjects."""
-    told: Asked = {}
+    told: ActiveOptions = {}
     for name, row in rows_of(SearchTable).items():
         is_told = row.header is Header.ALWAYS or getattr(options, name) != row.default
         value = options.effective(name) if is_told else None
@@ -208,7 +210,7 @@ def run_info(criteria: Criteria, subjects: Subjects, engine: str, origin: Origin
         execution=execution, asked=shown_options(options, subjects.mask),
         effective_residues=criteria.effective_residues,
         database_sources=tuple(subjects.database.sources()), queries=origin.queries,
-        known_checksums=origin.checksums, settings=settings_of(options, origin.files),
+        known_checksums=origin.checksums, settings=export_options(options, origin.files),
         program=PROGRAM_NAMES[translation is not None, database_code is not None],
         genetic_code=None if translation is None else translation.genetic_code, database_code=database_code,
     )  # fmt: skip

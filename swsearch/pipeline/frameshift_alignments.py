@@ -13,9 +13,9 @@ from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db.arrays import offsets_of
-from swsearch.engines.cpu.columns import FoundPairs, count_pools
+from swsearch.engines.cpu.columns import UncountedAlignments, count_pools
 from swsearch.engines.cpu.tracing import align_strands
-from swsearch.engines.pools import PoolPairs, pool_of
+from swsearch.engines.pools import PoolPairs, make_pool
 from swsearch.frameshift_alignment import NUCLEOTIDES_OF, SHIFT_MARKS, ShiftedAlignment
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
@@ -41,7 +41,7 @@ def align_with_shifts(
         n alignments, counted as `swsearch.frameshift_alignment.ShiftedAlignment` counts them.
     """
     rows = np.arange(len(of_query), dtype=np.int64)
-    pool, of_subjects = pool_of([query.codes for query in queries]), (subjects.codes, subjects.offsets)
+    pool, of_subjects = make_pool([query.codes for query in queries]), (subjects.codes, subjects.offsets)
     found = align_strands(pool, of_subjects, np.stack([of_query, rows], axis=1), recurrence, threads)
     cigars = _cigars(found)
     read, letters = _read(queries, of_query, found.query_start, cigars)
@@ -51,8 +51,8 @@ def align_with_shifts(
     ]
     traced = zip(found.score.tolist(), [0] * len(rows), found.subject_start.tolist(), plain, strict=True)
     pairs, matrix = np.stack([rows, rows], axis=1), recurrence.scoring.matrix
-    batch = PoolPairs(pool_of(read), of_subjects, pairs, (letters, subjects.letters))
-    counted = count_pools(FoundPairs.of(list(traced)), batch, matrix, threads)
+    batch = PoolPairs(make_pool(read), of_subjects, pairs, (letters, subjects.letters))
+    counted = count_pools(UncountedAlignments.of(list(traced)), batch, matrix, threads)
     steps = np.zeros(256, dtype=np.int64)
     for operation, n in NUCLEOTIDES_OF.items():
         steps[ord(operation)] = n
@@ -73,7 +73,7 @@ def align_strand(
 ) -> ShiftedAlignment:
     """Align one strand with a subject, codes of shape (n,), uint8, that is shown with letters of that shape."""
     pair = np.zeros((1, 2), dtype=np.int64)
-    found = align_strands(pool_of([query.codes]), pool_of([subject]), pair, recurrence, 1)
+    found = align_strands(make_pool([query.codes]), make_pool([subject]), pair, recurrence, 1)
     (cigar,) = _cigars(found)
     return ShiftedAlignment(
         query.codes, subject, recurrence.scoring, int(found.score[0]), int(found.query_start[0]),
@@ -81,7 +81,7 @@ def align_strand(
     )  # fmt: skip
 
 
-def _cigars(found: FoundPairs) -> list[tuple[tuple[int, str], ...]]:
+def _cigars(found: UncountedAlignments) -> list[tuple[tuple[int, str], ...]]:
     operations = found.run_operations.tobytes().decode("ascii")
     runs = tuple(zip(found.run_lengths.tolist(), operations, strict=True))
     return [runs[begin:end] for begin, end in pairwise(found.run_offsets.tolist())]

@@ -11,10 +11,10 @@ import numpy as np
 from swsearch.alignment import PairAlignment
 from swsearch.blocks import IntArray
 from swsearch.inputs import Query
-from swsearch.pipeline.backend import PairWork
+from swsearch.pipeline.backend import PairBackend
 from swsearch.pipeline.batch import split_by_size
 from swsearch.pipeline.pairs import LocalPairWork, PairsToAlign
-from swsearch.pipeline.prefetch import for_each
+from swsearch.pipeline.prefetch import parallel_for
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.results import Hit, HitList, SearchResult
 
@@ -65,19 +65,19 @@ def align_hits(results: Sequence[SearchResult], threads: int) -> None:
     for _, some in groupby(readable, key=lambda each: (id(each.source.pairs), id(each.source.subjects))):
         of_batch = list(some)
         align_lists(of_batch, of_batch[0].source.pairs, of_batch[0].source.subjects)
-    find_further(list(chain.from_iterable(result.hits for result in results if result.may_have_several)), threads)
+    find_hsps(list(chain.from_iterable(result.hits for result in results if result.may_have_several)), threads)
 
 
-def find_further(hits: Sequence[Hit], threads: int) -> None:
+def find_hsps(hits: Sequence[Hit], threads: int) -> None:
     """Find the further alignments of hits that may have some, ``threads`` hits at a time."""
 
     def find(hit: Hit) -> None:
         _ = hit.hsps
 
-    for_each(find, hits, threads)
+    parallel_for(find, hits, threads)
 
 
-def align_lists(lists: Sequence[HitList], pairs: PairWork, subjects: SubjectReader) -> None:
+def align_lists(lists: Sequence[HitList], pairs: PairBackend, subjects: SubjectReader) -> None:
     """Find the alignment of every hit of some lists, whose places are all of the same subjects."""
     left = [each for each in lists if not each.is_aligned]
     for part in split_by_size([int(each.table.subject_lengths.sum()) for each in left], HIT_BATCH_RESIDUES):

@@ -13,18 +13,18 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.blocks import FloatArray, IntArray, RunLengths
 from swsearch.inputs import Query
-from swsearch.lazy import Later
-from swsearch.pipeline.additional_hsps import FoundFurther, find_after
-from swsearch.pipeline.additional_hsps_dna import FurtherOfFrames
-from swsearch.pipeline.backend import PairWork
-from swsearch.pipeline.batch import HITS_PER_PART, Batch, QueryState, first_found, next_iteration, split_by_size
+from swsearch.lazy import Lazy
+from swsearch.pipeline.additional_hsps import HspPath, find_further_hsps
+from swsearch.pipeline.additional_hsps_dna import FrameHspFinders
+from swsearch.pipeline.backend import PairBackend
+from swsearch.pipeline.batch import HITS_PER_PART, Batch, QueryState, first_iterations, next_iteration, split_by_size
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.hit_alignments import HitSource, align_lists, find_further
+from swsearch.pipeline.hit_alignments import HitSource, align_lists, find_hsps
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pairs import FurtherToFind, LocalPairWork, PairsToAlign
-from swsearch.pipeline.prefetch import for_each, side_by_side
-from swsearch.pipeline.ranking import Ranked, Selection, joined
-from swsearch.pipeline.search_queries import best_of_frames, told_of_frames
+from swsearch.pipeline.pairs import HspRequest, LocalPairWork, PairsToAlign
+from swsearch.pipeline.prefetch import map_in_threads, parallel_for
+from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, joined
+from swsearch.pipeline.search_queries import best_frame_hits, merge_frames
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.results import HitList, HitTable, Hsp, SearchResult
 from swsearch.results.hit_list import FindFurther
@@ -32,13 +32,13 @@ from swsearch.results.table import Headers
 from swsearch.run_info import RunInfo
 from swsearch.statistics.distributions import Lengths
 from swsearch.statistics.karlin_altschul import Statistics
-from swsearch.statistics.methods import Numbers, numbers_as_arrays
-from swsearch.statistics.null_model import PairNulls
+from swsearch.statistics.methods import HitStatistics, hit_statistics_arrays
+from swsearch.statistics.null_model import PairNullModels
 from swsearch.statistics.score_distribution import ScoreDistribution, distribution_of
 
 _NONE: IntArray = np.empty(0, dtype=np.int64)
 
-FEWEST_ALIGNED, MOST_ALIGNED = 64, 4096
+MIN_ALIGNED, MAX_ALIGNED = 64, 4096
 """Candidates that are aligned at a time until enough have passed the filters: some for every thread, few in vain,
 and no more than memory holds."""
 
@@ -64,9 +64,9 @@ class _HitColumns:
         Which frame each is of.
     """
 
-    ranked: Ranked
+    ranked: RankedSubjects
     lengths: IntArray
-    numbers: Numbers
+    numbers: HitStatistics
     alignments: AlignmentTable | None
     frames: IntArray
 
@@ -86,7 +86,7 @@ class HitBuilder:
     """
 
     criteria: Criteria
-    pairs: PairWork
+    pairs: PairBackend
     local: LocalPairWork
 
     def build(self, batch: Batch, aligned: bool = False) -> list[HitList]:
@@ -149,11 +149,11 @@ class HitBuilder:
     def _of_frames(self, parts: Sequence[_HitColumns]) -> _HitColumns:
         """Return the hits of a DNA query, at most `max_hits`, from the hits of its frames."""
         options, ranked = self.criteria.options, [each.ranked for each in parts]
-        frames, rows = best_of_frames(ranked, options.max_hits, options.sort)
+        frames, rows = best_frame_hits(ranked, options.max_hits, options.sort)
         tables = [each.alignments for each in parts if each.alignments is not None]
         return _HitColumns(
             joined(ranked)[rows], np.concatenate([each.lengths for each in parts])[rows],
-            Numbers.concatenate([each.numbers for each in parts]).take(rows),
+            HitStatistics.concatenate([each.numbers for each in parts]).take(rows),
             AlignmentTable.concatenate(tables).take(rows) if tables else None, frames,
         )  # fmt: skip
 
@@ -178,7 +178,7 @@ class HitBuilder:
             return None
         if options.translation is None:
             return _FurtherOf(self, batch.queries[0], batch.selections[0], columns.lengths)
-        return FurtherOfFrames(
+        return FrameHspFinders(
             self.criteria, self.local, batch.subjects, self.hsps, batch.queries,
             [each.statistics for each in batch.selections], columns.ranked.subjects, columns.lengths, columns.frames,
         )  # fmt: skip
@@ -188,7 +188,7 @@ class HitBuilder:
         some = [(made, made.further) for made in lists if len(made) and isinstance(made.further, _FurtherOf)]
         sizes = [len(made) for made, _ in some]
 
-        def wanted() -> FurtherToFind:
+        def wanted() -> HspRequest:
             pairs = PairsToAlign(
                 [made.query for made, _ in some], np.repeat(np.arange(len(some)), sizes),
                 np.concatenate([made.table.subjects for made, _ in some]),
@@ -196,23 +196,27 @@ class HitBuilder:
             )  # fmt: skip
             best = AlignmentTable.concatenate([made.alignments for made, _ in some if made.alignments is not None])
             least = np.concatenate([further.least for _, further in some])
-            return FurtherToFind(pairs, best, least, self.criteria.options.max_alignments - 1)
+            return HspRequest(pairs, best, least, self.criteria.options.max_alignments - 1)
 
         found = self.pairs.further(wanted, subjects) if some else None
         if found is not None:
             for (_, further), (begin, end) in zip(some, pairwise(np.cumsum([0, *sizes]).tolist()), strict=True):
                 further.known = found[begin:end]
-        find_further([hit for made in lists for hit in made], self.local.threads)
+        find_hsps([hit for made in lists for hit in made], self.local.threads)
 
     def hsps(
-        self, query: Query, statistics: Statistics | PairNulls | None, pairs: Sequence[PairAlignment], length: int
+        self,
+        query: Query,
+        statistics: Statistics | PairNullModels | None,
+        pairs: Sequence[PairAlignment],
+        length: int,
     ) -> list[Hsp]:
         """Return alignments of a query with a subject of some length that are within the E-value."""
         criteria, threshold = self.criteria, self.criteria.options.threshold
         published, lengths = None if _is_scaled(query) else criteria.published, np.full(len(pairs), length)
         scores = np.array([pair.score for pair in pairs], dtype=np.int64)
         residues = criteria.effective_residues
-        numbers = numbers_as_arrays(statistics, published, scores, len(query.codes), lengths, residues)
+        numbers = hit_statistics_arrays(statistics, published, scores, len(query.codes), lengths, residues)
         return [
             Hsp(pair, pair.score, bits, evalue, z_score, beside, query.frame)
             for pair, bits, evalue, z_score, beside in zip(pairs, *numbers.optional, strict=True)
@@ -220,12 +224,17 @@ class HitBuilder:
         ]
 
     def arrays(
-        self, query: Query, selection: Selection, scores: IntArray, lengths: IntArray, evalues: FloatArray | None
-    ) -> Numbers:
+        self,
+        query: Query,
+        selection: QueryCandidates,
+        scores: IntArray,
+        lengths: IntArray,
+        evalues: FloatArray | None,
+    ) -> HitStatistics:
         """Return what the statistics of a query's hits say of their scores, all of shape (n,)."""
         statistics = selection.statistics if selection.nulls is None else selection.nulls
         residues = self.criteria.effective_residues
-        return numbers_as_arrays(statistics, None, scores, len(query.codes), lengths, residues, evalues)
+        return hit_statistics_arrays(statistics, None, scores, len(query.codes), lengths, residues, evalues)
 
 
 def _is_scaled(query: Query) -> bool:
@@ -248,28 +257,28 @@ class _FurtherOf:
         Residues of the hits' subjects.
     """
 
-    def __init__(self, builder: HitBuilder, query: Query, selection: Selection, lengths: IntArray) -> None:
+    def __init__(self, builder: HitBuilder, query: Query, selection: QueryCandidates, lengths: IntArray) -> None:
         self._builder, self._query, self._lengths = builder, query, lengths
         self._statistics, self._nulls = selection.statistics, selection.nulls
         self.least = least_further(builder.criteria, query, selection, lengths)
-        self.known: Sequence[list[FoundFurther]] | None = None
+        self.known: Sequence[list[HspPath]] | None = None
         """By row, where they were found elsewhere."""
 
-    def __call__(self, row: int, alignment: Later[PairAlignment]) -> Later[list[Hsp]]:
+    def __call__(self, row: int, alignment: Lazy[PairAlignment]) -> Lazy[list[Hsp]]:
         """Return it for the hit of a row, from its best alignment."""
-        return Later(lambda: self._find(row, alignment.get()))
+        return Lazy(lambda: self._find(row, alignment.get()))
 
     def _find(self, row: int, first: PairAlignment) -> list[Hsp]:
         options, query = self._builder.criteria.options, self._query
         most, least = options.max_alignments - 1, int(self.least[row])
-        traced = find_after(first, most, least) if self.known is None else self.known[row]
+        traced = find_further_hsps(first, most, least) if self.known is None else self.known[row]
         pairs = [first.like(*each) for each in traced]
         statistics = self._statistics if self._nulls is None else self._nulls.further(np.full(len(pairs), row))
         found = self._builder.hsps(query, statistics, pairs, int(self._lengths[row]))
         return [hsp for hsp in found if options.filters.passes(hsp.pair, query)]
 
 
-def least_further(criteria: Criteria, query: Query, selection: Selection, lengths: IntArray) -> IntArray:
+def least_further(criteria: Criteria, query: Query, selection: QueryCandidates, lengths: IntArray) -> IntArray:
     """Return the least score of a further alignment with each subject of some lengths, both of shape (n,)."""
     threshold = criteria.options.threshold
     least = np.maximum(criteria.least_scores(len(query.codes))[lengths], 1)
@@ -278,7 +287,7 @@ def least_further(criteria: Criteria, query: Query, selection: Selection, length
     return least
 
 
-def choose_hits(batches: Iterable[Batch], criteria: Criteria, pairs: PairWork) -> Iterator[Batch]:
+def choose_hits(batches: Iterable[Batch], criteria: Criteria, pairs: PairBackend) -> Iterator[Batch]:
     """Choose the hits of batches among candidates, with their alignments where these were needed or are known."""
     options = criteria.options
     n = PARALLEL_QUERIES * pairs.parallel if pairs.parallel > 1 else 1
@@ -287,13 +296,15 @@ def choose_hits(batches: Iterable[Batch], criteria: Criteria, pairs: PairWork) -
         wanted = criteria.counts.are_windows or options.filters.needs_alignments
         if not wanted or all(each.alignments is not None for each in batch.selections):
             return batch
-        chosen = side_by_side(partial(_choose_aligned, options, pairs, batch.subjects), batch.states, n)
+        chosen = map_in_threads(partial(_choose_aligned, options, pairs, batch.subjects), batch.states, n)
         return batch.having(list(chosen))
 
-    yield from side_by_side(choose, batches, pairs.parallel)
+    yield from map_in_threads(choose, batches, pairs.parallel)
 
 
-def _choose_aligned(options: SearchOptions, pairs: PairWork, subjects: SubjectReader, state: QueryState) -> Selection:
+def _choose_aligned(
+    options: SearchOptions, pairs: PairBackend, subjects: SubjectReader, state: QueryState
+) -> QueryCandidates:
     """Align the candidates of a query, the best first, until enough have passed the filters."""
     selection, most = state.found, options.max_hits
     if selection.alignments is not None:
@@ -303,7 +314,7 @@ def _choose_aligned(options: SearchOptions, pairs: PairWork, subjects: SubjectRe
         return selection.take(np.arange(len(best[:most])), known)
     found, tables, first = _NONE, [AlignmentTable.concatenate([])], 0
     while first < len(best) and len(found) < most:
-        some = best[first : first + min(max(FEWEST_ALIGNED, most - len(found)), MOST_ALIGNED)]
+        some = best[first : first + min(max(MIN_ALIGNED, most - len(found)), MAX_ALIGNED)]
         wanted = PairsToAlign([state.query], np.zeros(len(some), dtype=np.int64), some.subjects, some.scores)
         table, aligned = pairs.align(wanted, subjects)
         good = options.filters.passing(table, state.query, np.diff(aligned.offsets))
@@ -343,7 +354,7 @@ class ResultBuilder:
         return self.criteria.options
 
     def results(
-        self, batches: Iterable[Batch], pairs: PairWork, aligned: bool = False
+        self, batches: Iterable[Batch], pairs: PairBackend, aligned: bool = False
     ) -> Generator[list[SearchResult]]:
         """Yield the results of chosen hits, some at a time.
 
@@ -360,14 +371,14 @@ class ResultBuilder:
                 for part in split_by_size(sizes, HITS_PER_PART, self.options.n_frames):
                     yield batch.part(part)
 
-        yield from side_by_side(
+        yield from map_in_threads(
             lambda part: self._results(part, builder.build(part, aligned)), parts(), pairs.parallel
         )
 
     def _results(self, batch: Batch, lists: Sequence[HitList]) -> list[SearchResult]:
         n = self.options.n_frames
         firsts, selections = batch.states[::n], batch.selections
-        told = [told_of_frames(selections[place : place + n]) for place in range(0, len(selections), n)]
+        told = [merge_frames(selections[place : place + n]) for place in range(0, len(selections), n)]
 
         def compare(place: int) -> ScoreDistribution | None:
             counts, statistics = told[place].distribution, told[place].statistics
@@ -375,7 +386,7 @@ class ResultBuilder:
                 return None
             return distribution_of(counts, len(firsts[place]), self._lengths, statistics, self.length_runs.n_residues)
 
-        shown = for_each(compare, range(len(lists)), self.local.threads if self.options.distribution else 1)
+        shown = parallel_for(compare, range(len(lists)), self.local.threads if self.options.distribution else 1)
         return [self._result(*each) for each in zip(firsts, told, lists, shown, strict=True)]
 
     @cached_property
@@ -383,7 +394,7 @@ class ResultBuilder:
         return Lengths.of_runs(self.length_runs)
 
     def _result(
-        self, state: QueryState, told: Selection, hits: HitList, distribution: ScoreDistribution | None
+        self, state: QueryState, told: QueryCandidates, hits: HitList, distribution: ScoreDistribution | None
     ) -> SearchResult:
         query, history, run = state.query, state.history, self.run
         asked = query if history is not None else self.queries[state.place]
@@ -413,4 +424,4 @@ class ResultBuilder:
         """Return the iteration that first found each hit, of a profile that comes from iterations."""
         profile = state.query.profile
         is_iterated = self.options.iterations > 1 or next_iteration(profile) > 1
-        return first_found(hits.table.subjects, profile) if is_iterated else None
+        return first_iterations(hits.table.subjects, profile) if is_iterated else None

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.errors import check_flag, real_number, whole_number
+from swsearch.errors import check_finite, check_flag, check_integer
 from swsearch.options.row import rows_of
 from swsearch.pipeline.table.search import SearchTable
-from swsearch.scoring import PositionGaps, QueryRows, Scoring
+from swsearch.scoring import PositionGapCosts, QueryProfile, Scoring
 
 ENTROPY_WINDOW, LEAST_ENTROPY = 12, 2.2
 """Residues, and bits: SEG's window and lower cutoff (Wootton and Federhen, Comput. Chem. 17:149, 1993)."""
@@ -34,7 +34,7 @@ CORE_INSIDE, CORE_OUTSIDE, CHARGED_OUTSIDE = 6, 5, 10
 """Of the 8 residues of a window at a and d so many at least are `CORE`; of the 20 others so many at most, and so many
 at least are `CHARGED`. A choice: most windows of tropomyosin are like this, and none of myoglobin."""
 
-LEAST_OF_ENDS = 0.05
+MIN_OF_ENDS = 0.05
 """Bits per column of the end of an alignment. On 50 queries of SCOPe this much costs nothing, 0.17 half a point of
 what is found before the first wrong hit, and 0.33 three points: domains that stand alone have no ends to lose
 (November 2026, ``python -m benchmarks.statistics.iterated``, searches with such rules given by ``--hits``)."""
@@ -81,21 +81,21 @@ class Inclusion:
     columns: int = 20
     low_complexity: float | None = 50.0
     coiled_coil: float | None = 50.0
-    ends: float | None = LEAST_OF_ENDS
+    ends: float | None = MIN_OF_ENDS
     several: bool = True
 
     def __post_init__(self) -> None:
         for option, name in INCLUSION_OPTIONS.items():
             object.__setattr__(self, name, rows_of(SearchTable)[option].check(getattr(self, name)))
-        object.__setattr__(self, "columns", whole_number("inclusion.columns", self.columns, 0, 1_000_000))
+        object.__setattr__(self, "columns", check_integer("inclusion.columns", self.columns, 0, 1_000_000))
         check_flag("inclusion.several", self.several)
         for name in ("low_complexity", "coiled_coil", "ends"):
             if (value := getattr(self, name)) is not None:
-                number = real_number(f"inclusion.{name}", value, "a number, or null")
+                number = check_finite(f"inclusion.{name}", value, "a number, or null")
                 object.__setattr__(self, name, number)
 
 
-def passing(
+def select_hits(
     rules: Inclusion, query: ByteArray, subjects: ByteArray, starts: IntArray, found: AlignmentTable
 ) -> Taken:
     """Return a mask of the alignments that may enter the profile of a query.
@@ -115,7 +115,7 @@ def passing(
     -------
     ndarray, shape (m,), bool
     """
-    good = covering(rules, len(query), found)
+    good = has_enough_columns(rules, len(query), found)
     kinds = ((rules.low_complexity, low_complexity, ENTROPY_WINDOW), (rules.coiled_coil, coiled_coil, HEPTADS_WINDOW))
     for largest, of_windows, window in kinds:
         if largest is None:
@@ -128,7 +128,7 @@ def passing(
     return good
 
 
-def covering(rules: Inclusion, query_length: int, found: AlignmentTable) -> Taken:
+def has_enough_columns(rules: Inclusion, query_length: int, found: AlignmentTable) -> Taken:
     """Return a mask of the alignments that pair enough positions of a query; short ones match by chance."""
     lengths = np.where(found.run_operations == ord("M"), found.run_lengths, 0)
     paired = np.diff(np.concatenate([[0], np.cumsum(lengths)])[found.run_offsets])
@@ -228,7 +228,7 @@ FINE = 1000
 
 
 def trimmed(
-    found: AlignmentTable, rows: QueryRows, scoring: Scoring, subjects: ByteArray, starts: IntArray, least: float
+    found: AlignmentTable, rows: QueryProfile, scoring: Scoring, subjects: ByteArray, starts: IntArray, least: float
 ) -> AlignmentTable:
     """Cut back the ends of alignments that score less than ``least`` a column, in matrix units.
 
@@ -333,9 +333,9 @@ class _Columns:
             sides.append(steps + np.repeat(begins - at_first, sizes))
         return cls(offsets, operations, sides[0], sides[1], is_first)
 
-    def scores(self, rows: QueryRows, scoring: Scoring, subjects: ByteArray) -> IntArray:
+    def scores(self, rows: QueryProfile, scoring: Scoring, subjects: ByteArray) -> IntArray:
         """Return the score of each column, shape (n,); a gap's opening belongs to its first."""
-        gaps = rows.gaps or PositionGaps.uniform(len(rows), scoring.gap_open, scoring.gap_extend)
+        gaps = rows.gaps or PositionGapCosts.uniform(len(rows), scoring.gap_open, scoring.gap_extend)
         scores = np.zeros(len(self.operations), dtype=np.int64)
         pairs, deleted, inserted = (self.operations == ord(operation) for operation in "MID")
         scores[pairs] = rows.scores[self.query[pairs], subjects[self.subject[pairs]]]

@@ -24,21 +24,21 @@ from swsearch.pipeline.batch import (
     subjects_of,
 )
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.prefetch import Stopped, check_wanted, for_each
+from swsearch.pipeline.prefetch import SearchCancelled, check_cancelled, parallel_for
 from swsearch.pipeline.profile_update import ProfileHitSelector, stored_codes
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.profiles.calibration import lambda_of
-from swsearch.profiles.construction import UNSCALED, USUAL, build_profile
+from swsearch.profiles.construction import DEFAULT_SETTINGS, UNSCALED, build_profile
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.results import IterationStep
 
-GROUPS_AT_ONCE = 3
+GROUPS_PER_BATCH = 3
 """Groups of queries that are begun and whose results are not yet taken: one is scored, one rated, and one makes its
 profiles. More would only take more memory."""
 
 
-class Rounds:
+class IterationQueue:
     """Hands out queries, those that came back first, and begins new groups while few are under way.
 
     Any thread may call; only `take` waits.
@@ -65,7 +65,7 @@ class Rounds:
             with self._changed:
                 self._changed.wait_for(self._has_something)
                 if self._is_closed:
-                    raise Stopped
+                    raise SearchCancelled
                 if self._waiting:
                     return self._returned()
                 if self._has_all:
@@ -94,13 +94,13 @@ class Rounds:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Wake all waiting threads, which then raise `Stopped`."""
+        """Wake all waiting threads, which then raise `SearchCancelled`."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
 
     def _has_something(self) -> bool:
-        may_begin = not self._has_all and len(self._ends) < GROUPS_AT_ONCE
+        may_begin = not self._has_all and len(self._ends) < GROUPS_PER_BATCH
         return bool(self._is_closed or self._waiting or may_begin or (self._has_all and not self._under_way))
 
     def _returned(self) -> list[QueryState]:
@@ -153,7 +153,7 @@ class ProfileGrower:
         self,
         batches: Iterable[tuple[Batch, Batch | None]],
         selector: ProfileHitSelector,
-        rounds: Rounds,
+        rounds: IterationQueue,
         keep: Keep,
         forgone: Callable[[int], None],
     ) -> Generator[Batch]:
@@ -189,11 +189,11 @@ class ProfileGrower:
         most = self.criteria.options.inclusion.most
 
         def make(place: int) -> QueryState:
-            check_wanted()
+            check_cancelled()
             is_cut = len(chosen.states[place].found.candidates) > most
             return self._next(batch.states[place], grown[place], is_cut)
 
-        return for_each(make, range(len(batch.states)), selector.local.threads)
+        return parallel_for(make, range(len(batch.states)), selector.local.threads)
 
     def _next(self, state: QueryState, grown: QueryAlignment, is_cut: bool) -> QueryState:
         history, profile = state.history, state.query.profile
@@ -219,7 +219,7 @@ class ProfileGrower:
     def profile_of(self, query: Query, alignment: QueryAlignment, iteration: int) -> Profile:
         """Make the profile that a query searches with next, which follows from the alignment alone."""
         options = self.criteria.options
-        made = build_profile(alignment, options.scoring, UNSCALED if options.published else USUAL)
+        made = build_profile(alignment, options.scoring, UNSCALED if options.published else DEFAULT_SETTINGS)
         return replace(
             made, identifier=query.identifier, description=query.description, alignment=alignment, iteration=iteration
         )

@@ -22,9 +22,9 @@ from swsearch.db.dna_segment import FramePieces
 from swsearch.inputs import Query
 from swsearch.pipeline.batch import Batch
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.null_models import cut_at, scores_with_copies
+from swsearch.pipeline.null_models import scores_with_copies, split_by_residues
 from swsearch.pipeline.pairs import align_pairs
-from swsearch.pipeline.ranking import Ranked, Selection, in_order
+from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, in_order
 from swsearch.pipeline.windows import REGION, FramePieceReader, FrameWindows
 from swsearch.recurrence import Recurrence
 from swsearch.results import SubjectCodes
@@ -39,7 +39,7 @@ WINDOWS_OF_LOCUS = 3
 SHORT_CORES = 2
 """Margins in the cores of the windows by which those that were selected are narrowed down."""
 
-RESIDUES_AT_ONCE = 16 << 20
+RESIDUES_PER_BATCH = 16 << 20
 """Residues of windows that are scored or aligned at a time."""
 
 
@@ -100,7 +100,7 @@ class Loci:
 
 
 @dataclass(frozen=True)
-class LociAsked:
+class LociRequest:
     """A query, and the windows that were selected for it.
 
     Parameters
@@ -116,11 +116,11 @@ class LociAsked:
     """
 
     query: Query
-    windows: Ranked
+    windows: RankedSubjects
     keys: FloatArray
     least: IntArray
 
-    def best(self, limit: int) -> LociAsked:
+    def best(self, limit: int) -> LociRequest:
         """Drop the windows that cannot hold one of the best ``limit`` loci.
 
         What is found in a window is a locus or meets one that is as good; and one meets three windows at most.
@@ -129,7 +129,7 @@ class LociAsked:
         if len(self.keys) <= most:
             return self
         good = np.flatnonzero(self.keys <= np.partition(self.keys, most - 1)[most - 1])
-        return LociAsked(self.query, self.windows[good], self.keys[good], self.least[good])
+        return LociRequest(self.query, self.windows[good], self.keys[good], self.least[good])
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,14 +200,14 @@ class Locator:
     def locate(self, batch: Batch) -> Batch:
         """Return a batch whose selections are of loci: all that may be hits."""
         located = self.located([self._asked(state.query, state.found) for state in batch.states])
-        found: list[Selection] = []
+        found: list[QueryCandidates] = []
         kept: list[Loci] = []
         first = 0
         for state, loci in zip(batch.states, located, strict=True):
             good, evalues = self._good(state.query, state.found, loci)
             keys = None if evalues is None or self.criteria.options.sort == "score" else evalues[good]
             kept.append(loci.take(good))
-            ranked = Ranked(kept[-1].table.score, np.arange(first, first + len(good)), keys)
+            ranked = RankedSubjects(kept[-1].table.score, np.arange(first, first + len(good)), keys)
             first += len(good)
             best = ranked[in_order(ranked)[: self.limit]]
             found.append(replace(state.found, candidates=best, limit=self.limit))
@@ -217,7 +217,7 @@ class Locator:
         """Return the subject lengths that the statistics in force use, shape (n,)."""
         return regions if self.criteria.options.is_fitted else np.maximum(dna_lengths // CODON, 1)
 
-    def _asked(self, query: Query, selection: Selection) -> LociAsked:
+    def _asked(self, query: Query, selection: QueryCandidates) -> LociRequest:
         """Return the windows of a query, with sort keys and minimum scores."""
         windows, null, n = selection.candidates, _null_of(selection), len(query.codes)
         criteria, pieces = self.criteria, self.windows.pieces_of(windows.subjects)
@@ -228,9 +228,9 @@ class Locator:
         if keys is None or self.criteria.options.sort == "score":
             keys = -windows.scores.astype(np.float64)
         least = np.maximum(criteria.least_scores(n, null)[lengths], criteria.of_any)
-        return LociAsked(query, windows, keys, least)
+        return LociRequest(query, windows, keys, least)
 
-    def _good(self, query: Query, selection: Selection, loci: Loci) -> tuple[IntArray, FloatArray | None]:
+    def _good(self, query: Query, selection: QueryCandidates, loci: Loci) -> tuple[IntArray, FloatArray | None]:
         """Return the rows of loci that may be hits, and all E-values; filters by alignment apply here."""
         options, criteria, regions = self.criteria.options, self.criteria, loci.regions
         lengths = self._lengths(loci.dna_lengths, regions.ends - regions.begins)
@@ -240,7 +240,7 @@ class Locator:
             good &= evalues <= options.threshold
         return np.flatnonzero(good), evalues
 
-    def located(self, asked: Sequence[LociAsked]) -> list[Loci]:
+    def located(self, asked: Sequence[LociRequest]) -> list[Loci]:
         """Return the loci of each query: all that may be among the best that are wanted, in the order of places."""
         narrowed = [self._narrowed(each.best(self.limit)) for each in asked]
         found: list[list[Loci]] = [[] for _ in asked]
@@ -254,7 +254,7 @@ class Locator:
                 found[k].append(loci.take(np.flatnonzero(of_found == k)))
         return [each.take(np.lexsort(each.place_keys)) for each in map(Loci.concatenate, found)]
 
-    def _narrowed(self, asked: LociAsked) -> _Stretches:
+    def _narrowed(self, asked: LociRequest) -> _Stretches:
         """Return the stretches that hold a query's loci, in the order of places."""
         order, margin = np.argsort(asked.windows.subjects), self.windows.windows.margin
         pieces = self.windows.pieces_of(asked.windows.subjects[order])
@@ -262,7 +262,7 @@ class Locator:
         selected = _Stretches(pieces, asked.least[order])
         short, cores = selected.merged(core_ends).cut(SHORT_CORES * margin, margin)
         scores, query = np.zeros(len(cores), dtype=np.int64), [asked.query.scored(self.recurrence.scoring)]
-        for part in cut_at(short.pieces.lengths, RESIDUES_AT_ONCE):
+        for part in split_by_residues(short.pieces.lengths, RESIDUES_PER_BATCH):
             some = chunk_of(*self.windows.translated(short.pieces.take(np.arange(len(cores))[part])))
             (scores[part],) = scores_with_copies(query, self.recurrence, some, self.threads)
         good = np.flatnonzero(scores >= short.least)
@@ -273,7 +273,7 @@ class Locator:
     ) -> tuple[Loci, IntArray, _Stretches, IntArray]:
         """Align stretches; return the loci and the stretches left and right of them, each with its query."""
         found: list[tuple[AlignmentTable, IntArray]] = []
-        for part in cut_at(stretches.pieces.lengths, RESIDUES_AT_ONCE):
+        for part in split_by_residues(stretches.pieces.lengths, RESIDUES_PER_BATCH):
             rows = np.arange(len(of_query))[part]
             codes, offsets = self.windows.translated(stretches.pieces.take(rows))
             subjects = SubjectCodes(codes, None, offsets)
@@ -349,5 +349,5 @@ def locate_loci(
         yield locator.locate(batch) if batch.subjects is windows else batch
 
 
-def _null_of(selection: Selection) -> FittedStatistics | None:
+def _null_of(selection: QueryCandidates) -> FittedStatistics | None:
     return selection.statistics if isinstance(selection.statistics, FittedStatistics) else None

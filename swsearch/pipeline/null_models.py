@@ -21,13 +21,20 @@ from swsearch.blocks import LANES, Chunk, FloatArray, IntArray, block_columns
 from swsearch.engines.base import ScoreArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.engines.cpu.queries import Queries, shift_cost, what_is_computed
-from swsearch.engines.pools import SequencePool, pool_of
+from swsearch.engines.cpu.queries import QueryArguments, recurrence_arguments, shift_cost
+from swsearch.engines.pools import SequencePool, make_pool
 from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike, rows_of
-from swsearch.statistics.null_model import CERTAIN, Fit, FittedStatistics, PairNulls, fit_panels, probabilities_of
+from swsearch.statistics.null_model import (
+    NO_BOUND,
+    FitSettings,
+    FittedStatistics,
+    PairNullModels,
+    fit_panels,
+    probabilities_of,
+)
 from swsearch.statistics.random_panel import COPIES, WINDOW, Panel, panel_for, probability_of
 
 REVERSED = -1
@@ -67,12 +74,12 @@ def score_shuffled(
     scores = np.empty((len(pairs), len(copies)), dtype=np.int32)
     if not scores.size:
         return scores
-    joined = Queries.of(queries, recurrence)
+    joined = QueryArguments.of(queries, recurrence)
     rows, lengths = joined.lengths[pairs[:, 0]], np.diff(sequences[1])[pairs[:, 1]]
     _check_reach(rows, lengths, joined.recurrence)
-    score, computed = extension.load().score_shuffled, what_is_computed(joined.recurrence)
-    rest = *computed, threads, 0, extension.chosen()
-    for part in cut_at(rows * lengths * len(copies), CELLS_OF_CALL * threads):
+    score, computed = extension.load().score_shuffled, recurrence_arguments(joined.recurrence)
+    rest = *computed, threads, 0, extension.active_instruction_set()
+    for part in split_by_residues(rows * lengths * len(copies), CELLS_OF_CALL * threads):
         score(
             *joined.arguments, *sequences,
             np.ascontiguousarray(pairs[part]), copies.start, len(copies), WINDOW, *rest, scores[part],
@@ -91,7 +98,7 @@ def _check_reach(rows: IntArray, lengths: IntArray, recurrence: Recurrence) -> N
             recurrence.lane_bits(m, max(int(lengths[rows == m].max()), 1))
 
 
-def cut_at(sizes: IntArray, most: int) -> Iterator[slice]:
+def split_by_residues(sizes: IntArray, most: int) -> Iterator[slice]:
     """Cut items of these sizes, shape (n,), into runs of about ``most``; larger items are runs of their own."""
     before = np.cumsum(sizes) - sizes
     begin = 0
@@ -116,7 +123,7 @@ def shuffled_chunk(sequences: Sequence[ByteArray], copies: range, threads: int) 
     Chunk
         Its ``subjects`` count the copies of the first sequence, then those of the second, and so on.
     """
-    codes, offsets = pool_of(list(sequences))
+    codes, offsets = make_pool(list(sequences))
     lengths = np.diff(offsets).astype(np.int32)
     order = np.argsort(-lengths, kind="stable")
     of_lane = np.repeat(order, len(copies)).astype(np.int64)
@@ -155,23 +162,23 @@ N_COPIES = (3, 7, 15, 31)
 """Numbers of shuffled copies: the first for each candidate, beside the reversed subject, and the others for those
 whose E-value is still uncertain."""
 
-MOST_ERROR = 0.2
+MAX_ERROR = 0.2
 """Error of a null's mean from which more copies are scored, in standard deviations: 1.3 fold in terms of E-values."""
 
 DECIDED = 4.0
 """Errors by which a mean may be off: a pair that then still is no hit, or a sure one, gets no more copies. So it
 hardly ever matters to a pair what the threshold is."""
 
-NO_CHANCE = 1e-12
+NEGLIGIBLE_PROBABILITY = 1e-12
 """Probability by chance below which a pair is sure; see `DECIDED`."""
 
-QUERIES_AT_ONCE, ROWS_AT_ONCE = 1024, 50_000
+QUERIES_PER_BATCH, ROWS_PER_BATCH = 1024, 50_000
 """Queries, and their residues, that are scored at a time with the same random sequences: 11 MB of scores."""
 
-FITTED_AT_ONCE = 64
+FITS_PER_BATCH = 64
 """Queries whose nulls are made at a time: sums over their scores take 3 MB."""
 
-MOST_RESIDUES = 64 << 20
+MAX_RESIDUES = 64 << 20
 """Residues of subjects, or of random sequences, that are at hand at a time."""
 
 FIRST_LOOKED_AT = 16
@@ -179,7 +186,7 @@ FIRST_LOOKED_AT = 16
 
 
 @dataclass(frozen=True, eq=False)
-class PairsAsked:
+class NullModelRequest:
     """Pairs of one query that are to get their nulls.
 
     Parameters
@@ -203,12 +210,12 @@ class PairsAsked:
     lengths: IntArray
     limit: float
 
-    def __getitem__(self, part: slice | IntArray) -> PairsAsked:
+    def __getitem__(self, part: slice | IntArray) -> NullModelRequest:
         return replace(self, subjects=self.subjects[part], scores=self.scores[part], lengths=self.lengths[part])
 
 
 @dataclass(frozen=True)
-class NullMaker:
+class NullModelFitter:
     """Makes nulls.
 
     Parameters
@@ -221,7 +228,7 @@ class NullMaker:
         For shuffling and scoring, on the CPU.
     """
 
-    fit: Fit
+    fit: FitSettings
     recurrence: Recurrence
     threads: int
 
@@ -244,34 +251,34 @@ class NullMaker:
             panel = panel_for(self.fit.mode, 1)
             chunk = _panel_chunk(panel, self.threads)
             scores = scores_with_copies(part, self.recurrence, chunk, self.threads)
-            for begin in range(0, len(part), FITTED_AT_ONCE):
-                some = slice(begin, begin + FITTED_AT_ONCE)
+            for begin in range(0, len(part), FITS_PER_BATCH):
+                some = slice(begin, begin + FITS_PER_BATCH)
                 lengths = [len(query) for query in part[some]]
                 yield from fit_panels(self.fit, lengths, panel.lengths, panel.parted(scores[some]))
 
     def _of_ratios(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
         """Make nulls with random sequences whose lengths follow the query's."""
         panels = [panel_for(self.fit.mode, len(query)) for query in queries]
-        for part in cut_at(np.array([panel.n_residues for panel in panels], dtype=np.int64), MOST_RESIDUES):
+        for part in split_by_residues(np.array([panel.n_residues for panel in panels], dtype=np.int64), MAX_RESIDUES):
             sequences = [codes for panel in panels[part] for codes in panel.codes()]
             n = [panel.n_scores // COPIES for panel in panels[part]]
             pairs = np.stack([np.repeat(np.arange(len(n)), n), np.arange(len(sequences))], axis=1)
             scores = score_shuffled(
-                queries[part], pool_of(sequences), pairs, range(COPIES), self.recurrence, self.threads
+                queries[part], make_pool(sequences), pairs, range(COPIES), self.recurrence, self.threads
             )
             rows = np.split(scores.ravel(), COPIES * np.cumsum(n)[:-1])
             for query, panel, row in zip(queries[part], panels[part], rows, strict=True):
                 yield from fit_panels(self.fit, [len(query)], panel.lengths, panel.parted(row[None]))
 
-    def of_pairs(self, asked: Sequence[PairsAsked], read: ReadMany) -> list[PairNulls]:
+    def of_pairs(self, asked: Sequence[NullModelRequest], read: ReadMany) -> list[PairNullModels]:
         """Return the nulls of the pairs of some queries."""
-        parts: list[list[PairNulls]] = [[] for _ in asked]
+        parts: list[list[PairNullModels]] = [[] for _ in asked]
         for places, run in _runs(asked):
             for place, nulls in zip(places, self._of_run(run, read), strict=True):
                 parts[place].append(nulls)
-        return [PairNulls.joined(each.statistics, found) for each, found in zip(asked, parts, strict=True)]
+        return [PairNullModels.joined(each.statistics, found) for each, found in zip(asked, parts, strict=True)]
 
-    def _of_run(self, asked: Sequence[PairsAsked], read: ReadMany) -> list[PairNulls]:
+    def _of_run(self, asked: Sequence[NullModelRequest], read: ReadMany) -> list[PairNullModels]:
         """Return the nulls of pairs whose subjects may all be at hand."""
         subjects, place = np.unique(np.concatenate([each.subjects for each in asked]), return_inverse=True)
         sequences = read(subjects)
@@ -289,7 +296,7 @@ class NullMaker:
         whose = zip(asked, of_query, strict=True)
         bounds = [_bounds(each.query.codes, sequences, place[part]) for each, part in whose]
         whole = zip(asked, bounds, strict=True)
-        nulls = [PairNulls(each.statistics, each.lengths, np.zeros(len(bound)), bound) for each, bound in whole]
+        nulls = [PairNullModels(each.statistics, each.lengths, np.zeros(len(bound)), bound) for each, bound in whole]
         for done, more in zip(N_COPIES, (*N_COPIES[1:], None), strict=True):
             means: FloatArray = totals / n.astype(np.float64)
             known = [(means[part], first[part, 0]) for part in of_query]
@@ -306,30 +313,30 @@ class NullMaker:
 
 
 def _near(
-    asked: Sequence[PairsAsked], nulls: Sequence[PairNulls], errors: Sequence[FloatArray]
+    asked: Sequence[NullModelRequest], nulls: Sequence[PairNullModels], errors: Sequence[FloatArray]
 ) -> list[npt.NDArray[np.bool_]]:
     """Return masks, shape (n,) by query, of the pairs that need more copies, given the errors of their means."""
     shifts = [DECIDED * error * np.sqrt(of_query.variances) for error, of_query in zip(errors, nulls, strict=True)]
     least = probabilities_of(nulls, [each.scores + shift for each, shift in zip(asked, shifts, strict=True)])
     most = probabilities_of(nulls, [each.scores - shift for each, shift in zip(asked, shifts, strict=True)])
     return [
-        (error > MOST_ERROR) & (low <= each.limit) & (high >= NO_CHANCE)
+        (error > MAX_ERROR) & (low <= each.limit) & (high >= NEGLIGIBLE_PROBABILITY)
         for each, error, low, high in zip(asked, errors, least, most, strict=True)
     ]
 
 
 def _together(queries: Sequence[QueryLike]) -> Iterator[Sequence[QueryLike]]:
     """Cut queries into runs that are scored together with one panel."""
-    sizes = np.array([max(len(query), -(-ROWS_AT_ONCE // QUERIES_AT_ONCE)) for query in queries], dtype=np.int64)
-    return (queries[part] for part in cut_at(sizes, ROWS_AT_ONCE))
+    sizes = np.array([max(len(query), -(-ROWS_PER_BATCH // QUERIES_PER_BATCH)) for query in queries], dtype=np.int64)
+    return (queries[part] for part in split_by_residues(sizes, ROWS_PER_BATCH))
 
 
-def _runs(asked: Sequence[PairsAsked]) -> Iterator[tuple[list[int], list[PairsAsked]]]:
-    """Cut pairs into runs of at most `MOST_RESIDUES`, or of one pair; yield the queries of each run too."""
+def _runs(asked: Sequence[NullModelRequest]) -> Iterator[tuple[list[int], list[NullModelRequest]]]:
+    """Cut pairs into runs of at most `MAX_RESIDUES`, or of one pair; yield the queries of each run too."""
     whose = np.repeat(np.arange(len(asked)), [len(each.subjects) for each in asked])
     starts = np.searchsorted(whose, np.arange(len(asked)))
     sizes = np.concatenate([np.empty(0, dtype=np.int64), *(each.lengths for each in asked)])
-    for part in cut_at(sizes, MOST_RESIDUES):
+    for part in split_by_residues(sizes, MAX_RESIDUES):
         # not np.unique, which imports numpy's masked arrays: 20 ms at the start of each search
         places = np.flatnonzero(np.bincount(whose[part])).tolist()
         bounds = [(max(part.start - int(starts[k]), 0), part.stop - int(starts[k])) for k in places]
@@ -342,8 +349,8 @@ def _panel_chunk(panel: Panel, threads: int) -> Chunk:
 
 
 def _bounds(query: ByteArray, subjects: SequencePool, places: IntArray) -> FloatArray:
-    """Return the probability of identical subjects by chance, and `CERTAIN` for those that differ; shape (n,)."""
-    bounds = np.full(len(places), CERTAIN)
+    """Return the probability of identical subjects by chance, and `NO_BOUND` for those that differ; shape (n,)."""
+    bounds = np.full(len(places), NO_BOUND)
     (codes, offsets), n = subjects, len(query)
     begins = offsets[places]
     alike = np.flatnonzero(offsets[places + 1] - begins == n)

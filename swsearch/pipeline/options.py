@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import Any, TypeVar, Unpack
 
 from swsearch.alphabet import PROTEIN
-from swsearch.blocks import tantan
+from swsearch.blocks import tantan_finder
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine
 from swsearch.engines.devices import Devices
 from swsearch.errors import InputError, OptionError, SwsearchWarning
-from swsearch.inputs import Query, with_gap_costs_of
+from swsearch.inputs import Query, apply_profile_gap_costs
 from swsearch.matrices import PRESET_MATRICES, SHORT_EVALUE
 from swsearch.options.kinds import ENGINES, Preset
 from swsearch.options.row import Interface, Option, rows_of
@@ -30,9 +30,9 @@ from swsearch.pipeline.table.search import SearchTable, TableKeywords
 from swsearch.profiles.calibration import lambda_of
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
-from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, statistics_for
-from swsearch.statistics.methods import check_statistics, statistics_in_force
-from swsearch.translation import QueryTranslation, asked_translation
+from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, published_statistics
+from swsearch.statistics.methods import check_statistics, resolve_method
+from swsearch.translation import QueryTranslation, make_translation
 from swsearch.translation.genetic_codes import STANDARD_CODE
 
 CANDIDATES_PER_HIT, LEAST_CANDIDATES = 20, 1000
@@ -70,9 +70,9 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         self._set(
             rules=replace(self.rules, **{known: getattr(Inclusion, known) for known in INCLUSION_OPTIONS.values()})
         )
-        check_is_whole(self.scoring)
+        check_integer_gap_costs(self.scoring)
         if "tantan" in (self.query_mask, self.subject_mask):
-            tantan()  # raises if pytantan is missing
+            tantan_finder()  # raises if pytantan is missing
         wrong, why = self.max_alignments > 1 and self.mode != "local", "only local mode reports several alignments"
         self._refuse(wrong, "max_alignments", f"1 in {self.mode} mode", why)
         check_statistics(self.statistics, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
@@ -141,13 +141,13 @@ class SearchOptions(SearchTable, eq=True, repr=True):
     @cached_property
     def translation(self) -> QueryTranslation | None:
         """Translation of DNA queries."""
-        return asked_translation(self.translate, self.genetic_code, self.strand, self.frame_shift)
+        return make_translation(self.translate, self.genetic_code, self.strand, self.frame_shift)
 
     @property
     def published(self) -> KarlinAltschul | None:
         """Published statistics, if E-values come from them."""
-        is_published = statistics_in_force(self.statistics) == "published"
-        return statistics_for(self.scoring, self.mode) if is_published else None
+        is_published = resolve_method(self.statistics) == "published"
+        return published_statistics(self.scoring, self.mode) if is_published else None
 
     @property
     def cpu_only(self) -> str:
@@ -185,7 +185,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
     @property
     def is_fitted(self) -> bool:
         """Whether E-values come from shuffled copies of each subject."""
-        return statistics_in_force(self.statistics) == "fitted"
+        return resolve_method(self.statistics) == "fitted"
 
     @property
     def threshold(self) -> float | None:
@@ -203,7 +203,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
 
     def with_costs_of(self, queries: Sequence[Query]) -> SearchOptions:
         """Return the options with the gap costs of profiles among the queries, unless gap costs were chosen."""
-        scoring = with_gap_costs_of(queries, self.scoring, self.has_named_costs)
+        scoring = apply_profile_gap_costs(queries, self.scoring, self.has_named_costs)
         return self if scoring is self.scoring else replace(self, scoring=scoring)
 
     def effective(self, name: str) -> Any:
@@ -218,14 +218,14 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         return self.threshold if name == "evalue" else getattr(self, name)
 
 
-def check_is_whole(scoring: Scoring, where: str = "in a search") -> None:
+def check_integer_gap_costs(scoring: Scoring, where: str = "in a search") -> None:
     """Raise `OptionError` if gap costs are fractions, which only pairs of sequences are aligned with."""
     if scoring.scale != 1:
         costs = f"{scoring.shown(scoring.gap_open)}/{scoring.shown(scoring.gap_extend)}"
         raise OptionError("gap costs", costs, f"whole numbers {where}", "only swsearch align takes fractions")
 
 
-def check_scales(queries: Sequence[Query], options: SearchOptions) -> None:
+def check_profile_scales(queries: Sequence[Query], options: SearchOptions) -> None:
     """Raise `OptionError` if published statistics do not hold for the scores of a profile."""
     if options.published is None:
         return
@@ -319,17 +319,17 @@ def _same_option(name: str) -> str:
 
 def protein_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
     """Return the scoring of a search."""
-    chosen = checked_scoring(scoring, preset)
+    chosen = resolve_scoring(scoring, preset)
     if chosen.matrix.alphabet is not PROTEIN:
         raise InputError(
             f"scoring: got matrix {chosen.matrix.name} for {chosen.matrix.alphabet.name}, expected a matrix for "
             "protein; align DNA with swsearch.align"
         )
-    check_is_whole(chosen)
+    check_integer_gap_costs(chosen)
     return chosen
 
 
-def checked_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
+def resolve_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
     """Return the given scoring, else the preset's; BLOSUM62, 11, 1 by default."""
     if scoring is None:
         return Scoring.of_preset("default" if preset is None else preset)
@@ -340,7 +340,7 @@ def checked_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
     return scoring
 
 
-def options_of(function: str = "search", **asked: Unpack[SearchKeywords]) -> SearchOptions:
+def make_search_options(function: str = "search", **asked: Unpack[SearchKeywords]) -> SearchOptions:
     """Return the options that keywords of a function ask for."""
     check_keywords(function, asked)
     given: dict[str, Any] = {**asked}
@@ -359,7 +359,7 @@ def options_of(function: str = "search", **asked: Unpack[SearchKeywords]) -> Sea
     return options
 
 
-def engine_of(
+def make_engine_if_named(
     engine: str | Engine, threads: int | None, device: Devices | None, gpu_memory: int | None, cpu_only: str = ""
 ) -> tuple[Engine, Callable[[], None]]:
     """Return the engine of a name, or the given one, and a function that closes an engine opened here."""

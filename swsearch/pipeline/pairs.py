@@ -24,20 +24,20 @@ from swsearch.engines.base import Engine, ScoreArray
 from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.engines.pair_base import Pair, PairAligner
-from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, make_pool, rows_pool
 from swsearch.errors import EngineError, InputError, MemoryLimitError, check_choice
-from swsearch.inputs import Query, read_pair, read_queries, with_gap_costs_of
-from swsearch.options.kinds import PairsKind
-from swsearch.pipeline.additional_hsps import FoundFurther
-from swsearch.pipeline.null_models import NullMaker, PairsAsked
-from swsearch.pipeline.options import check_is_whole
+from swsearch.inputs import Query, apply_profile_gap_costs, read_pair, read_queries
+from swsearch.options.kinds import PairSelection
+from swsearch.pipeline.additional_hsps import HspPath
+from swsearch.pipeline.null_models import NullModelFitter, NullModelRequest
+from swsearch.pipeline.options import check_integer_gap_costs
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.recurrence import Recurrence
 from swsearch.results import SubjectCodes
-from swsearch.scoring import Scoring, specific_rows
-from swsearch.statistics.null_model import PairNulls
+from swsearch.scoring import Scoring, position_specific_rows
+from swsearch.statistics.null_model import PairNullModels
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 ALIGNMENT_MEMORY = 32 << 20
 """Bytes for the tables of each hit that is being aligned; two titins fit, and more memory saves little time. Hits of
-more than 200,000 residues together take what `swsearch.engines.cpu.tracing.enough_memory` says, one at a time."""
+more than 200,000 residues together take what `swsearch.engines.cpu.tracing.memory_needed` says, one at a time."""
 
 
 CPU_ALIGN_MIN_THREADS = 4
@@ -76,7 +76,7 @@ class PairsToAlign:
 
 
 @dataclass(frozen=True)
-class FurtherToFind:
+class HspRequest:
     """Pairs whose further alignments are wanted, after the best of each.
 
     Parameters
@@ -98,7 +98,7 @@ class FurtherToFind:
 
 
 class LocalPairWork:
-    """Computes nulls and alignments of pairs in this process; see `swsearch.pipeline.backend.PairWork`.
+    """Computes nulls and alignments of pairs in this process; see `swsearch.pipeline.backend.PairBackend`.
 
     Parameters
     ----------
@@ -115,14 +115,14 @@ class LocalPairWork:
     parallel = 1
 
     def __init__(
-        self, recurrence: Recurrence, threads: int, maker: NullMaker | None, engine: Engine | None = None
+        self, recurrence: Recurrence, threads: int, maker: NullModelFitter | None, engine: Engine | None = None
     ) -> None:
         self.recurrence, self.threads, self.maker = recurrence, threads, maker
         self._engine = engine if threads < CPU_ALIGN_MIN_THREADS else None
         self._guard, self._aligner = threading.Lock(), ExitStack()
         self._lent: PairAligner | None = None
 
-    def nulls(self, asked: Sequence[PairsAsked], subjects: SubjectReader) -> list[PairNulls]:
+    def nulls(self, asked: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
         """Return the nulls of the pairs of some queries."""
         assert self.maker is not None
         return self.maker.of_pairs(asked, subjects.scored)
@@ -152,9 +152,7 @@ class LocalPairWork:
                 self._aligner.enter_context(self._lent)
         return self._lent
 
-    def further(
-        self, wanted: Callable[[], FurtherToFind], subjects: SubjectReader
-    ) -> list[list[FoundFurther]] | None:
+    def further(self, wanted: Callable[[], HspRequest], subjects: SubjectReader) -> list[list[HspPath]] | None:
         """Return None: further alignments are computed on access."""
         return None
 
@@ -178,9 +176,9 @@ class LocalPairWork:
 def align_alone(recurrence: Recurrence, query: Query, codes: ByteArray, letters: ByteArray | None) -> PairAlignment:
     """Align a query with a subject, codes and letters of shape (n,), uint8, in as much memory as that takes."""
     scored = query.scored(recurrence.scoring)
-    rows = specific_rows(scored)
+    rows = position_specific_rows(scored)
     gaps_vary = rows is not None and rows.gaps is not None
-    memory = max(ALIGNMENT_MEMORY, tracing.enough_memory(len(scored), len(codes), gaps_vary=gaps_vary))
+    memory = max(ALIGNMENT_MEMORY, tracing.memory_needed(len(scored), len(codes), gaps_vary=gaps_vary))
     return align_codes(scored, codes, recurrence, memory=memory).shown_as(query.letters, letters)
 
 
@@ -213,12 +211,12 @@ def align_pairs(
     places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
     letters = _letters_of(queries), subjects.letters
     rows = rows_pool(scored, recurrence.scoring) if has_profiles else None
-    pool = pool_of([query.codes for query in queries])
+    pool = make_pool([query.codes for query in queries])
     batch = PoolPairs(pool, (subjects.codes, subjects.offsets), places, letters, rows, scores)
     if aligner is not None:
         with contextlib.suppress(EngineError, MemoryLimitError):
             return aligner.align_pools(batch, recurrence)
-    table, needed = tracing.align_pools(batch, recurrence, tracing.Limits(ALIGNMENT_MEMORY, threads))
+    table, needed = tracing.align_pools(batch, recurrence, tracing.BatchLimits(ALIGNMENT_MEMORY, threads))
     alone = np.flatnonzero(needed)
     if not len(alone):
         return table
@@ -239,7 +237,7 @@ def _letters_of(queries: Sequence[Query]) -> ByteArray | None:
 
 
 @dataclass(frozen=True)
-class AskedPairs:
+class PairwiseJob:
     """Pairs to align.
 
     Parameters
@@ -254,11 +252,11 @@ class AskedPairs:
 
     queries: Sequence[Query]
     subjects: Sequence[Query]
-    kind: PairsKind
+    kind: PairSelection
     recurrence: Recurrence
 
     @classmethod
-    def read(cls, a: Any, b: Any, kind: str, recurrence: Recurrence, is_named: bool, allow_dna: bool) -> AskedPairs:
+    def read(cls, a: Any, b: Any, kind: str, recurrence: Recurrence, is_named: bool, allow_dna: bool) -> PairwiseJob:
         """Read both sides, with the gap costs that profiles go with where none are named."""
         check_choice("pairs", kind, ("one", "order", "all"))
         scoring = recurrence.scoring
@@ -278,7 +276,7 @@ class AskedPairs:
                 "pairs='all' to align all with all"
             )
         _check_scale(queries, scoring)
-        used = with_gap_costs_of(queries, scoring, is_named)
+        used = apply_profile_gap_costs(queries, scoring, is_named)
         return cls(queries, subjects, kind, replace(recurrence, scoring=used))  # type: ignore[arg-type]  # checked
 
     @property
@@ -334,4 +332,4 @@ class AskedPairs:
 def _check_scale(queries: Sequence[Query], scoring: Scoring) -> None:
     """Raise if gap costs are fractions, which profiles, whose scores are whole, do not go with."""
     if any(query.profile is not None for query in queries):
-        check_is_whole(scoring, "with a profile")
+        check_integer_gap_costs(scoring, "with a profile")

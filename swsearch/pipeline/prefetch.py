@@ -1,7 +1,7 @@
 """Iterators that run ahead in threads.
 
-The stages of a search are iterators. `Ahead` runs one in a thread of its own. It pauses when the next stage falls
-behind, so that memory stays bounded. Items stay in order.
+The stages of a search are iterators. `PrefetchIterator` runs one in a thread of its own. It pauses when the next
+stage falls behind, so that memory stays bounded. Items stay in order.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ TURN_SECONDS = 0.0002
 """See `_Turns`."""
 
 
-class Stopped(BaseException):
+class SearchCancelled(BaseException):
     """Raised in a thread whose work is not wanted any more."""
 
 
-def check_wanted() -> None:
-    """Raise `Stopped` in a thread whose work is not wanted any more; to be called between steps of some length."""
+def check_cancelled() -> None:
+    """Raise `SearchCancelled` in a thread whose work is not wanted any more; to be called between steps of some length."""
     if extension.load().is_stopped():
-        raise Stopped
+        raise SearchCancelled
 
 
-def work_of_thread() -> int:
+def current_task() -> int:
     """Return the number of the work that this thread does, by which others can be stopped with it; 0 for none."""
     return int(getattr(_own, "work", 0))
 
 
-def begin_work() -> int:
+def begin_task() -> int:
     """Start numbered work in this thread, so that another thread may stop it."""
     number = next(_numbers)
     join_work(number)
@@ -54,27 +54,27 @@ def begin_work() -> int:
 
 
 def join_work(number: int) -> None:
-    """Join the work of a number in this thread; see `work_of_thread`."""
+    """Join the work of a number in this thread; see `current_task`."""
     extension.load().work_on(number)
     _own.work = number
 
 
-def stop_work(number: int) -> None:
-    """Make the threads of some work raise `Stopped` at their next check."""
+def cancel_task(number: int) -> None:
+    """Make the threads of some work raise `SearchCancelled` at their next check."""
     extension.load().stop(number)
 
 
-def end_work(number: int) -> None:
-    """Release a number of `begin_work`; call it once, whether or not the work was stopped."""
+def end_task(number: int) -> None:
+    """Release a number of `begin_task`; call it once, whether or not the work was stopped."""
     extension.load().forget(number)
 
 
-class Ahead(Iterator[Item]):
+class PrefetchIterator(Iterator[Item]):
     """The items of an iterator, made ahead in a thread.
 
     Errors of the iterator come when its next item is asked for. `close` ends the thread, whatever it does, and closes
-    the iterator; any thread may call it, and one that waits for the next item then raises `Stopped`. Where no thread
-    can be had, items are made when they are asked for.
+    the iterator; any thread may call it, and one that waits for the next item then raises `SearchCancelled`. Where no
+    thread can be had, items are made when they are asked for.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Ahead(Iterator[Item]):
     """
 
     def __init__(self, items: Generator[Item], name: str, room: int = 1) -> None:
-        self._shared, self._in_place = _Shared(items, room), InPlace(items)
+        self._shared, self._in_place = _Shared(items, room), InlineIterator(items)
         self._closing, self._process = threading.Lock(), OwnProcess("this search")
         self._thread: threading.Thread | None = None
         if has_room_for_threads():
@@ -121,26 +121,26 @@ class Ahead(Iterator[Item]):
         self._shared.stop()
         with self._closing:  # whoever comes second has nothing left to do
             if self._thread.is_alive():
-                stop_work(self._shared.work)
+                cancel_task(self._shared.work)
                 try:
                     self._thread.join()
                 finally:
-                    end_work(self._shared.work)
+                    end_task(self._shared.work)
             if self in _running:
                 _turns.end()
                 _running.discard(self)
 
-    def __enter__(self) -> Ahead[Item]:
+    def __enter__(self) -> PrefetchIterator[Item]:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class InPlace(Iterator[Item]):
+class InlineIterator(Iterator[Item]):
     """The items of an iterator, made on request in the caller's thread.
 
-    Any thread may call `close`; the one that waits for an item, or asks for one later, then raises `Stopped`.
+    Any thread may call `close`; the one that waits for an item, or asks for one later, then raises `SearchCancelled`.
 
     Parameters
     ----------
@@ -154,34 +154,34 @@ class InPlace(Iterator[Item]):
         self._is_closed = False
 
     def __next__(self) -> Item:
-        before = work_of_thread()
+        before = current_task()
         try:
             with self._guard:
                 if self._is_closed:
-                    raise Stopped
-                self._work = begin_work()
+                    raise SearchCancelled
+                self._work = begin_task()
             return next(self._items)
         except KeyboardInterrupt:  # so the extension says that the work was stopped
             if self._is_closed:
-                raise Stopped from None
+                raise SearchCancelled from None
             raise
         finally:
             with self._guard:
                 work, self._work = self._work, 0
                 join_work(before)
-                end_work(work)
+                end_task(work)
 
     def close(self) -> None:
         """Make no more items."""
         with self._guard:
             self._is_closed = True
             if self._work:
-                stop_work(self._work)
+                cancel_task(self._work)
             else:
                 self._items.close()
 
 
-def for_each(work: Callable[[Item], Gained], items: Collection[Item], threads: int) -> list[Gained]:
+def parallel_for(work: Callable[[Item], Gained], items: Collection[Item], threads: int) -> list[Gained]:
     """Apply a function to every item on at most ``threads`` threads; return the values in order.
 
     No more threads are started than there are items: for nothing or for one item, on 16 processors, that took 3 ms.
@@ -215,7 +215,7 @@ def for_each(work: Callable[[Item], Gained], items: Collection[Item], threads: i
     return [made[place] for place in range(len(items))]
 
 
-def side_by_side(work: Callable[[Item], Gained], items: Iterable[Item], n: int) -> Generator[Gained]:
+def map_in_threads(work: Callable[[Item], Gained], items: Iterable[Item], n: int) -> Generator[Gained]:
     """Apply a function to items, about ``n`` at a time, each in a thread; yield the values in order.
 
     Items are taken as they come. When the caller's work is stopped, so is that of the threads.
@@ -223,7 +223,7 @@ def side_by_side(work: Callable[[Item], Gained], items: Iterable[Item], n: int) 
     if n == 1:
         yield from map(work, items)
         return
-    number, alive = work_of_thread(), deque[Future[Gained]]()
+    number, alive = current_task(), deque[Future[Gained]]()
 
     def begun() -> Generator[Future[Gained]]:
         for item in items:
@@ -231,10 +231,10 @@ def side_by_side(work: Callable[[Item], Gained], items: Iterable[Item], n: int) 
             yield alive[-1]
 
     try:
-        with Ahead(begun(), "feed", max(n - 2, 1)) as coming:
+        with PrefetchIterator(begun(), "feed", max(n - 2, 1)) as coming:
             for future in coming:
                 while not future.done():
-                    check_wanted()
+                    check_cancelled()
                     wait([future], CHECK_SECONDS)
                 made = future.result()
                 alive.remove(future)
@@ -300,14 +300,14 @@ class _Shared(Generic[Item]):
             return not self._is_stopped
 
     def take(self) -> Item:
-        """Wait for the next item; raise `Stopped` if there is to be none."""
+        """Wait for the next item; raise `SearchCancelled` if there is to be none."""
         with self._changed:
             self._changed.wait_for(lambda: self.made or self.is_done or self._is_stopped)
             if self.made:
                 self._changed.notify_all()
                 return self.made.popleft()
             if self._is_stopped:
-                raise Stopped
+                raise SearchCancelled
             error, self._error = self._error, None
         if error is not None:
             raise error
@@ -348,7 +348,7 @@ class _Turns:
 _turns = _Turns()
 _numbers = itertools.count(1)
 _own = threading.local()
-_running: weakref.WeakSet[Ahead[Any]] = weakref.WeakSet()
+_running: weakref.WeakSet[PrefetchIterator[Any]] = weakref.WeakSet()
 
 
 def _begin_in_child() -> None:

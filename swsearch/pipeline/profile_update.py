@@ -14,22 +14,22 @@ from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.db.arrays import offsets_of, ranges
 from swsearch.inputs import Query
-from swsearch.pipeline.backend import PairWork
+from swsearch.pipeline.backend import PairBackend
 from swsearch.pipeline.batch import Batch, QueryState, next_iteration
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.evalues import EvalueCalculator
 from swsearch.pipeline.hits import HitBuilder, least_further
-from swsearch.pipeline.inclusion import passing, trimmed
+from swsearch.pipeline.inclusion import select_hits, trimmed
 from swsearch.pipeline.pairs import LocalPairWork
-from swsearch.pipeline.prefetch import check_wanted, for_each
-from swsearch.pipeline.ranking import Ranked
+from swsearch.pipeline.prefetch import check_cancelled, parallel_for
+from swsearch.pipeline.ranking import RankedSubjects
 from swsearch.profiles.calibration import lambda_of
-from swsearch.profiles.construction import FoundSequences, stack
+from swsearch.profiles.construction import AlignedSubjects, build_alignment
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.results import HitList, SubjectCodes
-from swsearch.scoring import QueryRows
+from swsearch.scoring import QueryProfile
 
-MOST_REPEATS = 100
+MAX_REPEATS = 100
 """Parts of one subject that enter at most: titin has some hundred domains of one family."""
 
 
@@ -48,7 +48,7 @@ class ProfileHitSelector:
     """
 
     criteria: Criteria
-    pairs: PairWork
+    pairs: PairBackend
     local: LocalPairWork
 
     @property
@@ -61,7 +61,12 @@ class ProfileHitSelector:
         """Return the candidates for profiles: the best within the E-value, one more than needed."""
         wanted = self.inclusion.options
         chosen = [
-            replace(each, candidates=each.included or Ranked(*_NOTHING), limit=wanted.max_candidates, included=None)
+            replace(
+                each,
+                candidates=each.included or RankedSubjects(*_NOTHING),
+                limit=wanted.max_candidates,
+                included=None,
+            )
             for each in batch.selections
         ]
         if self.criteria.fit is None:
@@ -93,10 +98,10 @@ class ProfileHitSelector:
             self._add_further(of_profiles, lists, found)
 
         def lay(place: int) -> QueryAlignment:
-            check_wanted()
+            check_cancelled()
             return self._laid(batch.states[place].query, bases[place], lists[place], found[place])
 
-        return for_each(lay, range(len(lists)), self.local.threads)
+        return parallel_for(lay, range(len(lists)), self.local.threads)
 
     @property
     def _builder(self) -> HitBuilder:
@@ -115,15 +120,15 @@ class ProfileHitSelector:
             least = rules.ends * math.log(2) / lambda_of(scoring.matrix)
             table = trimmed(table, query.rows(scoring), scoring, subjects.codes, starts, least)
         stored = stored_codes(subjects.codes, subjects.letters)
-        good = passing(rules, base.query, stored, starts, table)
+        good = select_hits(rules, base.query, stored, starts, table)
         chosen = order[good[order]]
         headers, pool = hits.table.headers, (stored, subjects.offsets)
-        found = FoundSequences(
+        found = AlignedSubjects(
             headers.identifiers, headers.descriptions, pool, hits.table.subjects, parts.of_hit[chosen],
             parts.evalues[chosen],
         )  # fmt: skip
         earlier = None if profile is None else profile.alignment
-        return stack(base, found, table.take(chosen), next_iteration(profile), earlier)
+        return build_alignment(base, found, table.take(chosen), next_iteration(profile), earlier)
 
     # further parts of subjects
 
@@ -137,8 +142,8 @@ class ProfileHitSelector:
             )
             for state, hits, parts in zip(batch.states, lists, found, strict=True)
         ]  # fmt: skip
-        for _ in range(MOST_REPEATS):
-            check_wanted()
+        for _ in range(MAX_REPEATS):
+            check_cancelled()
             if not any(len(each) for each in flanks):
                 return
             pool, of_query, least = _joined(lists, flanks)
@@ -232,7 +237,7 @@ class _Flanks:
         return len(self.of_hit)
 
     @classmethod
-    def beside(cls, least: IntArray, rows: QueryRows, hits: HitList, parts: _Parts) -> _Flanks:
+    def beside(cls, least: IntArray, rows: QueryProfile, hits: HitList, parts: _Parts) -> _Flanks:
         """Return the flanks of the best alignments of hits, with the minimum scores of further parts."""
         best = np.sort(np.maximum(rows.scores.max(axis=1), 0))[::-1]
         reach = np.concatenate([[0], np.cumsum(best, dtype=np.int64)])

@@ -3,8 +3,8 @@
 Hits are sorted by ascending E-value, then by descending score, then by the subject's place in the input. Without
 E-values, or with ``--sort score``, the score comes first. No two subjects are equal in this order. So the best N of a
 database are the best N of the best N of its parts. E-values are compared in full precision, which
-`swsearch.statistics.portable_math` makes equal on every machine. A `Selection` is a plain value: it can be pickled,
-and the selections of the parts of a database merge in any order.
+`swsearch.statistics.portable_math` makes equal on every machine. A `QueryCandidates` is a plain value: it can be
+pickled, and the selections of the parts of a database merge in any order.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from swsearch.blocks import FloatArray, IntArray
 if TYPE_CHECKING:
     from swsearch.alignment_table import AlignmentTable
     from swsearch.blocks import Chunk
-    from swsearch.engines.base import Candidates, ScoreArray
+    from swsearch.engines.base import ChunkHits, ScoreArray
     from swsearch.statistics.karlin_altschul import Statistics
-    from swsearch.statistics.null_model import PairNulls
+    from swsearch.statistics.null_model import PairNullModels
     from swsearch.statistics.score_distribution import ScoreCounts
 
 
@@ -34,7 +34,7 @@ _PRUNED_FROM = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Ranked:
+class RankedSubjects:
     """Subjects of one query, the best first.
 
     Parameters
@@ -54,12 +54,12 @@ class Ranked:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def __getitem__(self, part: slice | npt.NDArray[np.integer | np.bool_]) -> Ranked:
+    def __getitem__(self, part: slice | npt.NDArray[np.integer | np.bool_]) -> RankedSubjects:
         evalues = None if self.evalues is None else self.evalues[part]
-        return Ranked(self.scores[part], self.subjects[part], evalues)
+        return RankedSubjects(self.scores[part], self.subjects[part], evalues)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Ranked):
+        if not isinstance(other, RankedSubjects):
             return NotImplemented
         if self.evalues is None or other.evalues is None:
             same = self.evalues is other.evalues
@@ -70,7 +70,9 @@ class Ranked:
     __hash__ = None  # type: ignore[assignment]
 
 
-def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int, evalues: npt.ArrayLike | None = None) -> Ranked:
+def rank(
+    scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int, evalues: npt.ArrayLike | None = None
+) -> RankedSubjects:
     """Return the best of some subjects, at most ``limit``.
 
     Parameters
@@ -83,34 +85,34 @@ def rank(scores: npt.ArrayLike, subjects: npt.ArrayLike, limit: int, evalues: np
         Sort key of the order; scores by default.
     """
     rated = None if evalues is None else np.asarray(evalues, dtype=np.float64)
-    found = Ranked(np.asarray(scores, dtype=np.int64), np.asarray(subjects, dtype=np.int64), rated)
+    found = RankedSubjects(np.asarray(scores, dtype=np.int64), np.asarray(subjects, dtype=np.int64), rated)
     if len(found) > limit:  # few of many are sorted
         worst_first = -found.scores if found.evalues is None else found.evalues
         found = found[worst_first <= np.partition(worst_first, limit - 1)[limit - 1]]
     return found[in_order(found)[:limit]]
 
 
-def in_order(found: Ranked) -> IntArray:
+def in_order(found: RankedSubjects) -> IntArray:
     """Return the rows of subjects, shape (n,), the best first, by E-value if known, else by score."""
     keys = (found.subjects, -found.scores)
     return np.lexsort(keys if found.evalues is None else (*keys, found.evalues))
 
 
-def joined(parts: Sequence[Ranked]) -> Ranked:
+def joined(parts: Sequence[RankedSubjects]) -> RankedSubjects:
     """Return the rows of several rankings, at least one and all of the same order, one after the other."""
     rated = [each.evalues for each in parts if each.evalues is not None]
     scores, subjects = (np.concatenate([getattr(each, name) for each in parts]) for name in ("scores", "subjects"))
-    return Ranked(scores, subjects, np.concatenate(rated) if rated else None)
+    return RankedSubjects(scores, subjects, np.concatenate(rated) if rated else None)
 
 
-def merge_ranked(parts: Sequence[Ranked], limit: int) -> Ranked:
+def merge_ranked(parts: Sequence[RankedSubjects], limit: int) -> RankedSubjects:
     """Return the best of the subjects of several rankings, at least one and all of the same order."""
     every = joined(parts)
     return rank(every.scores, every.subjects, limit, every.evalues)
 
 
 @dataclass(frozen=True)
-class Rating:
+class EvalueFunction:
     """E-values of one query's scores, where they are known before all subjects are scored.
 
     Parameters
@@ -146,7 +148,7 @@ class TopHits:
         by_length: IntArray | None,
         limit: int,
         allowed: npt.NDArray[np.bool_] | None = None,
-        rating: Rating | None = None,
+        rating: EvalueFunction | None = None,
     ) -> None:
         self.by_length, self._limit, self._allowed, self._rating = by_length, limit, allowed, rating
         self.clear()
@@ -170,7 +172,7 @@ class TopHits:
         shortest, longest = chunk.runs.shortest_filled, chunk.runs.longest
         return self._rating.lowest(float(self.ranked.evalues[-1]), shortest, longest)
 
-    def add(self, chunk: Chunk, found: Candidates) -> None:
+    def add(self, chunk: Chunk, found: ChunkHits) -> None:
         """Add the hits of a chunk."""
         places, scores = found.places, found.scores
         if self._allowed is not None:
@@ -187,7 +189,7 @@ class TopHits:
         found_here = rank(scores, chunk.subjects[places], self._limit, evalues)
         self.ranked = merge_ranked([self.ranked, found_here], self._limit)
 
-    def of_its_own(self, chunk: Chunk, found: Candidates) -> Candidates:
+    def of_its_own(self, chunk: Chunk, found: ChunkHits) -> ChunkHits:
         """Return the hits of a chunk that reach the minimum score of their length."""
         if self.by_length is None:
             return found
@@ -205,7 +207,7 @@ class TopHits:
         return scores >= self._rating.lowest(largest, int(lengths.min()), int(lengths.max()))
 
 
-class TwoTops:
+class TopHitsAndMembers:
     """The best subjects of one query in two rankings: for the report, and for its next profile.
 
     Parameters
@@ -226,7 +228,7 @@ class TwoTops:
             top.clear()
 
     @property
-    def ranked(self) -> Ranked:
+    def ranked(self) -> RankedSubjects:
         """Candidates for the report."""
         return self.reported.ranked
 
@@ -235,14 +237,14 @@ class TwoTops:
         least = self.reported.least(chunk), self.included.least(chunk)
         return None if least[0] is None or least[1] is None else min(least[0], least[1])
 
-    def add(self, chunk: Chunk, found: Candidates) -> None:
+    def add(self, chunk: Chunk, found: ChunkHits) -> None:
         """Add the hits of a chunk to both rankings."""
         for top in (self.reported, self.included):
             top.add(chunk, top.of_its_own(chunk, found))
 
 
 @dataclass(frozen=True)
-class Selection:
+class QueryCandidates:
     """The subjects of one query that may be reported.
 
     Parameters
@@ -268,23 +270,23 @@ class Selection:
         Of the candidates, in their order, where these were needed to choose hits; then candidates are hits.
     """
 
-    candidates: Ranked
+    candidates: RankedSubjects
     limit: int
     statistics: Statistics | None = None
     reason: str = ""
     distribution: ScoreCounts | None = None
-    nulls: PairNulls | None = None
+    nulls: PairNullModels | None = None
     doubt: str = ""
-    included: Ranked | None = None
+    included: RankedSubjects | None = None
     alignments: AlignmentTable | None = None
 
-    def take(self, rows: IntArray, alignments: AlignmentTable | None) -> Selection:
+    def take(self, rows: IntArray, alignments: AlignmentTable | None) -> QueryCandidates:
         """Return some of the candidates, by their rows, shape (m,), as hits with their alignments."""
         nulls = None if self.nulls is None else self.nulls[rows]
         return replace(self, candidates=self.candidates[rows], nulls=nulls, alignments=alignments)
 
 
-def merge(parts: Sequence[Selection], most_included: int | None = None) -> Selection:
+def merge(parts: Sequence[QueryCandidates], most_included: int | None = None) -> QueryCandidates:
     """Merge the selections of the parts of a database.
 
     Parameters
@@ -326,7 +328,7 @@ def merge(parts: Sequence[Selection], most_included: int | None = None) -> Selec
     )
 
 
-def moved(selection: Selection, by: int) -> Selection:
+def shift_subjects(selection: QueryCandidates, by: int) -> QueryCandidates:
     """Return a selection of a part whose first subject has another place in the input, by so much later."""
     included = selection.included
     return replace(

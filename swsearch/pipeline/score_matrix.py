@@ -16,14 +16,14 @@ from swsearch.inputs import Query
 from swsearch.pipeline.batch import query_groups
 from swsearch.pipeline.criteria import SCORES_MEMORY
 from swsearch.pipeline.scorer import prepare
-from swsearch.pipeline.subjects import LoadedDatabase, host_memory
+from swsearch.pipeline.subjects import EngineDatabase, host_memory
 from swsearch.recurrence import Recurrence
 
 if TYPE_CHECKING:
     from swsearch.db import Database
 
 
-def score_everything(
+def score_all_pairs(
     queries: Sequence[Query], database: Database, engine: Engine, recurrence: Recurrence, progress: Progress | None
 ) -> ScoreArray:
     """Score every query with every subject, masked as the database says.
@@ -47,7 +47,7 @@ def _scored(
     groups, first = list(query_groups(queries, most)), 0
     lengths = [[len(query.codes) for query in group] for group in groups]
     plan = engine.plan(Workload(database.residue_bytes, database.length_runs, lengths, database.n_segments))
-    with closing(LoadedDatabase(engine, database, plan)) as chunks:
+    with closing(EngineDatabase(engine, database, plan)) as chunks:
         for group in groups:
             end = first + len(group)
             scores = np.zeros((len(group), database.n_subjects), dtype=np.int32) if into is None else into[first:end]
@@ -72,7 +72,7 @@ def _matrix(n_queries: int, n_subjects: int) -> ScoreArray:
     )
 
 
-class BestScores(NamedTuple):
+class TopScores(NamedTuple):
     """The best subjects of each query.
 
     Parameters
@@ -87,14 +87,14 @@ class BestScores(NamedTuple):
     subjects: IntArray
 
 
-def best_of_everything(
+def top_scores(
     queries: Sequence[Query],
     database: Database,
     engine: Engine,
     recurrence: Recurrence,
     top: int,
     progress: Progress | None,
-) -> BestScores:
+) -> TopScores:
     """Score every query with every subject, and keep the best; memory holds all scores of some queries at a time.
 
     Parameters
@@ -110,7 +110,7 @@ def best_of_everything(
         for row, of_query in enumerate(every, first):
             best = _best_places(of_query, k)
             subjects[row], scores[row] = best, of_query[best]
-    return BestScores(scores, subjects)
+    return TopScores(scores, subjects)
 
 
 def _best_places(scores: npt.NDArray[np.int32], k: int) -> IntArray:

@@ -15,29 +15,36 @@ from typing import Any
 
 from swsearch.blocks import Chunk
 from swsearch.engines.base import (
-    Candidates,
+    ChunkHits,
     Engine,
+    HitThresholds,
     LoadedChunk,
-    Pending,
+    PendingHits,
     Progress,
     QueryGroup,
     ScoreArray,
-    Thresholds,
 )
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import PendingSelection, Session
 from swsearch.pipeline.batch import Batch, QueryState
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.iterate import Rounds
+from swsearch.pipeline.iterate import IterationQueue
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.prefetch import Ahead, InPlace, Item, Stopped, check_wanted, for_each
-from swsearch.pipeline.ranking import Selection, TopHits, TwoTops
-from swsearch.pipeline.subjects import LoadedDatabase, SubjectReader
+from swsearch.pipeline.prefetch import (
+    InlineIterator,
+    Item,
+    PrefetchIterator,
+    SearchCancelled,
+    check_cancelled,
+    parallel_for,
+)
+from swsearch.pipeline.ranking import QueryCandidates, TopHits, TopHitsAndMembers
+from swsearch.pipeline.subjects import EngineDatabase, SubjectReader
 from swsearch.recurrence import Recurrence
 from swsearch.statistics.karlin_altschul import Statistics
-from swsearch.statistics.methods import why_none
+from swsearch.statistics.methods import no_evalue_message
 from swsearch.statistics.null_model import FittedStatistics
-from swsearch.statistics.score_distribution import ScoreTally
+from swsearch.statistics.score_distribution import ScoreCounter
 
 
 @dataclass(frozen=True)
@@ -60,9 +67,9 @@ class PreparedQueries:
 
     queries: Sequence[Query]
     nulls: Sequence[FittedStatistics | None]
-    tops: Sequence[TopHits | TwoTops]
+    tops: Sequence[TopHits | TopHitsAndMembers]
     group: QueryGroup
-    tallies: Sequence[ScoreTally]
+    tallies: Sequence[ScoreCounter]
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ class ChunkResult:
     """
 
     chunk: Chunk
-    candidates: Sequence[Candidates] | None
+    candidates: Sequence[ChunkHits] | None
     scores: ScoreArray | None
 
 
@@ -120,17 +127,17 @@ class Scorer:
             maker = self.criteria.null_maker(self.threads)
             nulls = [None] * len(queries) if maker is None else maker.of_queries(queries)
         tops = [self._top(len(query.codes), null) for query, null in zip(queries, nulls, strict=True)]
-        tallies = [ScoreTally() for _ in queries]
+        tallies = [ScoreCounter() for _ in queries]
         return PreparedQueries(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
 
-    def _top(self, n: int, null: FittedStatistics | None) -> TopHits | TwoTops:
+    def _top(self, n: int, null: FittedStatistics | None) -> TopHits | TopHitsAndMembers:
         """Make the ranking of the subjects of a query of n residues."""
         criteria, limit = self.criteria, self.options.max_candidates
         top = TopHits(criteria.bound(n, null), limit, criteria.allowed, criteria.rating(n, null))
         if criteria.inclusion is None:
             return top
         included, most = criteria.inclusion, criteria.inclusion.options.max_candidates
-        return TwoTops(top, TopHits(included.bound(n, null), most, None, included.rating(n, null)))
+        return TopHitsAndMembers(top, TopHits(included.bound(n, null), most, None, included.rating(n, null)))
 
     def join(self, parts: Sequence[PreparedQueries]) -> PreparedQueries:
         """Join queries that were made ready one after the other, to be scored together."""
@@ -142,7 +149,7 @@ class Scorer:
         return PreparedQueries(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
 
     def scan(
-        self, prepared: PreparedQueries, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
+        self, prepared: PreparedQueries, loaded: EngineDatabase, in_flight: int, progress: Progress | None = None
     ) -> list[ChunkResult]:
         """Score queries, and return what `candidates` has to look at: the last chunk, or the only one.
 
@@ -155,7 +162,7 @@ class Scorer:
         return last
 
     def start(
-        self, prepared: PreparedQueries, loaded: LoadedDatabase, in_flight: int, progress: Progress | None = None
+        self, prepared: PreparedQueries, loaded: EngineDatabase, in_flight: int, progress: Progress | None = None
     ) -> Callable[[], list[ChunkResult]] | None:
         """Begin to score queries, where the engine keeps the database as one chunk and can have others in work.
 
@@ -167,7 +174,7 @@ class Scorer:
         chunk = loaded.whole
         if chunk is None or in_flight < 2 or self.options.distribution:
             return None
-        check_wanted()
+        check_cancelled()
         pending = self.engine.find(prepared.group, chunk, _thresholds(prepared, chunk.chunk), progress)
 
         def finish() -> list[ChunkResult]:
@@ -178,16 +185,16 @@ class Scorer:
 
         return finish
 
-    def candidates(self, prepared: PreparedQueries, waiting: Sequence[ChunkResult]) -> list[Selection]:
+    def candidates(self, prepared: PreparedQueries, waiting: Sequence[ChunkResult]) -> list[QueryCandidates]:
         """Return what may be reported for each query; takes neither the engine nor the database."""
         self.update_top_hits(prepared, waiting)
         limit = self.options.max_candidates
         counts = [tally.counts() if self.options.distribution else None for tally in prepared.tallies]
         each = zip(prepared.tops, prepared.nulls, counts, strict=True)
         return [
-            Selection(
+            QueryCandidates(
                 top.ranked, limit, *self._statistics_of(null), count,
-                included=top.included.ranked if isinstance(top, TwoTops) else None,
+                included=top.included.ranked if isinstance(top, TopHitsAndMembers) else None,
             )
             for top, null, count in each
         ]  # fmt: skip
@@ -210,10 +217,10 @@ class Scorer:
         return PreparedQueries(queries, prepared.nulls[part], prepared.tops[part], group, prepared.tallies[part])
 
     def _scored(
-        self, prepared: PreparedQueries, loaded: LoadedDatabase, in_flight: int, progress: Progress | None
+        self, prepared: PreparedQueries, loaded: EngineDatabase, in_flight: int, progress: Progress | None
     ) -> Iterator[ChunkResult]:
         """Yield the results of chunks; thresholds rise meanwhile."""
-        pending: list[tuple[LoadedChunk, Pending]] = []
+        pending: list[tuple[LoadedChunk, PendingHits]] = []
 
         def ended(most: int) -> Iterator[ChunkResult]:
             while len(pending) > most:
@@ -222,7 +229,7 @@ class Scorer:
                 loaded.done(chunk)
 
         for chunk in loaded:
-            check_wanted()
+            check_cancelled()
             if self.options.distribution:
                 yield ChunkResult(_bare(chunk.chunk), None, self.engine.score(prepared.group, chunk, progress))
                 loaded.done(chunk)
@@ -243,17 +250,17 @@ class Scorer:
 
         def collect(query: int) -> None:
             places = thresholds.select(query, lengths, rows[query])
-            prepared.tops[query].add(found.chunk, Candidates(places, rows[query][places]))
+            prepared.tops[query].add(found.chunk, ChunkHits(places, rows[query][places]))
             prepared.tallies[query].add(rows[query])
 
-        for_each(collect, range(len(rows)), self.threads)
+        parallel_for(collect, range(len(rows)), self.threads)
 
     def _statistics_of(self, null: FittedStatistics | None) -> tuple[Statistics | None, str]:
         """Return the statistics of a query, and why there are none."""
         if not self.options.is_fitted:
             statistics = self.options.published
-            return statistics, "" if statistics is not None else why_none()
-        return null, "" if null is not None else why_none("the query has no residues")
+            return statistics, "" if statistics is not None else no_evalue_message()
+        return null, "" if null is not None else no_evalue_message("the query has no residues")
 
 
 def prepare(engine: Engine, queries: Sequence[Query], recurrence: Recurrence) -> QueryGroup:
@@ -266,17 +273,17 @@ def _bare(chunk: Chunk) -> Chunk:
     return chunk.kept() if len(chunk.residues) else chunk
 
 
-def _thresholds(prepared: PreparedQueries, chunk: Chunk) -> Thresholds:
-    return Thresholds([top.by_length for top in prepared.tops], [top.least(chunk) for top in prepared.tops])
+def _thresholds(prepared: PreparedQueries, chunk: Chunk) -> HitThresholds:
+    return HitThresholds([top.by_length for top in prepared.tops], [top.least(chunk) for top in prepared.tops])
 
 
-def _first_ready(pending: Sequence[Pending]) -> int:
+def _first_ready(pending: Sequence[PendingHits]) -> int:
     """Wait until one of several is ready; return its place."""
     while True:
         for place, found in enumerate(pending):
             if found.is_ready():
                 return place
-        check_wanted()
+        check_cancelled()
         time.sleep(0.0002)
 
 
@@ -289,7 +296,7 @@ class Stages:
 
     def __init__(self) -> None:
         self._in_threads = True
-        self._stages: list[Ahead[Any] | InPlace[Any]] = []
+        self._stages: list[PrefetchIterator[Any] | InlineIterator[Any]] = []
         self._closing: list[Callable[[], None]] = []
         self._is_stopped = False
 
@@ -302,13 +309,13 @@ class Stages:
         """Run a generator as the next stage, and return its items."""
         if not self._in_threads:
             return items
-        stage = Ahead(items, name)
+        stage = PrefetchIterator(items, name)
         self._stages.append(stage)
         return stage
 
     def last(self, name: str, items: Generator[Item]) -> Iterator[Item]:
-        """Return the items of the last stage, which end with `Stopped` once the search was stopped."""
-        self._stages.append(Ahead(items, name) if self._in_threads else InPlace(items))
+        """Return the items of the last stage, which end with `SearchCancelled` once the search was stopped."""
+        self._stages.append(PrefetchIterator(items, name) if self._in_threads else InlineIterator(items))
         self.check_wanted()
         yield from self._stages[-1]
 
@@ -317,9 +324,9 @@ class Stages:
         self._closing.append(call)
 
     def check_wanted(self) -> None:
-        """Raise `Stopped` if the search was stopped."""
+        """Raise `SearchCancelled` if the search was stopped."""
         if self._is_stopped:
-            raise Stopped
+            raise SearchCancelled
 
     def close(self) -> None:
         """End all threads, the first one first: those after it wait for it."""
@@ -356,7 +363,7 @@ def select_subjects(
         return batch, pending
 
     while True:
-        if begun and not (isinstance(batches, Ahead) and batches.is_ready()):
+        if begun and not (isinstance(batches, PrefetchIterator) and batches.is_ready()):
             yield first()
             continue
         batch, ready = next(batches, (None, None))
@@ -375,7 +382,7 @@ def collect_selections(batches: Iterable[tuple[Batch, PendingSelection | None]])
         yield batch if pending is None else batch.having(pending.selections())
 
 
-def restore_order(batches: Iterable[Batch], rounds: Rounds | None = None, first: int = 0) -> Generator[Batch]:
+def restore_order(batches: Iterable[Batch], rounds: IterationQueue | None = None, first: int = 0) -> Generator[Batch]:
     """Hold states back until all before them are there, and yield them in order.
 
     New queries begin as these go on, so that every chain with rounds has this stage.

@@ -18,14 +18,14 @@ from pathlib import Path
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import Backend, Session, SessionRequest
-from swsearch.pipeline.batch import Batch, QueryState, localized, next_iteration, query_groups
+from swsearch.pipeline.batch import Batch, QueryState, next_iteration, query_groups, restrict_to_database
 from swsearch.pipeline.checkpoint import Checkpoint
 from swsearch.pipeline.evalues import assign_evalues
 from swsearch.pipeline.fingerprint import run_info
 from swsearch.pipeline.hits import ResultBuilder, choose_hits
-from swsearch.pipeline.iterate import ProfileGrower, Rounds
+from swsearch.pipeline.iterate import IterationQueue, ProfileGrower
 from swsearch.pipeline.loci import locate_loci
-from swsearch.pipeline.options import SearchOptions, check_scales
+from swsearch.pipeline.options import SearchOptions, check_profile_scales
 from swsearch.pipeline.pairs import LocalPairWork
 from swsearch.pipeline.profile_update import ProfileHitSelector
 from swsearch.pipeline.scorer import (
@@ -35,7 +35,7 @@ from swsearch.pipeline.scorer import (
     restore_order,
     select_subjects,
 )
-from swsearch.pipeline.search_queries import searched_queries
+from swsearch.pipeline.search_queries import prepare_queries
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.pipeline.windows import FrameWindows
 from swsearch.results import SearchResult
@@ -76,9 +76,9 @@ class Search:
         progress: Progress | None = None,
         origin: Origin | None = None,
     ) -> None:
-        check_scales(queries, options)
+        check_profile_scales(queries, options)
         self.options, self.backend, self._origin = options, backend, origin or Origin()
-        self.searched = searched_queries(queries, options)
+        self.searched = prepare_queries(queries, options)
         """What is scored: the queries as they are masked, or their frames where they are DNA."""
         self.queries: Sequence[Query] = self.searched if options.translation is None else queries
         self.subjects = backend.subjects(self.searched, options)
@@ -164,7 +164,7 @@ class Search:
 
     def _found(self, stages: Stages, session: Session) -> Generator[Batch]:
         """Begin the stages, the first one first, and return the hits of all queries, in query order."""
-        rounds = Rounds(self._first_states(), self.criteria.max_queries) if self._grower is not None else None
+        rounds = IterationQueue(self._first_states(), self.criteria.max_queries) if self._grower is not None else None
         if rounds is not None:
             stages.on_close(rounds.close)
         ready = stages.add("prepare", prepare_batches(self._started(rounds), session))
@@ -209,7 +209,7 @@ class Search:
             yield from restore_order(choose_hits(rated, self.criteria, self._local), None, place)
 
     def stop(self) -> None:
-        """End the search, which raises `Stopped` where it is waited for; any thread may call this, at any time."""
+        """End the search, which raises `SearchCancelled` where it is waited for; any thread may call this, at any time."""
         self._stages.stop()
 
     # where batches come from
@@ -221,7 +221,7 @@ class Search:
     @cached_property
     def _localized(self) -> Sequence[Query]:
         """The scored queries. Their profiles name only subjects of the database."""
-        return [localized(query, self.subjects.database) for query in self.searched]
+        return [restrict_to_database(query, self.subjects.database) for query in self.searched]
 
     def _first_states(self) -> Generator[list[QueryState]]:
         """Yield the first states of queries, some at a time."""
@@ -231,7 +231,7 @@ class Search:
             yield [make(place + k, self._localized[place + k]) for k in range(len(group))]
             place += len(group)
 
-    def _started(self, rounds: Rounds | None) -> Generator[Batch]:
+    def _started(self, rounds: IterationQueue | None) -> Generator[Batch]:
         """Yield batches of queries as they begin or come back, or as the checkpoint has them: further on."""
         for states in self._first_states() if rounds is None else iter(rounds.take, []):
             if self.checkpoint is None:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swsearch.alphabet import DNA, ByteArray
-from swsearch.blocks import IntArray, runs_of, shown_letters
+from swsearch.blocks import IntArray, letters_with_mask, runs_of
 from swsearch.errors import InputError, OptionError, SequenceError
 from swsearch.inputs import QueriesLike, Query, read_queries
 from swsearch.options.kinds import SortKey
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.ranking import Ranked, Selection, joined
+from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, joined
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.translation import CODON, Frame, QueryTranslation
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from swsearch.options.kinds import QueryFormat
 
 
-FEWEST_LETTERS = 10
+MIN_LETTERS = 10
 """Letters from which on a sequence is looked at for whether it is DNA: fewer may be a primer of ambiguous letters."""
 
-LEAST_BASES = 0.5
+MIN_BASES = 0.5
 """Share of its letters, N not counted, that are bases in DNA; of a protein that has only letters of DNA by chance,
 about a third."""
 
@@ -88,7 +88,7 @@ def _as_letters(queries: Any) -> Any:
         if isinstance(given, (Profile, QueryAlignment)):
             raise InputError(f"queries: got a {type(given).__name__}, expected DNA; {_REMEDY}")
         if isinstance(given, Record):
-            return f"{given.identifier} {given.description}", shown_letters(given.codes, given.masked).tobytes()
+            return f"{given.identifier} {given.description}", letters_with_mask(given.codes, given.masked).tobytes()
         return given
 
     is_pair = isinstance(queries, tuple) and len(queries) == 2 and isinstance(queries[0], str)
@@ -101,20 +101,20 @@ def _check_dna(queries: Sequence[Query], argument: str) -> None:
     """Raise if a query looks like protein whose letters are all letters of DNA by chance."""
     for query in queries:
         letters = np.count_nonzero(query.codes != _ANY)
-        if letters >= FEWEST_LETTERS and np.count_nonzero(_BASES[query.codes]) < LEAST_BASES * letters:
+        if letters >= MIN_LETTERS and np.count_nonzero(_BASES[query.codes]) < MIN_BASES * letters:
             problem = f"fewer than half of its {letters:,} letters other than N are bases (A, C, G, T, U); {_REMEDY}"
             raise SequenceError(argument, problem, query.identifier)
 
 
-def searched_queries(queries: Sequence[Query], options: SearchOptions) -> list[Query]:
+def prepare_queries(queries: Sequence[Query], options: SearchOptions) -> list[Query]:
     """Return the scored queries, masked: queries or parts of them, or the frames of DNA queries in order."""
     translation = options.translation
     if translation is None:
-        return [part_of(query.masked(options.query_mask), options.query_loc) for query in queries]
+        return [clip_query(query.masked(options.query_mask), options.query_loc) for query in queries]
     return [frame.masked(options.query_mask) for query in queries for frame in query_frames(query, translation)]
 
 
-def part_of(query: Query, loc: tuple[int, int] | None) -> Query:
+def clip_query(query: Query, loc: tuple[int, int] | None) -> Query:
     """Return the part of a query that is searched in place of the whole, as ``blastp -query_loc`` has it.
 
     Only the part is scored, and statistics are of its length; positions count on the whole query all the same.
@@ -170,7 +170,9 @@ def _strands(codes: ByteArray, code: int, numbers: Sequence[int]) -> Iterator[tu
         yield number, strand_codons(codes if number > 0 else reverse_complement(codes), code)
 
 
-def best_of_frames(parts: Sequence[Ranked], limit: int, sort: SortKey = "evalue") -> tuple[IntArray, IntArray]:
+def best_frame_hits(
+    parts: Sequence[RankedSubjects], limit: int, sort: SortKey = "evalue"
+) -> tuple[IntArray, IntArray]:
     """Choose each subject's best frame, and the best subjects.
 
     Parameters
@@ -198,7 +200,7 @@ def best_of_frames(parts: Sequence[Ranked], limit: int, sort: SortKey = "evalue"
     return frames[rows], rows
 
 
-def told_of_frames(selections: Sequence[Selection]) -> Selection:
+def merge_frames(selections: Sequence[QueryCandidates]) -> QueryCandidates:
     """Combine the notes of a DNA query's frames: the first statistics and doubts, and all counts.
 
     Candidates are those of one frame.

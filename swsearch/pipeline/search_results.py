@@ -15,7 +15,7 @@ from swsearch.pipeline.backend import Backend
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
-from swsearch.processors import threads_that_help
+from swsearch.processors import useful_thread_count
 from swsearch.results import HitList, combined
 from swsearch.run_info import Origin, RunInfo
 
@@ -32,7 +32,7 @@ _AN_ITERATOR = "it is an iterator; use list(results), or next(results) for the f
 
 
 @dataclass
-class Iterated:
+class IterationCounts:
     """Counts of queries, iterations and hits.
 
     Parameters
@@ -76,7 +76,7 @@ class _Running:
         self.checkpoint: Path | None = None
         self.unfitted: list[str] = []
         self.doubts: list[str] = []
-        self.iterated = Iterated()
+        self.iterated = IterationCounts()
         self.watchers: list[Callable[[SearchResult], None]] = []
         self.aligned = False
 
@@ -198,7 +198,7 @@ class SearchResults:
         self._search.aligned = self._search.aligned or aligned  # counts if the search has not begun
         while batch := self._next_batch():
             if aligned and not all(isinstance(result.hits, HitList) and result.hits.is_aligned for result in batch):
-                align_hits(batch, threads_that_help(self._threads))
+                align_hits(batch, useful_thread_count(self._threads))
             yield batch
 
     def _next_batch(self) -> list[SearchResult]:
@@ -248,7 +248,7 @@ class SearchResults:
         return combined.to_arrow(self._taken())
 
     def stop(self) -> None:
-        """End the search from another thread than the one that takes results, which raises `Stopped` there."""
+        """End the search from another thread than the one that takes results, which raises `SearchCancelled` there."""
         self.search.stop()
 
     def close(self) -> None:

@@ -23,9 +23,9 @@ from swsearch.blocks import Chunk, IntArray, RunLengths
 from swsearch.engines.base import ChunkPlan, Engine, LoadedChunk, Workload
 from swsearch.engines.pools import SequencePool, mask_pool
 from swsearch.errors import InputError
-from swsearch.lazy import Later
+from swsearch.lazy import Lazy
 from swsearch.options.kinds import Mask
-from swsearch.pipeline.filters import Allowed, HitFilters, allowed_subjects
+from swsearch.pipeline.filters import HitFilters, SubjectMask, allowed_subjects
 from swsearch.processors import OwnProcess, has_room_for_threads
 from swsearch.results import Headers, SubjectCodes
 from swsearch.translation import Frames
@@ -50,7 +50,7 @@ class ChunkSource(Protocol):
         """Load the residues, some blocks at a time; see `swsearch.db.Database`."""
 
 
-class LoadedDatabase:
+class EngineDatabase:
     """A database as an engine takes it: masked, read ahead in a thread, and kept by the engine if it can.
 
     Iterating yields the loaded chunks; each is given back by `done`.
@@ -107,7 +107,7 @@ class LoadedDatabase:
         self._kept, self._merged = [], None
 
 
-def fits_the_host(database: ChunkSource | Workload) -> bool:
+def fits_in_memory(database: ChunkSource | Workload) -> bool:
     """Return whether a database may stay in the host's memory between searches."""
     return bool(database.residue_bytes <= host_memory() // SHARE_OF_MEMORY)
 
@@ -216,10 +216,10 @@ class Subjects(SubjectReader, ChunkSource, Protocol):
     def counts(self) -> SubjectCounts:
         """Counts for statistics and reports."""
 
-    def allowed(self, filters: HitFilters) -> Allowed | None:
+    def allowed(self, filters: HitFilters) -> SubjectMask | None:
         """Return which places may be hits, shape (n_places,); None if all may."""
 
-    def part(self, allowed: Allowed) -> ChunkSource | None:
+    def part(self, allowed: SubjectMask) -> ChunkSource | None:
         """Return the subjects that may be hits, shape (n_places,), to be scored alone; None where all are scored."""
 
     def share(self, place: int, of: int) -> Subjects:
@@ -251,11 +251,11 @@ class ProteinSubjects:
         """Return the chunks of one of several shares."""
         return ProteinSubjects(self.database.share(place, of), self.mask)
 
-    def allowed(self, filters: HitFilters) -> Allowed | None:
+    def allowed(self, filters: HitFilters) -> SubjectMask | None:
         """Return which subjects may be hits."""
         return allowed_subjects(self.database, filters)
 
-    def part(self, allowed: Allowed) -> ChunkSource | None:
+    def part(self, allowed: SubjectMask) -> ChunkSource | None:
         """Return the subjects that may be hits."""
         return self.database.subset(allowed)
 
@@ -299,5 +299,5 @@ class ProteinSubjects:
 def headers_of(database: Database, records: IntArray) -> Headers:
     """Return the headers of records of a database, shape (n,)."""
     pool, offsets = database.headers_of(records)
-    taxa = Later(partial(database.taxa_of, records)) if database.has_taxa else None
+    taxa = Lazy(partial(database.taxa_of, records)) if database.has_taxa else None
     return Headers(pool.tobytes(), offsets, taxa)

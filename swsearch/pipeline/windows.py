@@ -19,7 +19,7 @@ from swsearch.engines.pools import SequencePool
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
 from swsearch.options.kinds import Mask
-from swsearch.pipeline.filters import Allowed, HitFilters, allowed_subjects
+from swsearch.pipeline.filters import HitFilters, SubjectMask, allowed_subjects
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.subjects import (
     ChunkSource,
@@ -55,7 +55,7 @@ def subjects_of(
     if database.genetic_code is None:
         return ProteinSubjects(database, database_mask(database, options.subject_mask))
     _check_dna(options, database.name)
-    windows = windows_of(database, queries, options.scoring, None if kept is None else kept.windows)
+    windows = choose_windows(database, queries, options.scoring, None if kept is None else kept.windows)
     return kept if kept is not None and kept.windows == windows else FrameWindows(database, windows)
 
 
@@ -75,7 +75,7 @@ def _check_dna(options: SearchOptions, name: str) -> None:
         raise OptionError("distribution", True, "False", f"{what}, which has no scores of whole subjects")
 
 
-def windows_of(
+def choose_windows(
     database: Database, queries: Sequence[Query], scoring: Scoring, least: Windows | None = None
 ) -> Windows:
     """Return how to cut a database's frames so that no alignment of these queries is cut; ``least`` if it is wide."""
@@ -216,12 +216,12 @@ class FrameWindows(FramePieceReader, LoadedBlocks):
             self.database.check_open()
             yield segment.chunk(first, last, "none")
 
-    def allowed(self, filters: HitFilters) -> Allowed | None:
+    def allowed(self, filters: HitFilters) -> SubjectMask | None:
         """Return a mask of the windows of allowed records."""
         allowed = allowed_subjects(self.database, filters)
         return None if allowed is None else allowed[self.pieces_of(np.arange(self.n_places)).records]
 
-    def part(self, allowed: Allowed) -> ChunkSource | None:
+    def part(self, allowed: SubjectMask) -> ChunkSource | None:
         """Return None: all windows are scored."""
         return None
 

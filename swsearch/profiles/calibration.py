@@ -228,7 +228,7 @@ _MEANT = {"B": "DN", "J": "IL", "Z": "EQ", "U": "C"}
 _ITERATIONS = 200
 
 
-def ungapped_lambda(
+def solve_lambda(
     scores: npt.ArrayLike, rows: FloatArray = BACKGROUND, columns: FloatArray = BACKGROUND, name: str = "the matrix"
 ) -> float:
     """Return the lambda of scores: where the mean of exp(lambda score) over pairs by chance is 1.
@@ -271,7 +271,7 @@ def ungapped_lambda(
 @lru_cache(maxsize=32)
 def _lambda_of(scores: bytes, name: str) -> float:
     table = np.frombuffer(scores, dtype=np.int32).reshape(N_AMINO_ACIDS, N_AMINO_ACIDS)
-    return ungapped_lambda(table, name=f"matrix {name}")
+    return solve_lambda(table, name=f"matrix {name}")
 
 
 def lambda_of(matrix: Matrix) -> float:

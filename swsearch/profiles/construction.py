@@ -27,7 +27,7 @@ from swsearch.profiles.row_filter import kept_rows
 from swsearch.profiles.sequence_weights import (
     ABSENT,
     UNKNOWN,
-    Observed,
+    ColumnObservations,
     cells_of,
     observe,
     replacements,
@@ -38,7 +38,7 @@ from swsearch.statistics import portable_math
 
 
 @dataclass(frozen=True)
-class Construction:
+class ProfileSettings:
     """Parameters of the construction of a profile.
 
     Parameters
@@ -86,14 +86,16 @@ class Construction:
             raise OptionError("scale", self.scale, "a number above 0, 10 at most")
 
 
-USUAL = Construction()
+DEFAULT_SETTINGS = ProfileSettings()
 """How a search makes its profiles."""
 
-UNSCALED = Construction(scale=1.0)
+UNSCALED = ProfileSettings(scale=1.0)
 """How it makes them for published statistics, whose constants are of scores in the matrix's own units."""
 
 
-def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Construction = USUAL) -> Profile:
+def build_profile(
+    alignment: QueryAlignment, scoring: Scoring, settings: ProfileSettings = DEFAULT_SETTINGS
+) -> Profile:
     """Make a profile of an alignment.
 
     Parameters
@@ -155,7 +157,9 @@ def build_profile(alignment: QueryAlignment, scoring: Scoring, settings: Constru
     )
 
 
-def observations_of(alignment: QueryAlignment, settings: Construction = USUAL) -> tuple[Observed, int]:
+def observations_of(
+    alignment: QueryAlignment, settings: ProfileSettings = DEFAULT_SETTINGS
+) -> tuple[ColumnObservations, int]:
     """Return the observations of an alignment, frequencies of shape (n_columns, 20), and the number of other rows.
 
     Copies are left out of both.
@@ -166,7 +170,7 @@ def observations_of(alignment: QueryAlignment, settings: Construction = USUAL) -
     return observe(cells, settings.least_block, settings.most_block), len(cells) - 1
 
 
-def shares_of(observed: Observed, settings: Construction = USUAL) -> FloatArray:
+def shares_of(observed: ColumnObservations, settings: ProfileSettings = DEFAULT_SETTINGS) -> FloatArray:
     """Return frequencies that sum to 1, shape (n_columns, 20).
 
     Letters that are no amino acid count as the background, gaps as settled.
@@ -183,12 +187,12 @@ def _alone(opposite: FloatArray) -> FloatArray:
     return table
 
 
-PAIRS_TOGETHER = 1 << 20
+PAIRS_PER_BATCH = 1 << 20
 """Pairs of residues whose places are worked out in one go: 16 MB, so that rows of all hits of a database fit."""
 
 
 @dataclass(frozen=True, eq=False)
-class FoundSequences:
+class AlignedSubjects:
     """The subjects of a query's alignments, and which of them each alignment is of.
 
     Parameters
@@ -212,14 +216,14 @@ class FoundSequences:
     of_subject: IntArray
     evalues: FloatArray
 
-    def take(self, chosen: npt.NDArray[np.integer]) -> FoundSequences:
+    def take(self, chosen: npt.NDArray[np.integer]) -> AlignedSubjects:
         """Return what is found with some of the alignments only, their places of shape (n,); subjects all stay."""
         return replace(self, of_subject=self.of_subject[chosen], evalues=self.evalues[chosen])
 
 
-def stack(
+def build_alignment(
     query: QueryAlignment,
-    found: FoundSequences,
+    found: AlignedSubjects,
     alignments: AlignmentTable,
     iteration: int = 1,
     earlier: QueryAlignment | None = None,
@@ -301,9 +305,9 @@ def laid_out(
 
 
 def _together(lengths: IntArray) -> Iterator[slice]:
-    """Yield runs of about `PAIRS_TOGETHER` columns, of the lengths of all, shape (n,)."""
+    """Yield runs of about `PAIRS_PER_BATCH` columns, of the lengths of all, shape (n,)."""
     ends = np.cumsum(lengths)
-    limits = np.arange(PAIRS_TOGETHER, int(ends[-1]) if len(ends) else 0, PAIRS_TOGETHER)
+    limits = np.arange(PAIRS_PER_BATCH, int(ends[-1]) if len(ends) else 0, PAIRS_PER_BATCH)
     bounds = np.unique(np.concatenate([[0], np.searchsorted(ends, limits), [len(lengths)]])).tolist()
     return (slice(*bound) for bound in pairwise(bounds))
 

@@ -17,11 +17,11 @@ from swsearch.alphabet import PROTEIN
 from swsearch.blocks import FloatArray
 from swsearch.db.input_stream import ByteSource
 from swsearch.errors import InputError, SequenceError, check_choice, printable
-from swsearch.matrices import GAP_COSTS, OTHER_GAP_COSTS
+from swsearch.matrices import FALLBACK_GAP_COSTS, GAP_COSTS
 from swsearch.options.kinds import QUERY_FORMATS, QueryFormat
 from swsearch.profiles.calibration import AMINO_ACIDS, N_AMINO_ACIDS, lambda_of
 from swsearch.profiles.profile import Profile
-from swsearch.scoring import PositionGaps, load_matrix
+from swsearch.scoring import PositionGapCosts, load_matrix
 
 HEAD_BYTES = 1 << 16
 """Bytes of a file that its format is recognized by."""
@@ -114,7 +114,7 @@ MODEL_PLACES = [AMINO_ACIDS.index(letter) for letter in MODEL_LETTERS]
 _LEAST = 1e-9
 """Smallest probability of a letter: none is impossible."""
 
-_MOST_EXTENSION = 0.99
+_MAX_EXTENSION = 0.99
 """Largest probability that a gap goes on, where going on costs nothing."""
 
 
@@ -156,7 +156,7 @@ def gap_costs(profile: Profile) -> tuple[int, int]:
     """Return the costs to open and to extend a gap: the profile's, else those that its matrix has by default."""
     if profile.gap_open is not None and profile.gap_extend is not None:
         return profile.gap_open, profile.gap_extend
-    return GAP_COSTS.get(matrix_name(profile) or "", OTHER_GAP_COSTS)
+    return GAP_COSTS.get(matrix_name(profile) or "", FALLBACK_GAP_COSTS)
 
 
 def transitions(profile: Profile) -> FloatArray:
@@ -167,7 +167,7 @@ def transitions(profile: Profile) -> FloatArray:
     normalization makes it cost. No gap begins before the first position, or after the last.
     """
     n, unit = len(profile), unit_of(profile)
-    costs = profile.gaps or PositionGaps.uniform(n, *gap_costs(profile))
+    costs = profile.gaps or PositionGapCosts.uniform(n, *gap_costs(profile))
     found = np.tile([1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0], (n + 1, 1))
     insertion_extend, deletion_extend = costs.insertion_extend[:-1], costs.deletion_extend[1:]
     to_insert = np.exp(-unit * (costs.insertion_open[:-1] + insertion_extend))
@@ -175,8 +175,8 @@ def transitions(profile: Profile) -> FloatArray:
     begins = np.column_stack([np.ones(n - 1), to_insert, to_delete])
     inner = found[1:n]
     inner[:, :3] = begins / begins.sum(axis=1, keepdims=True)
-    inner[:, 4] = np.minimum(np.exp(-unit * insertion_extend), _MOST_EXTENSION)
-    inner[:, 6] = np.minimum(np.exp(-unit * deletion_extend), _MOST_EXTENSION)
+    inner[:, 4] = np.minimum(np.exp(-unit * insertion_extend), _MAX_EXTENSION)
+    inner[:, 6] = np.minimum(np.exp(-unit * deletion_extend), _MAX_EXTENSION)
     inner[:, 3], inner[:, 5] = 1 - inner[:, 4], 1 - inner[:, 6]
     return found
 

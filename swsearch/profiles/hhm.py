@@ -19,8 +19,8 @@ from swsearch.profiles.construction import observations_of
 from swsearch.profiles.formats import MODEL_LETTERS, MODEL_PLACES, one_word, probabilities, shown_letters, transitions
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
-from swsearch.profiles.sequence_weights import by_diversity
-from swsearch.profiles.text_lines import MOST_COLUMNS, Text
+from swsearch.profiles.sequence_weights import mix_by_diversity
+from swsearch.profiles.text_lines import MAX_COLUMNS, TextFile
 from swsearch.scoring import Scoring
 
 _HEAD = "HHsearch "
@@ -37,7 +37,7 @@ _SCALE = 1000
 """Numbers are thousandths: of negative logarithms to base 2, and of the effective numbers of sequences."""
 
 
-def read_hhm(text: Text, scoring: Scoring) -> list[Profile]:
+def read_hhm(text: TextFile, scoring: Scoring) -> list[Profile]:
     """Read models of HH-suite, one or several."""
     found: list[Profile] = []
     k = 0
@@ -54,7 +54,7 @@ def read_hhm(text: Text, scoring: Scoring) -> list[Profile]:
     return found
 
 
-def _read_model(text: Text, begin: int, scoring: Scoring) -> tuple[Profile, int]:
+def _read_model(text: TextFile, begin: int, scoring: Scoring) -> tuple[Profile, int]:
     """Read a model; return the index of the line after it."""
     name, length, background, is_mixed, k = _read_head(text, begin)
     letters: list[str] = []
@@ -87,7 +87,7 @@ def _read_model(text: Text, begin: int, scoring: Scoring) -> tuple[Profile, int]
     if not (observed.sum(axis=1) > 0).all():
         text.fail("a state that emits nothing, expected a probability above 0", begin, name)
     observed /= observed.sum(axis=1, keepdims=True)
-    frequencies = observed if is_mixed else by_diversity(observed, np.maximum(diversity, 1.0), scoring.matrix)
+    frequencies = observed if is_mixed else mix_by_diversity(observed, np.maximum(diversity, 1.0), scoring.matrix)
     scores = calibration.scores_of_frequencies(frequencies, background, scoring.matrix)
     identifier, _, description = name.partition(" ")
     profile = Profile(
@@ -98,7 +98,7 @@ def _read_model(text: Text, begin: int, scoring: Scoring) -> tuple[Profile, int]
     return profile, k + 1
 
 
-def _read_head(text: Text, begin: int) -> tuple[str, int, FloatArray, bool, int]:
+def _read_head(text: TextFile, begin: int) -> tuple[str, int, FloatArray, bool, int]:
     """Return name, length, background, whether it has pseudo-counts, and the index of the line before the states."""
     name, length, is_mixed = "", 0, False
     background: FloatArray | None = None
@@ -117,7 +117,7 @@ def _read_head(text: Text, begin: int) -> tuple[str, int, FloatArray, bool, int]
         elif line.startswith("HMM ") and words[1:] == list(MODEL_LETTERS):
             states = True
         elif states and words and words[0] == "M->M":
-            if background is None or not (background > 0).all() or not 0 < length <= MOST_COLUMNS:
+            if background is None or not (background > 0).all() or not 0 < length <= MAX_COLUMNS:
                 text.fail("no LENG above 0 or no NULL before the states, expected both", k, name)
             return name, length, background / background.sum(), is_mixed, k + 1  # the begin state's transitions
         elif line.startswith("//"):
@@ -125,7 +125,7 @@ def _read_head(text: Text, begin: int) -> tuple[str, int, FloatArray, bool, int]
     text.ends_early("the states of a model, after lines that begin with NULL and HMM")
 
 
-def _probabilities(text: Text, at: int, words: list[str]) -> FloatArray:
+def _probabilities(text: TextFile, at: int, words: list[str]) -> FloatArray:
     """Return 20 probabilities in the order of the codes; ``*`` is 0."""
     if len(words) != len(MODEL_LETTERS):
         if at >= len(text.lines) - 2:

@@ -27,8 +27,8 @@ from swsearch.profiles.formats import (
     transitions,
 )
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.text_lines import MOST_COLUMNS, Text
-from swsearch.scoring import PositionGaps, Scoring
+from swsearch.profiles.text_lines import MAX_COLUMNS, TextFile
+from swsearch.scoring import PositionGapCosts, Scoring
 from swsearch.version import version
 
 _HEAD = "HMMER3/"
@@ -43,7 +43,7 @@ _FREQUENCIES = {
 
 HMMER_BACKGROUND: FloatArray = np.array([_FREQUENCIES[letter] for letter in calibration.AMINO_ACIDS])
 
-MOST_GAP_COST = 100
+FORBIDDEN_GAP_COST = 100
 """Where a model forbids a gap, this is what it costs, matrix units."""
 
 _SOURCE = "HMMER's model in {} (match states; gap costs and insert states by position left out)"
@@ -65,7 +65,7 @@ class _Model:
     transitions: list[list[float]] = field(default_factory=list)
 
 
-def read_hmm(text: Text, scoring: Scoring, position_gaps: bool = False) -> list[Profile]:
+def read_hmm(text: TextFile, scoring: Scoring, position_gaps: bool = False) -> list[Profile]:
     """Read models of HMMER3, formats 3/a to 3/f.
 
     Parameters
@@ -93,7 +93,7 @@ def read_hmm(text: Text, scoring: Scoring, position_gaps: bool = False) -> list[
     return found
 
 
-def _read_head(text: Text, k: int) -> tuple[_Model, int]:
+def _read_head(text: TextFile, k: int) -> tuple[_Model, int]:
     """Read up to the line of the letters; return the index of the line after it."""
     model = _Model(k)
     for at in range(k + 1, len(text.lines)):
@@ -110,7 +110,7 @@ def _read_head(text: Text, k: int) -> tuple[_Model, int]:
         elif tag == "CONS":
             model.has_consensus = value.lower() == "yes"
         elif tag == "HMM":
-            if not 0 < model.length <= MOST_COLUMNS:
+            if not 0 < model.length <= MAX_COLUMNS:
                 text.fail("no LENG above 0 before the states, expected their number", at)
             letters = value.split()
             if sorted(letters) != sorted(calibration.AMINO_ACIDS):
@@ -122,7 +122,7 @@ def _read_head(text: Text, k: int) -> tuple[_Model, int]:
     text.ends_early("the states of a model, after a line that begins with HMM")
 
 
-def _read_states(text: Text, model: _Model, k: int) -> int:
+def _read_states(text: TextFile, model: _Model, k: int) -> int:
     """Read emissions and transitions; return the index of the line after the model."""
     lines = text.lines
     if k < len(lines) and lines[k].split()[:1] == ["COMPO"]:
@@ -155,7 +155,7 @@ def _read_states(text: Text, model: _Model, k: int) -> int:
     return k + 1
 
 
-def _numbers(text: Text, at: int, skipped: int, n: int) -> list[float]:
+def _numbers(text: TextFile, at: int, skipped: int, n: int) -> list[float]:
     """Return negative logarithms of probabilities, infinite for ``*``."""
     if at >= len(text.lines):
         text.ends_early(f"{n} numbers of a state")
@@ -170,7 +170,7 @@ def _numbers(text: Text, at: int, skipped: int, n: int) -> list[float]:
     return values
 
 
-def _profile(text: Text, model: _Model, scoring: Scoring, position_gaps: bool) -> Profile:
+def _profile(text: TextFile, model: _Model, scoring: Scoring, position_gaps: bool) -> Profile:
     emissions = np.array(model.emissions)
     if not np.isfinite(emissions).any(axis=1).all():
         text.fail("a state that emits nothing, expected a probability above 0", model.at, model.name)
@@ -192,18 +192,18 @@ def _profile(text: Text, model: _Model, scoring: Scoring, position_gaps: bool) -
     )  # fmt: skip
 
 
-def _gaps(transitions: FloatArray, scoring: Scoring) -> PositionGaps:
+def _gaps(transitions: FloatArray, scoring: Scoring) -> PositionGapCosts:
     """Turn negative logarithms of transitions, shape (n + 1, 7), into costs; who opens a gap pays for leaving it."""
     unit = calibration.lambda_of(scoring.matrix)
     to_insert, to_delete, from_insert, inserting, from_delete, deleting = transitions[:, 1:].T / unit
 
     def whole(costs: FloatArray) -> npt.NDArray[np.int16]:
-        return np.clip(np.floor(np.minimum(costs, MOST_GAP_COST) + 0.5), 0, MOST_GAP_COST).astype(np.int16)
+        return np.clip(np.floor(np.minimum(costs, FORBIDDEN_GAP_COST) + 0.5), 0, FORBIDDEN_GAP_COST).astype(np.int16)
 
     deletion_extend = whole(np.concatenate([[np.inf], deleting[1:-1]])[: len(transitions) - 1])
-    deletion_extend[0] = deletion_extend[1] if len(deletion_extend) > 1 else MOST_GAP_COST
+    deletion_extend[0] = deletion_extend[1] if len(deletion_extend) > 1 else FORBIDDEN_GAP_COST
     insertion_extend = whole(inserting[1:])
-    return PositionGaps(
+    return PositionGapCosts(
         whole(to_delete[:-1] + from_delete[1:] - deletion_extend),
         deletion_extend,
         whole(to_insert[1:] + from_insert[1:] - insertion_extend),

@@ -16,7 +16,7 @@ import numpy as np
 
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.errors import InputError, OptionError, shown
+from swsearch.errors import InputError, OptionError, format_value
 from swsearch.matrices.tables import MAX_GAP_COST
 from swsearch.options.kinds import QueryFormat
 from swsearch.output_files import open_output
@@ -25,8 +25,8 @@ from swsearch.profiles.formats import format_to_write
 from swsearch.profiles.msa_readers import insertion_runs, rows_of
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.profiles.query_alignment import GAP, QueryAlignment
-from swsearch.profiles.text_lines import Text
-from swsearch.scoring import GAP_COLUMNS, PositionGaps
+from swsearch.profiles.text_lines import TextFile
+from swsearch.scoring import GAP_COLUMNS, PositionGapCosts
 
 VERSION = 1
 """Of the form of a line; a reader refuses later ones."""
@@ -125,11 +125,11 @@ def _alignment_data(alignment: QueryAlignment) -> dict[str, Any]:
 class _Line:
     """A line of JSON, whose entries are checked as they are taken."""
 
-    def __init__(self, text: Text, at: int, entries: dict[str, Any]) -> None:
+    def __init__(self, text: TextFile, at: int, entries: dict[str, Any]) -> None:
         self._text, self._at, self._entries = text, at, entries
 
     def fail(self, name: str, expected: str) -> Any:
-        found = shown(self._entries[name]) if name in self._entries else "nothing"
+        found = format_value(self._entries[name]) if name in self._entries else "nothing"
         self._text.fail(f"{name}: got {found}, expected {expected}", self._at)
 
     def string(self, name: str) -> str:
@@ -184,7 +184,7 @@ class _Line:
         return array if np.isfinite(array).all() and (array >= 0).all() else self.fail(name, "numbers >= 0")
 
 
-def read_json(text: Text) -> list[Profile]:
+def read_json(text: TextFile) -> list[Profile]:
     """Read profiles that `save` wrote; the scores are in the units of the matrix that they were made for."""
     found = [_read_line(text, k, line) for k, line in enumerate(text.lines) if line.strip()]
     if not found:
@@ -192,7 +192,7 @@ def read_json(text: Text) -> list[Profile]:
     return found
 
 
-def _read_line(text: Text, at: int, line: str) -> Profile:
+def _read_line(text: TextFile, at: int, line: str) -> Profile:
     try:
         entries = json.loads(line)
     except (ValueError, RecursionError):
@@ -234,12 +234,12 @@ def _read_line(text: Text, at: int, line: str) -> Profile:
     )
 
 
-def _gaps(given: _Line, n: int) -> PositionGaps:
+def _gaps(given: _Line, n: int) -> PositionGapCosts:
     costs = [given.numbers(name, (n,), whole=True) for name in GAP_COLUMNS]
     for name, values in zip(GAP_COLUMNS, costs, strict=True):
         if n and not 0 <= values.min() <= values.max() <= MAX_GAP_COST:
             given.fail(name, f"costs from 0 to {MAX_GAP_COST}")
-    return PositionGaps(*(values.astype(np.int16) for values in costs))
+    return PositionGapCosts(*(values.astype(np.int16) for values in costs))
 
 
 def _alignment(given: _Line, codes: ByteArray) -> QueryAlignment:

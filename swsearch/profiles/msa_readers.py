@@ -16,7 +16,7 @@ import numpy.typing as npt
 from swsearch.alphabet import BLANK, ILLEGAL, PROTEIN, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.profiles.query_alignment import GAP, QueryAlignment
-from swsearch.profiles.text_lines import Text
+from swsearch.profiles.text_lines import TextFile
 
 GAP_CHARACTERS = "-.~_"
 """Characters of gaps in aligned formats."""
@@ -32,7 +32,7 @@ _A3M_HINT = "in A3M upper-case letters and '-' are columns, lower-case letters a
 
 
 @dataclass
-class Row:
+class AlignmentRow:
     """A sequence as a file has it: its name, its pieces, and the index of the line where it begins."""
 
     identifier: str
@@ -46,19 +46,19 @@ class Row:
         return "".join("".join(self.pieces).split())
 
 
-def read_a3m(text: Text) -> list[QueryAlignment]:
+def read_a3m(text: TextFile) -> list[QueryAlignment]:
     """Read alignments in A3M, each of which may begin with a line of comment, ``#``."""
     return [_of_a3m(text, rows) for rows in _headed_rows(text, "A3M")]
 
 
-def read_aligned_fasta(text: Text) -> list[QueryAlignment]:
+def read_aligned_fasta(text: TextFile) -> list[QueryAlignment]:
     """Read an alignment in FASTA: all sequences are equally long with their gaps."""
     return [_of_aligned(text, rows) for rows in _headed_rows(text, "FASTA")]
 
 
-def _headed_rows(text: Text, format_: str) -> list[list[Row]]:
+def _headed_rows(text: TextFile, format_: str) -> list[list[AlignmentRow]]:
     """Read the sequences below header lines, by alignment; in A3M a line with ``#`` begins another alignment."""
-    found: list[list[Row]] = []
+    found: list[list[AlignmentRow]] = []
     begins = True
     for k, line in enumerate(text.lines):
         if line.startswith("#") and format_ == "A3M":
@@ -85,10 +85,10 @@ def _headed_rows(text: Text, format_: str) -> list[list[Row]]:
     return found
 
 
-def read_stockholm(text: Text) -> list[QueryAlignment]:
+def read_stockholm(text: TextFile) -> list[QueryAlignment]:
     """Read alignments in Stockholm format; of what is annotated, only the descriptions of sequences are taken."""
     found: list[QueryAlignment] = []
-    rows: dict[str, Row] | None = None
+    rows: dict[str, AlignmentRow] | None = None
     described: dict[str, str] = {}
     for k, line in enumerate(text.lines):
         words = line.split(None, 1)
@@ -116,7 +116,7 @@ def read_stockholm(text: Text) -> list[QueryAlignment]:
         else:
             if len(words) != 2:
                 text.fail("expected a name and a sequence, or '//' at the end of the alignment", k)
-            rows.setdefault(words[0], Row(words[0], "", k)).pieces.append(words[1])
+            rows.setdefault(words[0], AlignmentRow(words[0], "", k)).pieces.append(words[1])
     if rows is not None:
         text.ends_early("'//' at the end of a Stockholm alignment")
     if not found:
@@ -124,9 +124,9 @@ def read_stockholm(text: Text) -> list[QueryAlignment]:
     return found
 
 
-def read_clustal(text: Text) -> list[QueryAlignment]:
+def read_clustal(text: TextFile) -> list[QueryAlignment]:
     """Read an alignment in Clustal format: blocks of lines with a name and a part of its sequence."""
-    rows: dict[str, Row] = {}
+    rows: dict[str, AlignmentRow] = {}
     begun = False
     for k, line in enumerate(text.lines):
         if not begun:
@@ -137,7 +137,7 @@ def read_clustal(text: Text) -> list[QueryAlignment]:
                 words.pop()
             if len(words) != 2:
                 text.fail("expected a name and a part of its sequence, or a line of blanks and marks", k)
-            rows.setdefault(words[0], Row(words[0], "", k)).pieces.append(words[1])
+            rows.setdefault(words[0], AlignmentRow(words[0], "", k)).pieces.append(words[1])
     if not rows:
         text.fail("no sequences, expected a head such as CLUSTAL and blocks of lines with a name and a sequence")
     pieces = {len(row.pieces) for row in rows.values()}
@@ -148,27 +148,27 @@ def read_clustal(text: Text) -> list[QueryAlignment]:
     return [_of_aligned(text, rows.values())]
 
 
-def _named(text: Text, header: str, at: int) -> Row:
+def _named(text: TextFile, header: str, at: int) -> AlignmentRow:
     """Return an empty row for a header line."""
     identifier, _, description = header.strip().partition(" ")
     if "\t" in identifier:
         identifier, _, description = header.strip().partition("\t")
     if not identifier:
         text.fail("a header without an identifier, expected a word after '>'", at)
-    return Row(identifier, description.strip(), at)
+    return AlignmentRow(identifier, description.strip(), at)
 
 
 @dataclass
 class _Placed:
     """Residues of a sequence, and the columns of the file in which, or before which, they stand."""
 
-    row: Row
+    row: AlignmentRow
     codes: ByteArray
     places: IntArray
     in_columns: npt.NDArray[np.bool_]
 
 
-def _of_a3m(text: Text, rows: list[Row]) -> QueryAlignment:
+def _of_a3m(text: TextFile, rows: list[AlignmentRow]) -> QueryAlignment:
     """Place the letters of A3M."""
     placed: list[_Placed] = []
     n_columns = 0
@@ -192,7 +192,7 @@ def _of_a3m(text: Text, rows: list[Row]) -> QueryAlignment:
     return _anchored(text, placed, n_columns)
 
 
-def _of_aligned(text: Text, rows: Iterable[Row]) -> QueryAlignment:
+def _of_aligned(text: TextFile, rows: Iterable[AlignmentRow]) -> QueryAlignment:
     """Place the letters of sequences that are equally long with their gaps."""
     placed: list[_Placed] = []
     n_columns = 0
@@ -209,7 +209,7 @@ def _of_aligned(text: Text, rows: Iterable[Row]) -> QueryAlignment:
     return _anchored(text, placed, n_columns)
 
 
-def _bytes(text: Text, row: Row, ignored: str = "") -> ByteArray:
+def _bytes(text: TextFile, row: AlignmentRow, ignored: str = "") -> ByteArray:
     """Return a row's characters, every gap as ``-``; raise for what is neither gap nor letter."""
     letters = row.letters.translate(
         str.maketrans({**dict.fromkeys(GAP_CHARACTERS, "-"), **dict.fromkeys(ignored, None)})
@@ -224,7 +224,7 @@ def _bytes(text: Text, row: Row, ignored: str = "") -> ByteArray:
     return data
 
 
-def _anchored(text: Text, placed: list[_Placed], n_columns: int) -> QueryAlignment:
+def _anchored(text: TextFile, placed: list[_Placed], n_columns: int) -> QueryAlignment:
     """Take the query's residues for the columns."""
     query = placed[0]
     if not len(query.codes):

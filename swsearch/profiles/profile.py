@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
-from swsearch.blocks import MASKED, FloatArray
+from swsearch.blocks import MASK_CODE, FloatArray
 from swsearch.errors import InputError
-from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring
+from swsearch.scoring import PADDING_SCORE, PositionGapCosts, QueryProfile, Scoring
 
 if TYPE_CHECKING:
     from swsearch.profiles.query_alignment import QueryAlignment
@@ -53,7 +53,7 @@ class Profile:
         Nats per unit of the scores, by which a search knows whether they are in the units of its matrix; None where
         that is not known, and taken for granted.
     scale : float
-        By how much the scores are larger than in such units; see `swsearch.profiles.construction.Construction`.
+        By how much the scores are larger than in such units; see `swsearch.profiles.construction.ProfileSettings`.
         Published statistics hold for 1 alone.
 
     Raises
@@ -68,7 +68,7 @@ class Profile:
     scores: npt.NDArray[np.int8] = field(repr=False)
     gap_open: int | None = None
     gap_extend: int | None = None
-    gaps: PositionGaps | None = field(default=None, repr=False)
+    gaps: PositionGapCosts | None = field(default=None, repr=False)
     background: FloatArray | None = field(default=None, repr=False)
     frequencies: FloatArray | None = field(default=None, repr=False)
     source: str = ""
@@ -166,7 +166,7 @@ class Profile:
         """
         import_module("swsearch.profiles.json_profile").save(self, path)
 
-    def rows(self, scoring: Scoring, masked: npt.NDArray[np.bool_] | None = None) -> QueryRows:
+    def rows(self, scoring: Scoring, masked: npt.NDArray[np.bool_] | None = None) -> QueryProfile:
         """Return what engines take.
 
         Parameters
@@ -176,11 +176,11 @@ class Profile:
         masked : ndarray, shape (n,), bool, optional
             Positions that are masked.
         """
-        table = np.full((len(self), N_CODES), PAD_SCORE, dtype=np.int8)
+        table = np.full((len(self), N_CODES), PADDING_SCORE, dtype=np.int8)
         table[:, :PROFILE_LETTERS] = self.scores
         if masked is not None and masked.any():
-            table[masked] = scoring.matrix.scores[MASKED].astype(np.int8)
-        return QueryRows(table, self.codes, is_specific=True, gaps=self.gaps)
+            table[masked] = scoring.matrix.scores[MASK_CODE].astype(np.int8)
+        return QueryProfile(table, self.codes, is_specific=True, gaps=self.gaps)
 
 
 def _reading() -> Any:

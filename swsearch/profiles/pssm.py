@@ -19,10 +19,10 @@ from swsearch.profiles import calibration
 from swsearch.profiles.construction import observations_of, shares_of
 from swsearch.profiles.formats import gap_costs, log_ratios, matrix_name, one_word, probabilities, unit_of
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.sequence_weights import USUAL_DIVERSITY, by_diversity, by_entropy
-from swsearch.profiles.text_lines import MOST_COLUMNS, Node, Text, joined, parse
+from swsearch.profiles.sequence_weights import USUAL_DIVERSITY, by_entropy, mix_by_diversity
+from swsearch.profiles.text_lines import MAX_COLUMNS, AsnNode, TextFile, joined, parse
 from swsearch.scoring import Matrix, Scoring, load_matrix
-from swsearch.statistics.karlin_altschul import KarlinAltschul, statistics_for
+from swsearch.statistics.karlin_altschul import KarlinAltschul, published_statistics
 
 ASCII_HEAD = "Last position-specific scoring matrix computed"
 """How psiblast's ASCII begins."""
@@ -40,7 +40,7 @@ _UNNAMED = "Query_"
 """How psiblast names what it read; the name stands in the title then."""
 
 
-def read_ascii(text: Text, scoring: Scoring) -> list[Profile]:
+def read_ascii(text: TextFile, scoring: Scoring) -> list[Profile]:
     """Read psiblast's ``-out_ascii_pssm``, with or without the observed percentages.
 
     Parameters
@@ -86,7 +86,7 @@ def read_ascii(text: Text, scoring: Scoring) -> list[Profile]:
 
 
 def _read_row(
-    text: Text, at: int, line: str, columns: list[str], letters: list[str], scores: list[list[int]]
+    text: TextFile, at: int, line: str, columns: list[str], letters: list[str], scores: list[list[int]]
 ) -> None:
     """Read a position."""
     words = line.split()
@@ -103,7 +103,7 @@ def _read_row(
 
 
 def _of_ascii(
-    text: Text, at: int, letters: str, scores: list[list[int]], lambda_: float | None, scoring: Scoring
+    text: TextFile, at: int, letters: str, scores: list[list[int]], lambda_: float | None, scoring: Scoring
 ) -> Profile:
     codes = text.encoded(letters, at)
     table = np.array(scores, dtype=np.float64)
@@ -132,7 +132,7 @@ def _unscored(table: FloatArray, scoring: Scoring) -> FloatArray:
     return np.where(table <= _NO_SCORE, float(scoring.matrix.min), table)
 
 
-def read_asn(text: Text, scoring: Scoring) -> list[Profile]:
+def read_asn(text: TextFile, scoring: Scoring) -> list[Profile]:
     """Read ``PssmWithParameters`` in ASN.1 text.
 
     Final scores are taken where there are any, divided by their scaling factor; else scores are made of the
@@ -141,14 +141,14 @@ def read_asn(text: Text, scoring: Scoring) -> list[Profile]:
     return [_of_node(text, node, scoring) for node in parse(text)]
 
 
-def _of_node(text: Text, node: Node, scoring: Scoring) -> Profile:
+def _of_node(text: TextFile, node: AsnNode, scoring: Scoring) -> Profile:
     pssm = node.node("pssm")
     if pssm is None:
         text.fail("no pssm in it, expected PssmWithParameters ::= { pssm { ... } }", node.at)
     if pssm.text("isProtein") == "FALSE":
         text.fail("isProtein is FALSE, expected a matrix for proteins", pssm.at)
     n_rows, n = (text.whole(pssm.text(name) or "0", name, pssm.at) for name in ("numRows", "numColumns"))
-    if not 0 < n <= MOST_COLUMNS or not len(calibration.AMINO_ACIDS) <= n_rows <= len(STDAA):
+    if not 0 < n <= MAX_COLUMNS or not len(calibration.AMINO_ACIDS) <= n_rows <= len(STDAA):
         expected = f"26 to {len(STDAA)} rows and at least one column"
         text.fail(f"{n_rows} rows and {n} columns, expected {expected}", pssm.at)
     identifier, description, codes = _query(text, pssm, n)
@@ -181,7 +181,7 @@ def _lambda_of(name: str) -> float | None:
         return None
 
 
-def _gap_costs(node: Node) -> tuple[int, int] | None:
+def _gap_costs(node: AsnNode) -> tuple[int, int] | None:
     """Return the gap costs that a PSSM goes with; None where it does not say both."""
     words = [node.text("params", "rpsdbparams", name) for name in ("gapOpen", "gapExtend")]
     if not all(word.isdigit() and len(word) < 6 and int(word) <= MAX_GAP_COST for word in words):
@@ -189,7 +189,7 @@ def _gap_costs(node: Node) -> tuple[int, int] | None:
     return int(words[0]), int(words[1])
 
 
-def _query(text: Text, pssm: Node, n: int) -> tuple[str, str, ByteArray]:
+def _query(text: TextFile, pssm: AsnNode, n: int) -> tuple[str, str, ByteArray]:
     """Return identifier, description and codes of the query of a PSSM."""
     query = pssm.node("query")
     sequence = "" if query is None else query.text("inst", "seq-data")
@@ -217,18 +217,18 @@ def _query(text: Text, pssm: Node, n: int) -> tuple[str, str, ByteArray]:
     return identifier or "query", title, codes
 
 
-def _identifier(node: Node | None) -> str:
+def _identifier(node: AsnNode | None) -> str:
     """Return the first word that names a sequence: an accession, a string or a number."""
     if node is None:
         return ""
     for key in ("accession", "str", "local str", "tag str", "tag id", "local id"):
         if found := node.text(key):
             return joined(found)
-    inner = (value for value in [*node.named.values(), *node.items] if isinstance(value, Node))
+    inner = (value for value in [*node.named.values(), *node.items] if isinstance(value, AsnNode))
     return next((name for one in inner if (name := _identifier(one))), "")
 
 
-def _table(text: Text, node: Node, n_rows: int, n: int, by_row: bool) -> FloatArray:
+def _table(text: TextFile, node: AsnNode, n_rows: int, n: int, by_row: bool) -> FloatArray:
     """Return numbers by position and amino acid, shape (n, 20), float64."""
     if len(node.items) != n_rows * n:
         problem = f"{len(node.items)} numbers, expected {n_rows} x {n}"
@@ -238,7 +238,7 @@ def _table(text: Text, node: Node, n_rows: int, n: int, by_row: bool) -> FloatAr
     return table[:, [STDAA.index(letter) for letter in calibration.AMINO_ACIDS]]
 
 
-def _number(text: Text, item: Node | str, at: int) -> float:
+def _number(text: TextFile, item: AsnNode | str, at: int) -> float:
     """Return a number, as digits or as mantissa, base and exponent."""
     if isinstance(item, str):
         return text.real(item, "number", at)
@@ -250,7 +250,7 @@ def _number(text: Text, item: Node | str, at: int) -> float:
     return float(mantissa * base**exponent)
 
 
-def _made(text: Text, pssm: Node, n_rows: int, n: int, by_row: bool, scoring: Scoring) -> FloatArray:
+def _made(text: TextFile, pssm: AsnNode, n_rows: int, n: int, by_row: bool, scoring: Scoring) -> FloatArray:
     """Make scores of the frequencies that a PSSM without final scores has."""
     data = pssm.node("intermediateData")
     for name in ("freqRatios", "weightedResFreqsPerPos", "resFreqsPerPos"):
@@ -263,7 +263,7 @@ def _made(text: Text, pssm: Node, n_rows: int, n: int, by_row: bool, scoring: Sc
         totals = table.sum(axis=1, keepdims=True)
         table = np.divide(table, totals, out=np.tile(calibration.BACKGROUND, (n, 1)), where=totals > 0)
         if name != "freqRatios":  # which has pseudo-counts already
-            table = by_diversity(table, np.full(n, USUAL_DIVERSITY), scoring.matrix)
+            table = mix_by_diversity(table, np.full(n, USUAL_DIVERSITY), scoring.matrix)
         return calibration.scores_of_frequencies(table, calibration.BACKGROUND, scoring.matrix)
     text.fail("neither scores nor frequencies, expected finalData { scores { ... } }", pssm.at)
 
@@ -272,10 +272,10 @@ def _scoring_of(profile: Profile) -> tuple[Scoring, KarlinAltschul]:
     """Return a profile's matrix and gap costs with BLAST's constants, or psiblast's defaults where it has none."""
     name = matrix_name(profile)
     scoring = Scoring() if name is None else Scoring(name, *gap_costs(profile))
-    statistics = statistics_for(scoring, "local")
+    statistics = published_statistics(scoring, "local")
     if statistics is None:
         scoring = Scoring()
-        statistics = statistics_for(scoring, "local")
+        statistics = published_statistics(scoring, "local")
     assert statistics is not None
     return scoring, statistics
 

@@ -14,22 +14,22 @@ from swsearch.profiles.construction import build_profile
 from swsearch.profiles.formats import format_of
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
-from swsearch.profiles.text_lines import Text
+from swsearch.profiles.text_lines import TextFile
 from swsearch.scoring import Scoring
 
-MOST_TEXT_BYTES = 1 << 32
+MAX_TEXT_BYTES = 1 << 32
 """Largest file that is no FASTA: its text is in memory whole."""
 
 _Thing = TypeVar("_Thing")
 
-_ALIGNMENTS: dict[str, Callable[[Text], list[QueryAlignment]]] = {
+_ALIGNMENTS: dict[str, Callable[[TextFile], list[QueryAlignment]]] = {
     "a3m": msa_readers.read_a3m,
     "fasta-aligned": msa_readers.read_aligned_fasta,
     "stockholm": msa_readers.read_stockholm,
     "clustal": msa_readers.read_clustal,
 }
 
-_PROFILES: dict[str, Callable[[Text, Scoring], list[Profile]]] = {
+_PROFILES: dict[str, Callable[[TextFile, Scoring], list[Profile]]] = {
     "pssm": pssm.read_ascii,
     "asn": pssm.read_asn,
     "hmm": hmm.read_hmm,
@@ -92,12 +92,12 @@ def single(found: list[_Thing], path: str, what: str) -> _Thing:
     return found[0]
 
 
-def _text(source: ByteSource) -> Text:
-    data = source.read(MOST_TEXT_BYTES + 1)
-    if len(data) > MOST_TEXT_BYTES:
-        size = f"more than {MOST_TEXT_BYTES >> 30} GiB"
+def _text(source: ByteSource) -> TextFile:
+    data = source.read(MAX_TEXT_BYTES + 1)
+    if len(data) > MAX_TEXT_BYTES:
+        size = f"more than {MAX_TEXT_BYTES >> 30} GiB"
         raise SequenceError(source.name, f"{size}, expected profiles or an alignment; give a part of it")
-    return Text.of(source.name, data)
+    return TextFile.of(source.name, data)
 
 
 def _checked(scoring: Scoring | None) -> Scoring:

@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.errors import OptionError, real_number, whole_number
+from swsearch.errors import OptionError, check_finite, check_integer
 from swsearch.profiles.query_alignment import GAP, QueryAlignment
 
-MOST_SEQUENCES = 10**9
+MAX_SEQUENCES = 10**9
 """Largest number of sequences that may be asked for."""
 
 LEVELS = tuple(range(15, 100, 5))
@@ -59,12 +59,12 @@ class RowFilter:
 
     def __post_init__(self) -> None:
         for name in ("min_coverage", "min_identity", "max_identity"):
-            value = real_number(name, getattr(self, name), "a percentage, 0 to 100")
+            value = check_finite(name, getattr(self, name), "a percentage, 0 to 100")
             if not 0 <= value <= 100:
                 raise OptionError(name, value, "a percentage, 0 to 100")
             object.__setattr__(self, name, value)
         if self.max_seqs is not None:
-            object.__setattr__(self, "max_seqs", whole_number("max_seqs", self.max_seqs, 1, MOST_SEQUENCES))
+            object.__setattr__(self, "max_seqs", check_integer("max_seqs", self.max_seqs, 1, MAX_SEQUENCES))
 
     def kept(self, alignment: QueryAlignment) -> IntArray:
         """Return the places of the rows that are kept, ascending, shape (n,), int64; the first is the query."""
@@ -75,9 +75,9 @@ class RowFilter:
         good &= (100 * same >= self.min_identity * residues) & (residues > 0)
         good[:1] = True
         rows = np.flatnonzero(good)
-        rows = rows[first_ones(columns[rows])]
+        rows = rows[unique_rows(columns[rows])]
         if self.max_identity < 100 or (self.max_seqs is not None and len(rows) > self.max_seqs):
-            rows = rows[different(columns[rows], self.max_identity, self.max_seqs)]
+            rows = rows[select_diverse(columns[rows], self.max_identity, self.max_seqs)]
         return rows.astype(np.int64)
 
     def filtered(self, alignment: QueryAlignment) -> QueryAlignment:
@@ -86,7 +86,7 @@ class RowFilter:
         return alignment if len(kept) == len(alignment) else alignment.take(kept)
 
 
-def first_ones(columns: ByteArray) -> IntArray:
+def unique_rows(columns: ByteArray) -> IntArray:
     """Return the places of rows, of shape (n, n_columns), uint8, that are unlike all above them; ascending."""
     n, n_columns = columns.shape
     if not n_columns:
@@ -96,7 +96,7 @@ def first_ones(columns: ByteArray) -> IntArray:
     return np.sort(first)
 
 
-def different(columns: ByteArray, max_identity: float, most: int | None = None) -> IntArray:
+def select_diverse(columns: ByteArray, max_identity: float, most: int | None = None) -> IntArray:
     """Choose rows that differ from each other.
 
     A row's identity with another is the part of its own residues that the other has too: a fragment of a row above it
@@ -210,7 +210,7 @@ WORD = 8
 """Columns of a word. Two rows that differ in 6 % of n columns have half of their n / 8 words in common at least,
 since each difference spoils one."""
 
-MOST_PAIRS = 1 << 20
+MAX_PAIRS = 1 << 20
 """Pairs with a word in common that are counted at once; beyond that only the first of each word is compared first."""
 
 FEW_ROWS = 48
@@ -263,7 +263,7 @@ def _longest(rows: ByteArray, lengths: IntArray, absent: int, unknown: int, iden
         return ~_gone(rows, lengths, pairs, absent, unknown, identity)
     words = _words(rows, absent)
     n_pairs = _count_pairs(words)
-    while n_pairs.sum() > MOST_PAIRS:
+    while n_pairs.sum() > MAX_PAIRS:
         left = np.flatnonzero(stays)
         gone = _gone(rows[left], lengths[left], _leaders(words[left]), absent, unknown, identity)
         if not gone.any():
@@ -272,7 +272,7 @@ def _longest(rows: ByteArray, lengths: IntArray, absent: int, unknown: int, iden
         n_pairs = _count_pairs(words[stays])
     left = np.flatnonzero(stays)
     order = np.argsort(n_pairs, kind="stable")
-    used = order[np.cumsum(n_pairs[order]) <= MOST_PAIRS]
+    used = order[np.cumsum(n_pairs[order]) <= MAX_PAIRS]
     pairs = _pairs(words[left][:, used], lengths[left], identity)
     stays[left[_gone(rows[left], lengths[left], pairs, absent, unknown, identity)]] = False
     return stays

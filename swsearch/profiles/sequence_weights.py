@@ -96,7 +96,7 @@ USUAL_DIVERSITY = 4.0
 """Effective number of sequences that is taken for granted where frequencies come without it."""
 
 
-def by_diversity(frequencies: FloatArray, diversity: FloatArray, matrix: Matrix) -> FloatArray:
+def mix_by_diversity(frequencies: FloatArray, diversity: FloatArray, matrix: Matrix) -> FloatArray:
     """Mix the frequencies of a file with those that a matrix expects.
 
     The part of the pseudo-counts is 1 / (1 + diversity / 1.5), so that a single sequence has 0.6 and ten different
@@ -140,12 +140,12 @@ _ROWS_PER_CHANGE = 32
 """Weights stay while fewer than one in so many rows begin or end: of 1,000 rows one begins in nearly every column,
 and weights of its own for each column would take three times as long to differ by nothing."""
 
-_MOST_OBSERVATIONS = 400
+_MAX_OBSERVATIONS = 400
 """Beyond these, all amino acids are expected in a column."""
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class ColumnObservations:
     """Weighted observations of an alignment, by column.
 
     Parameters
@@ -209,7 +209,7 @@ def extents(cells: ByteArray) -> tuple[IntArray, IntArray]:
     return np.where(any_residue, begins, 0).astype(np.int64), np.where(any_residue, ends, 0).astype(np.int64)
 
 
-def observe(cells: ByteArray, least_block: int, most_block: int) -> Observed:
+def observe(cells: ByteArray, least_block: int, most_block: int) -> ColumnObservations:
     """Weight the rows of an alignment in each column, and count what they observe.
 
     Parameters
@@ -243,7 +243,7 @@ def observe(cells: ByteArray, least_block: int, most_block: int) -> Observed:
         ).reshape(-1, _KINDS)
     weights[:, ABSENT] = 0.0
     weights /= np.cumsum(weights, axis=1)[:, -1:]
-    return Observed(
+    return ColumnObservations(
         weights[:, :N_AMINO_ACIDS], weights[:, UNKNOWN].copy(), weights[:, INNER_GAP].copy(), observations, n_present
     )
 
@@ -325,7 +325,7 @@ def independent(kinds: IntArray) -> float:
     expected = _expected_kinds()
     above = int(np.searchsorted(expected, mean, side="right"))
     if above >= len(expected):
-        return float(_MOST_OBSERVATIONS)
+        return float(_MAX_OBSERVATIONS)
     return max(1.0, above - float(expected[above] - mean) / float(expected[above] - expected[above - 1]))
 
 
@@ -333,8 +333,8 @@ def independent(kinds: IntArray) -> float:
 def _expected_kinds() -> FloatArray:
     """Return how many kinds of amino acids 0, 1, 2, ... random residues are expected to be, ascending."""
     missing = np.ones(N_AMINO_ACIDS)
-    expected = np.zeros(_MOST_OBSERVATIONS + 1)
-    for n in range(1, _MOST_OBSERVATIONS + 1):
+    expected = np.zeros(_MAX_OBSERVATIONS + 1)
+    for n in range(1, _MAX_OBSERVATIONS + 1):
         missing = missing * (1.0 - BACKGROUND)
         expected[n] = N_AMINO_ACIDS - np.cumsum(missing)[-1]
     return expected

@@ -10,14 +10,14 @@ from typing import NoReturn
 import numpy as np
 
 from swsearch.alphabet import BLANK, ILLEGAL, PROTEIN, ByteArray
-from swsearch.errors import SequenceError, shown
+from swsearch.errors import SequenceError, format_value
 
-MOST_COLUMNS = 10_000_000
+MAX_COLUMNS = 10_000_000
 """Most positions of a profile: hundreds of times the longest protein."""
 
 
 @dataclass(frozen=True)
-class Text:
+class TextFile:
     """The lines of a file.
 
     Parameters
@@ -32,7 +32,7 @@ class Text:
     lines: list[str]
 
     @classmethod
-    def of(cls, source: str, data: bytes) -> Text:
+    def of(cls, source: str, data: bytes) -> TextFile:
         """Take bytes apart: UTF-8, or Latin-1 where they are not; lines end in LF, CRLF or CR."""
         data = data.removeprefix(b"\xef\xbb\xbf")
         if b"\0" in data:
@@ -57,7 +57,7 @@ class Text:
         """Return a whole number of at most nine digits."""
         digits = word.removeprefix("-")
         if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
-            self.fail(f"{shown(word)} is no {what}, expected a whole number", at)
+            self.fail(f"{format_value(word)} is no {what}, expected a whole number", at)
         return int(word)
 
     def real(self, word: str, what: str, at: int) -> float:
@@ -67,7 +67,7 @@ class Text:
         except ValueError:
             number = math.nan
         if not math.isfinite(number):
-            self.fail(f"{shown(word)} is no {what}, expected a number", at)
+            self.fail(f"{format_value(word)} is no {what}, expected a number", at)
         return number
 
     def encoded(self, letters: str, at: int, record: str | None = None) -> ByteArray:
@@ -85,12 +85,12 @@ _TOKEN = re.compile(
     r"""\s+|--[^\n]*|"(?:[^"]|"")*"|'[^']*'[HB]|::=|[{},]|[A-Za-z][\w-]*|[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"""
 )
 
-MOST_NESTED = 40
+MAX_NESTED = 40
 """Braces within each other; PSSMs have about ten."""
 
 
 @dataclass
-class Node:
+class AsnNode:
     """Content of a pair of braces.
 
     Parameters
@@ -111,13 +111,13 @@ class Node:
         """Return the value at the end of a path of names; None where a name is missing."""
         value: AsnValue | None = self
         for name in path:
-            value = value.named.get(name) if isinstance(value, Node) else None
+            value = value.named.get(name) if isinstance(value, AsnNode) else None
         return value
 
-    def node(self, *path: str) -> Node | None:
+    def node(self, *path: str) -> AsnNode | None:
         """Return the node at the end of a path of names."""
         found = self.find(*path)
-        return found if isinstance(found, Node) else None
+        return found if isinstance(found, AsnNode) else None
 
     def text(self, *path: str) -> str:
         """Return a word or a number as text; empty where there is none."""
@@ -125,14 +125,14 @@ class Node:
         return found if isinstance(found, str) else ""
 
 
-AsnValue = Node | str
+AsnValue = AsnNode | str
 """A node, or a word, number, string or run of hexadecimal digits, as it is written."""
 
 
-def parse(text: Text) -> list[Node]:
+def parse(text: TextFile) -> list[AsnNode]:
     """Return the values of a file that begin with ``NAME ::= {``."""
-    found: list[Node] = []
-    open_: list[tuple[Node, list[AsnValue], int]] = []
+    found: list[AsnNode] = []
+    open_: list[tuple[AsnNode, list[AsnValue], int]] = []
     words: list[AsnValue] = []
     whole, at, place = "\n".join(text.lines), 0, 0
     while place < len(whole):
@@ -146,9 +146,9 @@ def parse(text: Text) -> list[Node]:
         if word[0].isspace() or word.startswith("--"):
             continue
         if word == "{":
-            if len(open_) >= MOST_NESTED:
-                text.fail(f"more than {MOST_NESTED} braces within each other, expected a PSSM", begin)
-            open_.append((Node(begin), words, begin))
+            if len(open_) >= MAX_NESTED:
+                text.fail(f"more than {MAX_NESTED} braces within each other, expected a PSSM", begin)
+            open_.append((AsnNode(begin), words, begin))
             words = []
         elif word in ("}", ","):
             if not open_:
@@ -168,7 +168,7 @@ def parse(text: Text) -> list[Node]:
     return found
 
 
-def _enter(node: Node, words: list[AsnValue]) -> None:
+def _enter(node: AsnNode, words: list[AsnValue]) -> None:
     """Put an entry where it belongs: by its first word where it has several."""
     if len(words) > 1 and isinstance(words[0], str):
         node.named[words[0]] = words[-1]

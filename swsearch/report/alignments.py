@@ -27,7 +27,7 @@ from swsearch.version import version
 TEXT_ROWS = 2048
 """Sequences whose text of A3M is made in one go."""
 
-LETTERS_TOGETHER = 1 << 22
+LETTERS_PER_BATCH = 1 << 22
 """Letters whose rows of Stockholm are made in one go, unless a single row has more."""
 
 _NOT_FIRST = re.compile(r"^[#/>]+")
@@ -134,7 +134,7 @@ def stockholm_texts(alignment: QueryAlignment, alphabet: Alphabet, made_by: str 
     yield "\n".join(head) + "\n\n"
     width = max(len("#=GC RF"), *map(len, names)) + 1
     at, total = _layout(alignment)
-    together = max(1, LETTERS_TOGETHER // max(1, total))
+    together = max(1, LETTERS_PER_BATCH // max(1, total))
     for begin in range(0, len(names), together):
         rows = _rows(alignment, slice(begin, min(begin + together, len(names))), at, total, alphabet)
         yield "".join(

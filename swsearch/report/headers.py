@@ -16,9 +16,9 @@ from swsearch.errors import InputError, printable
 from swsearch.report.base import Writer
 from swsearch.results import SearchResult
 from swsearch.results.hit_batches import HitBatch
-from swsearch.run_info import Asked, OptionValues, Program, RunInfo
+from swsearch.run_info import ActiveOptions, OptionValues, Program, RunInfo
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
-from swsearch.statistics.null_model import Fit, FittedStatistics
+from swsearch.statistics.null_model import FitSettings, FittedStatistics
 
 MISSING = "N/A"
 """Text of an empty value, as in blastp's tables; an empty column would confuse readers."""
@@ -63,19 +63,19 @@ def titles(identifier: str, description: str) -> list[str]:
     return [part for part in parts if part] or [MISSING]
 
 
-def describe_options(options: Asked) -> str:
+def describe_options(options: ActiveOptions) -> str:
     """Return the active options of a search on one line: ``min_identity 90, query_mask tantan``."""
     return one_line(", ".join(f"{name} {value}" for name, value in options.items()))
 
 
-def statistics_name(statistics: Statistics | Fit | None, program: Program) -> str:
+def statistics_name(statistics: Statistics | FitSettings | None, program: Program) -> str:
     """Return the name of the statistics, and that they are not tblastx's; ``none`` without any."""
     if statistics is None:
         return "none"
     return statistics.name + (_NOT_TBLASTX if _differs_from_tblastx(statistics, program) else "")
 
 
-def _differs_from_tblastx(statistics: Statistics | Fit, program: Program) -> bool:
+def _differs_from_tblastx(statistics: Statistics | FitSettings, program: Program) -> bool:
     return program == "tblastx" and isinstance(statistics, KarlinAltschul)
 
 

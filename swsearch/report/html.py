@@ -39,7 +39,7 @@ from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.statistics.score_distribution import ScoreDistribution
 
-LEAST_BITS = 0.02
+MIN_BITS = 0.02
 """Lower letters cannot be seen."""
 
 _USUAL_LAMBDA = 0.3176
@@ -66,7 +66,7 @@ def logo_of(profile: Profile) -> list[tuple[str, list[float]]]:
     frequencies = frequencies_of(profile)
     heights = frequencies * calibration.information(frequencies, profile.background)[:, None]
     order = np.argsort(-heights, axis=1, kind="stable")
-    counts = (heights >= LEAST_BITS).sum(axis=1).tolist()
+    counts = (heights >= MIN_BITS).sum(axis=1).tolist()
     rounded = np.round(np.take_along_axis(heights, order, axis=1), 2).tolist()
     letters = np.array(list(calibration.AMINO_ACIDS))[order]
     return [("".join(names[:n]), values[:n]) for names, values, n in zip(letters, rounded, counts, strict=True)]

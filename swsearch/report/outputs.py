@@ -17,7 +17,7 @@ from typing import IO, Any
 from swsearch import report
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
-from swsearch.output_files import check_output, is_stdout, open_outputs, place_of, sync_folder
+from swsearch.output_files import canonical_path, check_output, is_stdout, open_outputs, sync_folder
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.search_results import SearchResults
 from swsearch.processors import available_processors
@@ -60,7 +60,7 @@ class Output:
         return report.find_format(self.outfmt)
 
 
-def pair_outputs(paths: Sequence[str], formats: Sequence[str], header: bool = False) -> list[Output]:
+def match_outputs_to_formats(paths: Sequence[str], formats: Sequence[str], header: bool = False) -> list[Output]:
     """Find the format of each output, and check all that can be checked before a search.
 
     Parameters
@@ -125,7 +125,7 @@ def outputs_for(
     Raises
     ------
     OptionError, InputError, OutputError
-        As `pair_outputs`, and if a stream does not take the bytes or the text of its format.
+        As `match_outputs_to_formats`, and if a stream does not take the bytes or the text of its format.
     """
     if outfmt is not None and (
         not isinstance(outfmt, (str, list, tuple)) or not all(isinstance(each, str) for each in outfmt)
@@ -141,7 +141,7 @@ def outputs_for(
     for number, target in enumerate(given):
         chosen = formats[number : number + 1]
         if isinstance(target, (str, Path)):
-            outputs += pair_outputs([str(target)], chosen)
+            outputs += match_outputs_to_formats([str(target)], chosen)
         else:
             outputs.append(_stream_output(target, *chosen))
     _check_places([each for each in outputs if each.stream is None])
@@ -183,7 +183,7 @@ def _is_regular(path: str) -> bool:
 def _check_places(outputs: Sequence[Output]) -> None:
     seen: dict[str, str] = {}
     for output in outputs:
-        stdout, key = is_stdout(output.path), place_of(output.path)
+        stdout, key = is_stdout(output.path), canonical_path(output.path)
         if key in seen and (stdout or _is_regular(key)):
             raise InputError(f"got --output {output.path} and --output {seen[key]}, expected different files")
         seen[key] = str(output.path)
@@ -234,11 +234,11 @@ def _open_writers(outputs: Sequence[Output]) -> Iterator[list[Writer]]:
 EXPECTED_RESULTS = "what swsearch.search returns, or results taken from it"
 """What can be written."""
 
-TOGETHER = 64
+RESULTS_PER_BATCH = 64
 """Results that are aligned together, where they are not taken from a running search."""
 
 
-def keep_what_is_shown(results: SearchResults, outputs: Sequence[Output]) -> None:
+def keep_distribution_if_shown(results: SearchResults, outputs: Sequence[Output]) -> None:
     """Keep the score distribution of a search that has not begun, if an output shows it."""
     if any(output.format.writer.needs_distribution for output in outputs):
         results.keep_distribution()
@@ -257,7 +257,7 @@ def write_reports(
     with _open_writers(outputs) as writers:
         aligned = any(writer.needs_alignments for writer in writers)
         if isinstance(results, SearchResults):
-            keep_what_is_shown(results, outputs)
+            keep_distribution_if_shown(results, outputs)
             check_program(results.run.program, outputs)
             check_queries(len(results.search.queries), outputs)
             run, batches = results.run, results.batches(aligned)
@@ -306,7 +306,7 @@ def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, It
 
     def batches() -> Iterator[list[SearchResult]]:
         everything = chain([first], given)
-        while batch := list(islice(everything, TOGETHER)):
+        while batch := list(islice(everything, RESULTS_PER_BATCH)):
             for result in batch:
                 if not isinstance(result, SearchResult):
                     raise OptionError("results", result, EXPECTED_RESULTS)

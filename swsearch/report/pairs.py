@@ -16,7 +16,7 @@ from swsearch.alignment import PairAlignment
 from swsearch.alphabet import DNA
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
-from swsearch.pipeline.pairs import AskedPairs
+from swsearch.pipeline.pairs import PairwiseJob
 from swsearch.report import format_for_path, headers, sam
 from swsearch.report.base import StreamWriter, did_you_mean
 
@@ -28,7 +28,7 @@ PREFIX_WIDTH = 21
 
 
 @dataclass(frozen=True)
-class PairRun(AskedPairs):
+class PairRun(PairwiseJob):
     """The pairs that a report is of.
 
     Parameters

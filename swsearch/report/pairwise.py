@@ -19,7 +19,7 @@ from swsearch.results import SearchResult
 from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches, hit_batches
 from swsearch.run_info import RunInfo
 from swsearch.statistics.karlin_altschul import KarlinAltschul
-from swsearch.statistics.null_model import Fit
+from swsearch.statistics.null_model import FitSettings
 from swsearch.translation.genetic_codes import CODON
 
 LETTERS_PER_LINE = 60
@@ -226,7 +226,7 @@ def _blocks(rows: tuple[str, str, str], query: _Side, subject: _Side, largest: i
 
 def _closing(run: RunInfo, has_statistics: bool) -> Iterator[str]:
     statistics = run.statistics
-    if isinstance(statistics, Fit) and not has_statistics:
+    if isinstance(statistics, FitSettings) and not has_statistics:
         statistics = None  # no query allowed a fit
     yield ""
     if isinstance(statistics, KarlinAltschul):

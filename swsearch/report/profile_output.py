@@ -13,7 +13,14 @@ from swsearch.alphabet import PROTEIN, Alphabet
 from swsearch.errors import InputError, OutputError, check_choice
 from swsearch.inputs import Query
 from swsearch.options.kinds import QueryFormat
-from swsearch.output_files import check_output, is_stdout, open_output, open_outputs, place_of, remove_abandoned
+from swsearch.output_files import (
+    canonical_path,
+    check_output,
+    is_stdout,
+    open_output,
+    open_outputs,
+    remove_stale_files,
+)
 from swsearch.pipeline.search_results import SearchResults
 from swsearch.profiles.formats import format_to_write
 from swsearch.profiles.query_alignment import QueryAlignment
@@ -33,7 +40,7 @@ ALIGNMENT_FORMATS: dict[str, tuple[str, Texts]] = {
 
 _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z._+=@-]")
 
-LONGEST_FILE_NAME = 120
+MAX_FILE_NAME = 120
 """Characters of a name without its end: with a number, and hidden while it is written, file systems take it."""
 
 
@@ -44,7 +51,7 @@ def file_names(identifiers: Sequence[str], extension: str) -> list[str]:
     ----------
     identifiers : sequence of str
         Whatever headers hold. All but letters of ASCII, digits and ``._+=@-`` become ``_``; a name is cut at
-        `LONGEST_FILE_NAME`, and does not begin with ``.`` or ``-``.
+        `MAX_FILE_NAME`, and does not begin with ``.`` or ``-``.
 
     Returns
     -------
@@ -55,7 +62,7 @@ def file_names(identifiers: Sequence[str], extension: str) -> list[str]:
     names = []
     numbers: dict[str, int] = {}
     for identifier in identifiers:
-        base = _NOT_IN_NAMES.sub("_", identifier)[:LONGEST_FILE_NAME] or "query"
+        base = _NOT_IN_NAMES.sub("_", identifier)[:MAX_FILE_NAME] or "query"
         if base[0] in ".-":
             base = f"_{base[1:]}"
         name, key = base, base.lower()
@@ -80,11 +87,11 @@ def make_alignment_folder(folder: Path, option: str, extension: str = ".a3m") ->
         said = "is not a folder" if folder.exists() else f"cannot be created: {error.strerror or error}"
         raise OutputError(f"{folder}: {said}, expected a folder for alignments; choose another {option}") from None
     check_output(folder / f"x{extension}")
-    remove_abandoned(folder)
+    remove_stale_files(folder)
 
 
 @dataclass
-class Written:
+class FolderCounts:
     """Counts of the files written to a folder.
 
     Parameters
@@ -134,7 +141,7 @@ class AlignmentFolder:
         self.folder = folder
         self.paths = [str(folder / name) for name in file_names(identifiers, extension)]
         self._next = iter(self.paths)
-        self.written = Written()
+        self.written = FolderCounts()
         make_alignment_folder(folder, option, extension)
 
     def write(self, alignment: QueryAlignment | None, alphabet: Alphabet = PROTEIN) -> None:
@@ -193,15 +200,15 @@ def check_places(profiles: str | None, alignments: str | None, outputs: Sequence
     InputError, OutputError
         If so.
     """
-    taken = {place_of(path): "--output" for path in outputs}
+    taken = {canonical_path(path): "--output" for path in outputs}
     for option, path in (("--save-profile", profiles), ("--save-msa", alignments)):
         if path is None:
             continue
         if not path.strip():
             raise InputError(f"{option}: the name is empty, expected a file name")
-        if place_of(path) in taken:
-            raise InputError(f"got {taken[place_of(path)]} and {option} {path}, expected different files")
-        taken[place_of(path)] = option
+        if canonical_path(path) in taken:
+            raise InputError(f"got {taken[canonical_path(path)]} and {option} {path}, expected different files")
+        taken[canonical_path(path)] = option
         if option == "--save-msa" and is_stdout(path):
             raise InputError(f"{option} {path}: got stdout, expected a folder, or a file that ends in .sto")
         if option == "--save-profile":

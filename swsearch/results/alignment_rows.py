@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from swsearch.alignment import PairAlignment
-from swsearch.alignment_table import AlignmentTable, texts
+from swsearch.alignment_table import AlignmentTable, split_pool
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import columns
-from swsearch.engines.pools import PoolPairs, pool_of
+from swsearch.engines.pools import PoolPairs, make_pool
 from swsearch.inputs import Query
 from swsearch.results.hit import Hit
 from swsearch.results.hit_list import HitList
@@ -114,12 +114,12 @@ class PooledLetters:
         parts = np.concatenate([np.zeros(0, dtype=np.uint8), *(shown[begin:end] for begin, end in places)])
         if subjects.letters is None:
             parts = self._alphabet.decode_table[parts]
-        return texts(parts, np.concatenate([[0], np.cumsum(table.subject_end - table.subject_start)]))
+        return split_pool(parts, np.concatenate([[0], np.cumsum(table.subject_end - table.subject_start)]))
 
     def rows(self, some: slice) -> Rows:
         """See `SingleLetters`."""
         query, middle, subject, offsets = columns.rows_of(*self._pools(some), threads=1)
-        return texts(query, offsets), texts(middle, offsets), texts(subject, offsets)
+        return split_pool(query, offsets), split_pool(middle, offsets), split_pool(subject, offsets)
 
     def btops(self, some: slice) -> list[str]:
         """See `SingleLetters`."""
@@ -132,7 +132,7 @@ class PooledLetters:
         pairs = np.stack([self._numbers[some], rows], axis=1)
         is_masked = any(query.letters is not None for query in queries)
         letters = np.concatenate(self._shown) if is_masked else None, subjects.letters
-        query = pool_of([query.codes for query in queries])
+        query = make_pool([query.codes for query in queries])
         batch = PoolPairs(query, (subjects.codes, subjects.offsets), pairs, letters)
         return table, batch, self._matrix
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from swsearch.alignment import PairAlignment
 from swsearch.db.taxonomy import Taxa
-from swsearch.lazy import Later
+from swsearch.lazy import Lazy
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
@@ -94,10 +94,10 @@ class Hit:
     score: int
     bit_score: float | None
     evalue: float | None
-    _alignment: Later[PairAlignment] | None = field(default=None, repr=False, compare=False)
+    _alignment: Lazy[PairAlignment] | None = field(default=None, repr=False, compare=False)
     z_score: float | None = None
     evalue_published: float | None = None
-    _further: Later[list[Hsp]] | None = field(default=None, repr=False, compare=False)
+    _further: Lazy[list[Hsp]] | None = field(default=None, repr=False, compare=False)
     query_frame: Frame | None = None
     subject_frame: Frame | None = None
     taxa: Taxa | None = None

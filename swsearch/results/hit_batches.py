@@ -20,7 +20,7 @@ from swsearch.errors import printable
 from swsearch.results.alignment_rows import AlignmentLetters, Rows, letters_of
 from swsearch.results.record_hits import RecordHits
 from swsearch.results.table import HitTable, HspTable
-from swsearch.statistics.methods import Numbers
+from swsearch.statistics.methods import HitStatistics
 
 MAX_BATCH_HITS = 1 << 14
 """Maximum number of hits in a batch."""
@@ -51,7 +51,13 @@ class HitBatch:
     """
 
     def __init__(
-        self, result: Any, hits: HitTable, rows: slice, hit_of_line: IntArray, scores: IntArray, numbers: Numbers
+        self,
+        result: Any,
+        hits: HitTable,
+        rows: slice,
+        hit_of_line: IntArray,
+        scores: IntArray,
+        numbers: HitStatistics,
     ) -> None:
         self.result, self._hits, self._rows = result, hits, rows
         self.hit_of_line, self.scores, self.numbers = hit_of_line, scores, numbers
@@ -116,7 +122,7 @@ class HitBatch:
         return self._hits.scores[self._rows]
 
     @cached_property
-    def hit_numbers(self) -> Numbers:
+    def hit_numbers(self) -> HitStatistics:
         """Bit scores, E-values and z-scores of the hits."""
         return self._hits.numbers.take(self._rows)
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from swsearch.alignment import Counts, PairAlignment
+from swsearch.alignment import AlignmentCounts, PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.blocks import IntArray
 from swsearch.frameshift_alignment import ShiftedAlignment
-from swsearch.lazy import Later
+from swsearch.lazy import Lazy
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.table import HitTable, HspTable, SubjectCodes, frames_of
-from swsearch.scoring import QueryRows, Scoring
+from swsearch.scoring import QueryProfile, Scoring
 from swsearch.translation import Frames
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 AlignOne = Callable[[int], PairAlignment]
 """Aligns the hit of a row."""
 
-FindFurther = Callable[[int, Later[PairAlignment]], Later[list[Hsp]]]
+FindFurther = Callable[[int, Lazy[PairAlignment]], Lazy[list[Hsp]]]
 """Makes what finds the further alignments of the hit of a row."""
 
 
@@ -124,7 +124,7 @@ class HitList(Sequence[Hit]):
         return None if found is None else found.take(self.query_numbers)
 
     @cached_property
-    def _query_rows(self) -> QueryRows | None:
+    def _query_rows(self) -> QueryProfile | None:
         """The query's scores by position, where it is a profile."""
         return None if self.query.profile is None else self.query.rows(self.scoring)
 
@@ -138,7 +138,7 @@ class HitList(Sequence[Hit]):
         kind = ShiftedAlignment if query.frame is not None and query.frame.step == 1 else PairAlignment
         return kind(
             query.codes, subjects.codes_of(row), self.scoring, score, query_start, subject_start,
-            table.cigar(row), query.letters, subjects.letters_of(row), Counts(*counts), self._query_rows,
+            table.cigar(row), query.letters, subjects.letters_of(row), AlignmentCounts(*counts), self._query_rows,
         )  # fmt: skip
 
     def _alone_pair(self, row: int) -> PairAlignment:
@@ -221,7 +221,7 @@ class HitList(Sequence[Hit]):
         query, further, frames = self.query_of(row), self.further, self.table.subject_frames
         taxa = self.table.headers.taxa
         (identifier, description), subject, length, score, bits, evalue, z_score, published = self._rows[row]
-        alignment: Later[PairAlignment] = Later(RowPair(self, row))
+        alignment: Lazy[PairAlignment] = Lazy(RowPair(self, row))
         return Hit(
             query.identifier, identifier, description, subject, query.length, length, score, bits, evalue,
             alignment, z_score, published, None if further is None else further(row, alignment),

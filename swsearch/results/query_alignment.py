@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from swsearch.alphabet import ByteArray
-from swsearch.engines.pools import SequencePool, pool_of
+from swsearch.engines.pools import SequencePool, make_pool
 from swsearch.errors import InputError
-from swsearch.profiles.construction import FoundSequences, stack
+from swsearch.profiles.construction import AlignedSubjects, build_alignment
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.results.hit_list import HitList
 from swsearch.results.result import SearchResult
@@ -47,7 +47,7 @@ def alignment_of(
     if not len(result.hits):
         return query
     hits, hsps = result.table, result.hsps
-    found = FoundSequences(
+    found = AlignedSubjects(
         hits.headers.identifiers, hits.headers.descriptions, _subjects(result, matrix), hits.subjects,
         hsps.hits, hsps.numbers.evalues,
     )  # fmt: skip
@@ -57,7 +57,7 @@ def alignment_of(
         found, alignments = found.take(some), alignments.take(some)
     if earlier is None and result.profile is not None:
         earlier = result.profile.alignment
-    return stack(query, found, alignments, result.iteration if iteration is None else iteration, earlier)
+    return build_alignment(query, found, alignments, result.iteration if iteration is None else iteration, earlier)
 
 
 def query_codes(result: SearchResult) -> ByteArray:
@@ -82,7 +82,7 @@ def _subjects(result: SearchResult, matrix: Matrix) -> SequencePool:
     if isinstance(hits, HitList) and (subjects := hits.subjects) is not None:
         return _unmasked(subjects.codes, subjects.letters, matrix), subjects.offsets
     pairs = [hit.pair for hit in hits]
-    return pool_of([_unmasked(pair.subject, pair.subject_letters, matrix) for pair in pairs])
+    return make_pool([_unmasked(pair.subject, pair.subject_letters, matrix) for pair in pairs])
 
 
 def _unmasked(codes: ByteArray, letters: ByteArray | None, matrix: Matrix) -> ByteArray:

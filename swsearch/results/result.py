@@ -16,7 +16,7 @@ from swsearch.results.hit import Hit
 from swsearch.results.hit_batches import AlignedHitBatch
 from swsearch.results.hit_list import HitList
 from swsearch.results.table import HitTable, HspTable
-from swsearch.run_info import Asked, Program, RunInfo
+from swsearch.run_info import ActiveOptions, Program, RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import Statistics, why_no_statistics
 from swsearch.statistics.methods import optional
@@ -127,7 +127,7 @@ class SearchResult:
     database_residues: int
     effective_residues: int
     no_statistics: str = field(default="", repr=False)
-    asked: Asked = field(default_factory=dict, repr=False)
+    asked: ActiveOptions = field(default_factory=dict, repr=False)
     distribution: ScoreDistribution | None = field(default=None, repr=False)
     doubt: str = field(default="", repr=False)
     run: RunInfo | None = field(default=None, repr=False, compare=False)

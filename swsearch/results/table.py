@@ -19,16 +19,16 @@ from swsearch.blocks import IntArray
 from swsearch.db.arrays import offsets_of, ranges
 from swsearch.db.fasta import header_text
 from swsearch.db.taxonomy import Taxa
-from swsearch.lazy import Later
+from swsearch.lazy import Lazy
 from swsearch.results.hit import Hit, Hsp
-from swsearch.statistics.methods import Numbers
+from swsearch.statistics.methods import HitStatistics
 from swsearch.translation import Frame, Frames
 
 
-def numbers_of(rows: Sequence[Hit | Hsp]) -> Numbers:
+def numbers_of(rows: Sequence[Hit | Hsp]) -> HitStatistics:
     """Return the numbers of hits or alignments as columns."""
     names = ("bit_score", "evalue", "z_score", "evalue_published")
-    return Numbers(*(np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in names))
+    return HitStatistics(*(np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in names))
 
 
 class Headers:
@@ -46,7 +46,7 @@ class Headers:
         Where those of the first subject stand among these.
     """
 
-    def __init__(self, pool: bytes, offsets: IntArray, taxa: Later[list[Taxa]] | None = None, first: int = 0) -> None:
+    def __init__(self, pool: bytes, offsets: IntArray, taxa: Lazy[list[Taxa]] | None = None, first: int = 0) -> None:
         self._pool, self._offsets, self._taxa, self._first = pool, offsets, taxa, first
 
     @classmethod
@@ -118,7 +118,7 @@ class HitTable:
     subjects: IntArray
     subject_lengths: IntArray
     scores: IntArray
-    numbers: Numbers
+    numbers: HitStatistics
     headers: Headers
     query_frames: IntArray | None = None
     subject_frames: Frames | None = None
@@ -189,7 +189,7 @@ class HspTable:
 
     hits: IntArray
     alignments: AlignmentTable
-    numbers: Numbers
+    numbers: HitStatistics
     query_frames: Frames | None = None
     subject_frames: Frames | None = None
 

@@ -86,7 +86,7 @@ async def read_body(request: Request, beside: models.TextSearch) -> ReadSearches
         raise OptionError(beside.names[0], request.query_params[beside.names[0]], "it in the body")
     if kind == JSON_TYPE:
         body = await request.body()
-        return lambda: models.searches_of_json(body)
+        return lambda: models.parse_json_searches(body)
     if kind in (FORM_TYPE, PARTS_TYPE):
         queries, fields = _queries_of(await read_form(request))
         return lambda: models.TextSearch.of(fields).requests(queries)
@@ -238,18 +238,18 @@ def jobs(
     """
     client, root = client_of(request), root_of(request.scope)
     found = jobs_of(request).jobs_of(client, limit, state)
-    return models.JobsAnswer(jobs=[models.JobAnswer.of(job, client, root, is_brief=True) for job in found])
+    return models.JobsAnswer(jobs=[models.JobSchema.of(job, client, root, is_brief=True) for job in found])
 
 
 @router.get("/jobs/{identifier}", tags=["jobs"], responses=OF_A_JOB)
-async def job(request: Request, identifier: OfJob, wait: models.Wait = 0.0) -> models.JobAnswer:
+async def job(request: Request, identifier: OfJob, wait: models.Wait = 0.0) -> models.JobSchema:
     """Describe a job.
 
     With ?wait= when it has ended, or the time is over. Whoever knows a job's identifier may read it;
     cancelling and removing it is for who submitted it.
     """
     found = await jobs_of(request).wait(identifier, wait)
-    return models.JobAnswer.of(found, client_of(request), root_of(request.scope))
+    return models.JobSchema.of(found, client_of(request), root_of(request.scope))
 
 
 @router.delete("/jobs/{identifier}", status_code=204, tags=["jobs"], responses=OF_A_DONE_JOB)
@@ -262,13 +262,13 @@ async def forget(request: Request, identifier: OfJob) -> None:
 
 
 @router.post("/jobs/{identifier}/cancel", tags=["jobs"], responses=OF_A_JOB)
-async def cancel(request: Request, identifier: OfJob) -> models.JobAnswer:
+async def cancel(request: Request, identifier: OfJob) -> models.JobSchema:
     """Cancel a job.
 
     Its work stops. What has ended stays as it is.
     """
     found = await jobs_of(request).cancel(identifier, client_of(request))
-    return models.JobAnswer.of(found, client_of(request), root_of(request.scope))
+    return models.JobSchema.of(found, client_of(request), root_of(request.scope))
 
 
 @_file_route("/jobs/{identifier}/results", responses=RESULTS | OF_A_DONE_JOB)

@@ -23,7 +23,7 @@ from fastapi import APIRouter, Request, Response
 
 from swsearch.errors import OptionError, SwsearchError
 from swsearch.server.api import FORM_TYPE, MAX_FIELDS, PARTS_TYPE, client_of, jobs_of, media_type, read_form
-from swsearch.server.blast_parameters import command_of, notes_on, request_of, sentence_of, words_of
+from swsearch.server.blast_parameters import command_of, notes_on, parse_parameters, request_of, sentence_of
 from swsearch.server.errors import STATUSES, ServerProblem
 from swsearch.server.job_store import Job, is_identifier
 from swsearch.server.results import Format
@@ -32,7 +32,7 @@ from swsearch.server.streaming import answer
 _MARKS = re.compile(r"(RID|RTOE|Status|ThereAreHits|QBlastInfo)(?=\s*=|Begin|End)", re.IGNORECASE)
 
 
-def told(text: str) -> str:
+def escape_markup(text: str) -> str:
     """Return any text as markup without marks; quotes stay, as clients print them."""
     return _MARKS.sub(lambda mark: f"{mark[0][0]}&#{ord(mark[0][1])};{mark[0][2:]}", escape(text, quote=False))
 
@@ -48,7 +48,7 @@ def small_page(
     """Return a page: markup of a paragraph, a list of any texts, and blocks of `marks`."""
     parts = [f"<p>{text}</p>"] if text else []
     if items:
-        parts += ["<ul>", *(f"<li>{told(item)}</li>" for item in items), "</ul>"]
+        parts += ["<ul>", *(f"<li>{escape_markup(item)}</li>" for item in items), "</ul>"]
     body = "\n".join([*parts, *blocks])
     return f"""\
 <!DOCTYPE html>
@@ -72,7 +72,7 @@ def refused(problem: str, status: str = "") -> str:
     block = f"<p>{marks(chr(9) + 'Status=' + status)}</p>\n" if status else ""
     return (
         '<html lang="en"><head><meta charset="utf-8"><title>BLAST search</title></head><body>\n'
-        f'<ul id="msg" class="msg"><li class="error"><p class="error">{told(problem)}</p></li></ul>\n{block}'
+        f'<ul id="msg" class="msg"><li class="error"><p class="error">{escape_markup(problem)}</p></li></ul>\n{block}'
         "</body></html>\n"
     )
 
@@ -256,7 +256,7 @@ async def ask(request: Request) -> Response:
         if not pairs and request.method == "GET":
             return _page(_description(list(jobs.databases)))
         is_put = any(name.strip().upper() == "CMD" and value.strip().lower() == "put" for name, value in pairs)
-        words = await run_sync(words_of, pairs)
+        words = await run_sync(parse_parameters, pairs)
         command = command_of(words)
         if command != "Get" and request.state.why_foreign:  # a link or an image of another site sends GET
             raise ServerProblem("not_allowed", request.state.why_foreign)
@@ -303,7 +303,7 @@ def state_page(state: str, has_hits: bool = False, problem: str = "") -> str:
     blocks = [marks(f"\tStatus={state}")]
     if state == "READY":
         blocks.append(marks(f"\tThereAreHits={'yes' if has_hits else 'no'}"))
-    return small_page(told(problem), blocks=blocks)
+    return small_page(escape_markup(problem), blocks=blocks)
 
 
 def waiting_page(progress: float) -> str:

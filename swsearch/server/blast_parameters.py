@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from swsearch.alphabet import PROTEIN
 from swsearch.client.search_request import MAX_TITLE, SERVER_ROWS, SearchRequest
-from swsearch.errors import InputError, OptionError, printable, shown
+from swsearch.errors import InputError, OptionError, format_value, printable
 from swsearch.options.kinds import MAX_POSITION
 from swsearch.pipeline.fingerprint import PROGRAM_NAMES
-from swsearch.scoring import usable_matrices
+from swsearch.scoring import matrix_names
 from swsearch.server.errors import ServerProblem
 
 BLAST_COMMANDS = ("Put", "Get", "Delete")
@@ -31,7 +31,7 @@ MAX_NAME_COMPARED = 40
 """Letters of an unknown parameter that are compared with the known names."""
 
 
-class BlastWord(NamedTuple):
+class BlastParameter(NamedTuple):
     """A parameter of BLAST's URL API."""
 
     name: str
@@ -108,8 +108,8 @@ _MEANINGS: Mapping[tuple[str, str], Mapping[str, str]] = {
 }
 """Parameters by effect and commands: names with one meaning, and the meaning."""
 
-WORDS: Mapping[str, BlastWord] = {
-    name: BlastWord(
+PARAMETERS: Mapping[str, BlastParameter] = {
+    name: BlastParameter(
         name, commands.split(), effect, meaning, ("plain",) if name == "SERVICE" else ("(none)", *SAYS_NO)
     )
     for (effect, commands), meanings in _MEANINGS.items()
@@ -123,7 +123,7 @@ _WORD_OF_OPTION = {"queries": "QUERY", "database": "DATABASE"} | {
 }
 
 
-def words_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def parse_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return values by parameters in upper case, without empty values.
 
     It raises `InputError` if a parameter is unknown or refused, or has two values.
@@ -132,15 +132,17 @@ def words_of(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     for given, text in pairs:
         name, value = given.strip().upper(), text.strip()
         if value and words.setdefault(name, value) != value:
-            raise InputError(f"{name}: got {shown(words[name])} and {shown(value)}, expected one of them")
+            raise InputError(
+                f"{name}: got {format_value(words[name])} and {format_value(value)}, expected one of them"
+            )
     for name, value in words.items():
-        word = WORDS.get(name)
+        word = PARAMETERS.get(name)
         if word is None:
-            close = difflib.get_close_matches(name[:MAX_NAME_COMPARED], WORDS, n=1)
+            close = difflib.get_close_matches(name[:MAX_NAME_COMPARED], PARAMETERS, n=1)
             remedy = f"; did you mean {close[0]}?" if close else ""
-            raise InputError(f"got the parameter {shown(name)}, which is not known here{remedy}")
+            raise InputError(f"got the parameter {format_value(name)}, which is not known here{remedy}")
         if word.effect == "refused" and value.lower() not in word.allowed:
-            raise InputError(f"{name}: got {shown(value)}, which is not supported: {word.meaning}")
+            raise InputError(f"{name}: got {format_value(value)}, which is not supported: {word.meaning}")
     return words
 
 
@@ -154,7 +156,9 @@ def command_of(words: Mapping[str, str]) -> str:
 
 def notes_on(words: Mapping[str, str]) -> list[str]:
     """Return notes on parameters without effect and on the statistics."""
-    notes = [f"{name} has no effect: {WORDS[name].meaning}" for name in words if WORDS[name].effect == "none"]
+    notes = [
+        f"{name} has no effect: {PARAMETERS[name].meaning}" for name in words if PARAMETERS[name].effect == "none"
+    ]
     if "GENETIC_CODE" in words and (program := words.get("PROGRAM", "").lower()) in ("blastp", "tblastn"):
         notes.append(f"GENETIC_CODE has no effect: queries of {program} are proteins")
     if "COMPOSITION_BASED_STATISTICS" not in words:
@@ -172,7 +176,7 @@ def request_of(words: Mapping[str, str], databases: Sequence[str], dna: Collecti
     """
     for name in ("PROGRAM", "DATABASE", "QUERY"):
         if name not in words:
-            raise InputError(f"{name}: got none, expected {WORDS[name].meaning}")
+            raise InputError(f"{name}: got none, expected {PARAMETERS[name].meaning}")
     database = words["DATABASE"]
     if database not in databases:
         several = "; one at a time" if len(database.split()) > 1 else ""
@@ -213,10 +217,10 @@ def _scoring(words: Mapping[str, str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     named = {name: words[name] for name in ("MATRIX", "MATRIX_NAME") if name in words}
     if len({value.upper() for value in named.values()}) > 1:
-        given = " and ".join(f"{name} {shown(value)}" for name, value in named.items())
+        given = " and ".join(f"{name} {format_value(value)}" for name, value in named.items())
         raise InputError(f"got {given}, expected one of them")
     for name, value in named.items():
-        known = {each.upper(): each for each in usable_matrices(PROTEIN)}
+        known = {each.upper(): each for each in matrix_names(PROTEIN)}
         if value.upper() not in known:
             raise OptionError(name, value, f"one of {', '.join(known.values())}")
         options["matrix"] = known[value.upper()]

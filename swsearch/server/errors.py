@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from swsearch.client.connection import API_PATH
-from swsearch.errors import InputError, OptionError, OutputError, SwsearchError, shown
+from swsearch.errors import InputError, OptionError, OutputError, SwsearchError, format_value
 from swsearch.server.templating import page, root_of
 
 
@@ -97,15 +97,15 @@ def framework_problem(scope: Scope, error: Exception) -> ServerProblem:
         if isinstance(cause := first.get("ctx", {}).get("error"), SwsearchError):
             return problem_of(cause)
         name = ".".join(str(part) for part in first.get("loc", ())[1:])
-        given = "none" if first.get("type") == "missing" else shown(first.get("input"))
+        given = "none" if first.get("type") == "missing" else format_value(first.get("input"))
         return ServerProblem("wrong", f"{name}: got {given}, expected another value", option=name)
     assert isinstance(error, HTTPException)
     if isinstance(error.__cause__, SwsearchError):  # raised while the framework read a form
         return problem_of(error.__cause__)
     path, method = str(scope["path"])[:200], str(scope["method"])
     messages = {
-        "not_found": f"no page {shown(path)}; {API_PATH}/openapi.json lists what there is",
-        "not_possible": f"{method[:20]} is not possible for {shown(path)}",
+        "not_found": f"no page {format_value(path)}; {API_PATH}/openapi.json lists what there is",
+        "not_possible": f"{method[:20]} is not possible for {format_value(path)}",
     }
     codes = {status: code for code, status in STATUSES.items()}
     code = codes.get(error.status_code, "broken" if error.status_code < 500 else "failed")

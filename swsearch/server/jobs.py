@@ -26,7 +26,7 @@ from swsearch.client.search_request import SearchRequest
 from swsearch.errors import InputError, MemoryLimitError, OtherCheckpointError, OutputError
 from swsearch.options.kinds import JOB_STATES, JobState
 from swsearch.pipeline.fingerprint import PROGRAM_NAMES
-from swsearch.pipeline.prefetch import Stopped
+from swsearch.pipeline.prefetch import SearchCancelled
 from swsearch.pipeline.search import Search
 from swsearch.pipeline.search_results import SearchResults
 from swsearch.report.outputs import JobOutput, write_job_outputs
@@ -43,7 +43,7 @@ from swsearch.server.errors import ServerProblem, problem_of
 from swsearch.server.job_store import SECONDS_PER_DAY, Job, JobStore, disk_full, is_full, new_identifier, payer_of
 from swsearch.server.results import Format, StoredResults
 from swsearch.server.settings import ServerSettings
-from swsearch.server.validation import place_of, taken
+from swsearch.server.validation import find_database, validate_request
 
 log = logging.getLogger(__name__)
 
@@ -91,11 +91,11 @@ class RunningSearch:
         self._results: SearchResults | None = None
 
     def set_results(self, results: SearchResults) -> None:
-        """Set the search that `stop` stops; raise `Stopped` if it was stopped before."""
+        """Set the search that `stop` stops; raise `SearchCancelled` if it was stopped before."""
         with self._guard:
             self._results, self.cells, self.cells_done = results, results.search.cells, 0
             if self.reason:
-                raise Stopped
+                raise SearchCancelled
 
     def advance(self, cells: int) -> None:
         """Count cells."""
@@ -160,7 +160,7 @@ class Jobs:
         if not requests:
             raise ServerProblem("wrong", "got no search, expected at least one", option="database")
         limits, group, jobs = self.settings.limits, new_identifier(), []
-        found = [taken(each, self.databases, limits) for each in requests]
+        found = [validate_request(each, self.databases, limits) for each in requests]
         for number, each in enumerate(found):
             request = each.request
             jobs.append(Job(
@@ -344,7 +344,7 @@ class Jobs:
         try:
             n_hits, notes = self._find(job, running)
             state, changes = "done", {"n_hits": n_hits, "notes": [*job.notes, *map(self._clean, notes)]}
-        except (Exception, Stopped) as error:
+        except (Exception, SearchCancelled) as error:
             if running.reason == "ending":
                 self.store.release(job.identifier)
                 return
@@ -366,7 +366,7 @@ class Jobs:
 
     def _find(self, job: Job, running: RunningSearch) -> tuple[int, list[str]]:
         """Search, save what is found in the job's checkpoint, and return the number of hits and the notes."""
-        database = place_of(self.databases, job.database)
+        database = find_database(self.databases, job.database)
         request = self.store.request(job.identifier)
         queries, options = request.read_queries()
         checkpoint = self.store.checkpoint_of(job.identifier)
@@ -424,7 +424,7 @@ class Jobs:
 
     def search(self, request: SearchRequest, wanted: Format, running: RunningSearch) -> Generator[bytes]:
         """Search, and yield the report; errors of the request are raised before the first bytes."""
-        found = taken(request, self.databases, self.settings.limits)
+        found = validate_request(request, self.databases, self.settings.limits)
         database = self.databases[found.request.database]
         wanted.check(len(found.queries), PROGRAM_NAMES[found.options.translation is not None, database.is_dna])
 
@@ -437,7 +437,7 @@ class Jobs:
                 try:
                     running.set_results(results)
                     yield from wanted.written(lambda: results.run, results.batches(wanted.needs_alignments))
-                except Stopped:
+                except SearchCancelled:
                     raise running.problem(self.settings.limits.seconds) from None
 
         if len(found.queries) * found.options.max_hits <= MAX_BUFFERED_HITS:
@@ -481,7 +481,7 @@ class Jobs:
     def problem_for(self, error: BaseException) -> ServerProblem:
         """Return the problem that the client is told of, without the server's folders; log what is a bug."""
         found = problem_of(error)
-        if isinstance(error, Stopped):
+        if isinstance(error, SearchCancelled):
             found = ServerProblem("conflict", "the search was stopped")
         elif isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError):
             message = "the server has no memory for this search; send its queries in parts"

@@ -217,7 +217,7 @@ def check_names(pairs: TextPairs, known: Sequence[str]) -> None:
         seen.add(name)
 
 
-def searches_of_json(body: bytes) -> list[SearchRequest]:
+def parse_json_searches(body: bytes) -> list[SearchRequest]:
     """Return the request for each database of a body of JSON; raise `SwsearchError` if it cannot be used."""
     _check_json(body)
     try:
@@ -356,7 +356,7 @@ Time = Annotated[
 """A time of the Unix clock, in seconds, as an ISO time."""
 
 
-class JobAnswer(_Stated):
+class JobSchema(_Stated):
     """A job as it is now. Times are ISO 8601 in UTC."""
 
     id: StatedIdentifier = Field(description="Whoever knows it may read the job.")
@@ -387,7 +387,7 @@ class JobAnswer(_Stated):
         """Return a job as a client sees it, without long options if brief; ``root`` stands before all paths."""
         place = f"{root}{API_PATH}/jobs/{job.identifier}"
         links = {name: f"{place}/{name}" for name in ("results", "outputs", "queries", "subjects", "cancel")}
-        known = {name: getattr(job, name) for name in JobAnswer.model_fields if hasattr(job, name)}
+        known = {name: getattr(job, name) for name in JobSchema.model_fields if hasattr(job, name)}
         options = {k: v for k, v in job.options.items() if not is_brief or not isinstance(v, (list, dict))}
         return cls(**{
             **known, "id": job.identifier, "is_mine": job.client == client, "options": options,
@@ -395,7 +395,7 @@ class JobAnswer(_Stated):
         })  # fmt: skip
 
 
-class SubmittedAnswer(JobAnswer):
+class SubmittedAnswer(JobSchema):
     """The job that was submitted; with several databases the first."""
 
     jobs: list[StatedIdentifier] = Field(description="All jobs of the group, one for each database.")
@@ -404,7 +404,7 @@ class SubmittedAnswer(JobAnswer):
 class JobsAnswer(_Stated):
     """Jobs, the last first."""
 
-    jobs: list[JobAnswer]
+    jobs: list[JobSchema]
 
 
 class DatabaseAnswer(BaseModel):

@@ -35,7 +35,15 @@ from swsearch.server.job_store import Job, is_identifier
 from swsearch.server.models import parse_hits, parse_range
 from swsearch.server.results import FASTA_TYPE, Format
 from swsearch.server.streaming import answer
-from swsearch.server.templating import PAGE_HEADERS, STATIC_TYPES, lasting, named, page, root_of, static_answer
+from swsearch.server.templating import (
+    PAGE_HEADERS,
+    STATIC_TYPES,
+    format_duration,
+    page,
+    root_of,
+    safe_name,
+    static_answer,
+)
 from swsearch.server.validation import COMPRESSED_AS
 
 ROWS_PER_PAGE = 50
@@ -73,7 +81,7 @@ class PageRoute(APIRoute):
             except HTTPException as error:
                 return problem_page(request.scope, ServerProblem("broken", str(error.detail)), error.status_code)
             except RequestValidationError:
-                problem = ServerProblem("not_found", f"page {named(request.url.path)} not found")
+                problem = ServerProblem("not_found", f"page {safe_name(request.url.path)} not found")
                 return problem_page(request.scope, problem)
 
         return answered
@@ -178,7 +186,7 @@ def _form(request: Request, filled: search_form.FilledForm, error: SwsearchError
 def example(key: str) -> Response:
     """Send the sequences of an example."""
     if key not in search_form.EXAMPLES:
-        raise ServerProblem("not_found", f"example {named(key[:40])!r} not found")
+        raise ServerProblem("not_found", f"example {safe_name(key[:40])!r} not found")
     headers = {**PAGE_HEADERS, "Cache-Control": "public, max-age=3600"}
     return PlainTextResponse(search_form.EXAMPLES[key].fasta, headers=headers)
 
@@ -189,7 +197,7 @@ def example(key: str) -> Response:
 def check_identifier(identifier: str) -> str:
     """Return an identifier; raise ``not_found`` if no job can have it."""
     if not is_identifier(identifier):
-        raise ServerProblem("not_found", f"job {named(identifier[:40])!r} not found")
+        raise ServerProblem("not_found", f"job {safe_name(identifier[:40])!r} not found")
     return identifier
 
 
@@ -212,9 +220,9 @@ def progress_of(job: Job, now: float) -> dict[str, Any]:
         words = f"Waiting: {ahead}"
     begun = job.begun if job.begun is not None else job.submitted
     elapsed = (job.ended if job.ended is not None else now) - begun
-    spent = f"{lasting(elapsed)} so far"
+    spent = f"{format_duration(elapsed)} so far"
     if job.state == "running" and job.progress >= MIN_PROGRESS and elapsed >= 1:
-        spent += f", about {lasting(elapsed * (1 - job.progress) / job.progress)} left"
+        spent += f", about {format_duration(elapsed * (1 - job.progress) / job.progress)} left"
     return {"state": job.state, "percent": percent, "words": words, "elapsed": spent, "is_ended": job.is_ended}
 
 
@@ -340,7 +348,7 @@ def bar_of(root: str, job: Job, group: Sequence[Job], queries: tuple[int, int]) 
         yield Link("Next queries", f"{place}/report?queries={last + 1}-{after}")
     for each in group:
         if each.identifier != job.identifier:
-            yield Link(f"{named(each.database)}: {STATE_WORDS[each.state]}", f"{root}/jobs/{each.identifier}")
+            yield Link(f"{safe_name(each.database)}: {STATE_WORDS[each.state]}", f"{root}/jobs/{each.identifier}")
 
 
 def downloads_of(job: Job, is_dna: bool) -> Iterator[OutputFormat]:
@@ -450,7 +458,7 @@ def api(request: Request) -> Response:
 def static(digest: str, name: str) -> Response:
     """Send a static file."""
     if name not in STATIC_TYPES:
-        raise ServerProblem("not_found", f"file {named(name[:40])!r} not found")
+        raise ServerProblem("not_found", f"file {safe_name(name[:40])!r} not found")
     return static_answer(digest, name)
 
 

@@ -14,12 +14,12 @@ from starlette.datastructures import FormData, UploadFile
 from swsearch.alphabet import PROTEIN
 from swsearch.client.search_request import MAX_TITLE, SearchRequest
 from swsearch.errors import OptionError, SequenceError, SwsearchError, printable
-from swsearch.matrices import GAP_COSTS, OTHER_GAP_COSTS
+from swsearch.matrices import FALLBACK_GAP_COSTS, GAP_COSTS
 from swsearch.options.kinds import QueryRange, ValueKind, Widget
 from swsearch.options.row import Heading, Option, rows_of
 from swsearch.pipeline.table.scoring import QueryTable
 from swsearch.pipeline.table.search import SearchTable
-from swsearch.scoring import usable_matrices
+from swsearch.scoring import matrix_names
 from swsearch.server.errors import ServerProblem, problem_of
 
 NOT_ON_THE_PAGE = {
@@ -111,7 +111,7 @@ FORM_FIELDS = {
 @cache
 def matrix_costs() -> dict[str, tuple[int, int]]:
     """Return the default gap costs of every matrix; our own matrices come first."""
-    return {name: GAP_COSTS.get(name, OTHER_GAP_COSTS) for name in (*GAP_COSTS, *usable_matrices(PROTEIN))}
+    return {name: GAP_COSTS.get(name, FALLBACK_GAP_COSTS) for name in (*GAP_COSTS, *matrix_names(PROTEIN))}
 
 
 def choices_of(field: PageField) -> Mapping[str, str]:

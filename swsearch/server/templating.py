@@ -75,25 +75,27 @@ def templates() -> Environment:
     )  # fmt: skip
     made.filters |= {
         "n": lambda value: f"{value:,}",
-        "named": named,
-        "titled": lambda job: named(job.title.strip()) or f"Job {job.identifier}",
+        "named": safe_name,
+        "titled": lambda job: safe_name(job.title.strip()) or f"Job {job.identifier}",
         "moment": lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine_time": lambda seconds: datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds"),
-        "lasting": lasting,
-        "in_days": lambda days: counted(int(days), "day") if days >= 1 and days % 1 == 0 else lasting(days * 86400),
+        "lasting": format_duration,
+        "in_days": lambda days: (
+            counted(int(days), "day") if days >= 1 and days % 1 == 0 else format_duration(days * 86400)
+        ),
         "segment": lambda text: quote(str(text), safe=""),
         "of": counted,
     }
     return made
 
 
-def named(text: object) -> str:
+def safe_name(text: object) -> str:
     """Return another user's text on one line, in one direction and cut."""
     line = printable(str(text), "\ufffd")
     return line if len(line) <= MAX_NAME_SHOWN else f"{line[:MAX_NAME_SHOWN]}…"
 
 
-def lasting(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration for people."""
     if seconds < 10:
         return f"{max(seconds, 0):.1f} s"

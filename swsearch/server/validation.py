@@ -10,7 +10,7 @@ from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.pipeline.filters import SUBJECT_FILTERS
 from swsearch.pipeline.fingerprint import PROGRAM_NAMES
-from swsearch.pipeline.options import SearchOptions, check_scales
+from swsearch.pipeline.options import SearchOptions, check_profile_scales
 from swsearch.pipeline.search import Search
 from swsearch.pipeline.search_queries import query_notes
 from swsearch.report.outputs import check_outputs_fit
@@ -35,7 +35,7 @@ MAX_IDENTIFIERS = 100_000
 
 
 @dataclass(frozen=True)
-class TakenRequest:
+class ValidatedRequest:
     """A request within the limits, with its queries and options."""
 
     request: SearchRequest
@@ -55,7 +55,7 @@ class TakenRequest:
         return self.n_residues * database.n_residues * self.options.iterations
 
 
-def place_of(databases: Mapping[str, ServedDatabase], name: str) -> ServedDatabase:
+def find_database(databases: Mapping[str, ServedDatabase], name: str) -> ServedDatabase:
     """Return a database by its name; raise `ServerProblem` if there is none."""
     if name in databases:
         return databases[name]
@@ -64,12 +64,14 @@ def place_of(databases: Mapping[str, ServedDatabase], name: str) -> ServedDataba
     raise ServerProblem("wrong", message, option="database", expected=expected)
 
 
-def taken(request: SearchRequest, databases: Mapping[str, ServedDatabase], limits: ServerLimits) -> TakenRequest:
+def validate_request(
+    request: SearchRequest, databases: Mapping[str, ServedDatabase], limits: ServerLimits
+) -> ValidatedRequest:
     """Read a request in bounded memory.
 
     It raises `ServerProblem` if the request is beyond a limit, and `InputError` if a query or an option is wrong.
     """
-    database = place_of(databases, request.database)
+    database = find_database(databases, request.database)
     _check_size(request, limits)
     notes = list(request.doubts)
     options = dict(request.options)
@@ -84,10 +86,10 @@ def taken(request: SearchRequest, databases: Mapping[str, ServedDatabase], limit
         raise InputError("queries: got JSON that is nested too deeply, expected what swsearch wrote") from None
     _check_count("queries", len(queries), limits.queries)
     notes += query_notes(request.run_origin.queries or "queries", queries)
-    result = TakenRequest(request, queries, asked, tuple(notes))
+    result = ValidatedRequest(request, queries, asked, tuple(notes))
     _check_count("query residues", result.n_residues, limits.residues)
     check_outputs_fit(request.outputs, queries, PROGRAM_NAMES[asked.translation is not None, database.is_dna])
-    check_scales(queries, asked)
+    check_profile_scales(queries, asked)
     Search((), asked, database.lease().backend)  # raises if the options do not fit the database; caches the rest
     return result
 

@@ -16,11 +16,11 @@ from swsearch.statistics import portable_math
 EULER = 0.5772156649015329
 """Mean of the Gumbel distribution of scale 1."""
 
-_LONGEST_TAIL = 800.0
+_MAX_TAIL = 800.0
 """Where the survival of Pearson's type III is 0 to all digits, for every shape that occurs."""
 
-MOST_SHAPE = 100
-"""Largest shape: with more the powers of `_LONGEST_TAIL` come near the largest number."""
+MAX_SHAPE = 100
+"""Largest shape: with more the powers of `_MAX_TAIL` come near the largest number."""
 
 
 class Distribution(Protocol):
@@ -75,7 +75,7 @@ class PearsonThree:
     def survival(self, z: npt.ArrayLike) -> FloatArray:
         """See `Distribution.survival`."""
         x = self.shape + math.sqrt(self.shape) * np.asarray(z, dtype=np.float64)
-        x = np.minimum(np.maximum(x, 0.0), _LONGEST_TAIL)
+        x = np.minimum(np.maximum(x, 0.0), _MAX_TAIL)
         term, total = np.ones_like(x), np.ones_like(x)
         for k in range(1, self.shape):
             term = term * x / k
@@ -132,7 +132,7 @@ class Lengths:
         return int(self.counts.sum())
 
 
-class BrokenLine:
+class PiecewiseLinear:
     """A continuous function of log length, straight between knots.
 
     Parameters
@@ -181,6 +181,6 @@ def _logs() -> FloatArray:
 
 
 @lru_cache(maxsize=4)
-def line_to(longest: int, knots: tuple[int, ...]) -> BrokenLine:
+def line_to(longest: int, knots: tuple[int, ...]) -> PiecewiseLinear:
     """Return the line at every length from 0 to ``longest``; local and semi-global queries share it."""
-    return BrokenLine(np.arange(longest + 1), knots)
+    return PiecewiseLinear(np.arange(longest + 1), knots)

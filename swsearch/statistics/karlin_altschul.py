@@ -49,7 +49,7 @@ def _constants() -> Constants:
     return found
 
 
-Room = tuple[FloatArray, FloatArray]
+EffectiveLength = tuple[FloatArray, FloatArray]
 """What a sequence leaves for an alignment: expected room in residues, and the probability that there is any."""
 
 _TABLED = 2048
@@ -178,7 +178,12 @@ class KarlinAltschul:
         return self.k * portable_math.exp(-self.lambda_ * y)
 
     def combine(
-        self, y: FloatArray | np.float64, chance: FloatArray, query: Room, subject: Room, subjects: FloatArray
+        self,
+        y: FloatArray | np.float64,
+        chance: FloatArray,
+        query: EffectiveLength,
+        subject: EffectiveLength,
+        subjects: FloatArray,
     ) -> FloatArray:
         """Compute E-values from what both sides leave room for.
 
@@ -203,7 +208,7 @@ class KarlinAltschul:
         area = p_query * p_subject + covariance * above_query * above_subject
         return area * chance * subjects
 
-    def finite_size(self, y: FloatArray | np.float64, length: FloatArray | np.float64) -> Room:
+    def finite_size(self, y: FloatArray | np.float64, length: FloatArray | np.float64) -> EffectiveLength:
         """Compute how much room a sequence leaves for an alignment.
 
         Parameters
@@ -229,7 +234,7 @@ class KarlinAltschul:
         return np.maximum(room * probability + near, 0.0) + 0.0, probability
 
 
-class LeastByLength:
+class ScoreCutoffs:
     """The least scores that are hits, by subject length, for any number of queries.
 
     What depends on the subjects alone is computed once per score, and serves every query.
@@ -251,7 +256,7 @@ class LeastByLength:
         self._lengths = subject_lengths.astype(np.float64)
         self._residues = database_residues
         self._subjects = database_residues / self._lengths
-        self._sides: dict[int, Room] = {}
+        self._sides: dict[int, EffectiveLength] = {}
         self._queries: dict[int, _QuerySide] = {}
 
     def of(self, evalue: float, query_length: int) -> npt.NDArray[np.int64]:
@@ -340,7 +345,7 @@ class _QuerySide:
         self._statistics, self._length = statistics, np.float64(length)
         self._table = (np.zeros(0), np.zeros(0), np.zeros(0))
 
-    def at(self, score: int | npt.NDArray[np.integer], highest: int) -> tuple[FloatArray, Room]:
+    def at(self, score: int | npt.NDArray[np.integer], highest: int) -> tuple[FloatArray, EffectiveLength]:
         """Return the chance of scores at a place, and the room that the query leaves; ``highest`` is that of them."""
         chances, rooms, probabilities = self._table
         if highest >= len(chances):
@@ -363,7 +368,7 @@ def _first(is_enough: Callable[[int], bool]) -> int:
     return enough
 
 
-def statistics_for(scoring: Scoring, mode: Mode) -> KarlinAltschul | None:
+def published_statistics(scoring: Scoring, mode: Mode) -> KarlinAltschul | None:
     """Return the published statistics of a scoring system, or None where there are none; see `why_no_statistics`."""
     if mode != "local" or not scoring.matrix.published:
         return None
@@ -375,7 +380,7 @@ def statistics_for(scoring: Scoring, mode: Mode) -> KarlinAltschul | None:
 
 
 def why_no_statistics(scoring: Scoring, mode: Mode) -> str:
-    """Return why `statistics_for` has no statistics, and which choice has."""
+    """Return why `published_statistics` has no statistics, and which choice has."""
     if mode != "local":
         return f"no E-values: no statistics are published for {mode} alignment; hits are ranked by score"
     if not scoring.matrix.published:

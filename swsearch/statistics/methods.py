@@ -14,11 +14,11 @@ from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Mode, StatisticsMethod
 from swsearch.scoring import Scoring
-from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics, statistics_for, why_no_statistics
-from swsearch.statistics.null_model import PairNulls
+from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics, published_statistics, why_no_statistics
+from swsearch.statistics.null_model import PairNullModels
 
 
-def statistics_in_force(method: StatisticsMethod) -> Literal["published", "fitted", "none"]:
+def resolve_method(method: StatisticsMethod) -> Literal["published", "fitted", "none"]:
     """Return what ``auto`` stands for, and other methods as they are."""
     return "fitted" if method == "auto" else method
 
@@ -27,7 +27,7 @@ def check_statistics(
     method: StatisticsMethod, scoring: Scoring, mode: Mode, *, evalue: float | None, dbsize: int | None
 ) -> None:
     """Raise unless the method can be used here, and gives E-values where an option needs them."""
-    if method == "published" and statistics_for(scoring, mode) is None:
+    if method == "published" and published_statistics(scoring, mode) is None:
         reason = (
             why_no_statistics(scoring, mode).removeprefix("no E-values: ").removesuffix("; hits are ranked by score")
         )
@@ -37,13 +37,13 @@ def check_statistics(
             raise OptionError(name, value, "none with statistics 'none'", "leave one of them out")
 
 
-def why_none(problem: str = "") -> str:
+def no_evalue_message(problem: str = "") -> str:
     """Return why a result has no E-values; ``problem`` is empty if none were requested."""
     return f"no E-values: {problem or 'none were asked for'}; hits are ranked by score"
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class HitStatistics:
     """Bit scores, E-values and z-scores of hits, as columns.
 
     Parameters
@@ -60,16 +60,16 @@ class Numbers:
     def __len__(self) -> int:
         return len(self.evalues)
 
-    def take(self, rows: slice | IntArray) -> Numbers:
+    def take(self, rows: slice | IntArray) -> HitStatistics:
         """Return the numbers of some rows, shape (m,)."""
-        return Numbers(*(values[rows] for values in self._columns))
+        return HitStatistics(*(values[rows] for values in self._columns))
 
     @property
     def _columns(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         return self.bit_scores, self.evalues, self.z_scores, self.evalues_published
 
     @classmethod
-    def concatenate(cls, parts: Sequence[Numbers]) -> Numbers:
+    def concatenate(cls, parts: Sequence[HitStatistics]) -> HitStatistics:
         """Join the rows of several tables, at least one."""
         return cls(*(np.concatenate(columns) for columns in zip(*(each._columns for each in parts), strict=True)))
 
@@ -90,15 +90,15 @@ def optional(values: FloatArray) -> list[float | None]:
     return found
 
 
-def numbers_as_arrays(
-    statistics: Statistics | PairNulls | None,
+def hit_statistics_arrays(
+    statistics: Statistics | PairNullModels | None,
     published: KarlinAltschul | None,
     scores: npt.NDArray[np.integer],
     query_length: int,
     subject_lengths: npt.NDArray[np.integer],
     database_residues: int,
     known: FloatArray | None = None,
-) -> Numbers:
+) -> HitStatistics:
     """Compute the numbers of some hits of a query.
 
     Parameters
@@ -118,7 +118,7 @@ def numbers_as_arrays(
     """
     nothing = np.full(len(scores), np.nan)
     bits, evalues, z_scores, beside = None, known, nothing, nothing
-    if isinstance(statistics, PairNulls):
+    if isinstance(statistics, PairNullModels):
         evalues = statistics.evalues(scores, database_residues) if known is None else known
         z_scores, bits = statistics.z_scores(scores), statistics.bit_scores(scores)
     elif statistics is not None and len(scores):
@@ -127,4 +127,4 @@ def numbers_as_arrays(
         bits = statistics.bit_scores(scores, subject_lengths)
     if published is not None and len(scores):
         beside = published.evalues(scores, query_length, subject_lengths, database_residues)
-    return Numbers(nothing if bits is None else bits, nothing if evalues is None else evalues, z_scores, beside)
+    return HitStatistics(nothing if bits is None else bits, nothing if evalues is None else evalues, z_scores, beside)

@@ -11,7 +11,8 @@ The null model has two parts:
 - `FittedStatistics` belongs to a query: mean and variance of its scores with a fixed panel of random sequences of
   several lengths (`swsearch.statistics.random_panel`), as functions of log length. The panel costs as much as a
   database of 300,000 residues. Subjects whose E-value by it is small enough are candidates.
-- `PairNulls` belong to the candidates. The chance level of a pair is the mean score of the query with shuffled copies
+- `PairNullModels` belong to the candidates. The chance level of a pair is the mean score of the query with shuffled
+copies
   of the subject, raised where the reversed subject scores far more. Shuffling keeps the composition of each stretch;
   reversal also keeps periodic patterns, such as the heptads of coiled coils and the triplets of collagen. Where the
   chance level is above the panel's mean, it raises the mean of the null. `rise` says by how much: differences within
@@ -41,11 +42,11 @@ from swsearch.options.kinds import Mode
 from swsearch.statistics import portable_math
 from swsearch.statistics.distributions import (
     EULER,
-    MOST_SHAPE,
-    BrokenLine,
+    MAX_SHAPE,
     Distribution,
     Gumbel,
     PearsonThree,
+    PiecewiseLinear,
     line_to,
     log_of,
 )
@@ -53,7 +54,7 @@ from swsearch.statistics.random_panel import COPIES
 
 
 @dataclass(frozen=True)
-class Spread:
+class VarianceModel:
     """Factors for the panel's variances and a pair's mean, chosen for each mode by the number of chance hits.
 
     Parameters
@@ -77,16 +78,16 @@ class Spread:
         return self.base / (tail * tail)
 
 
-SPREADS: dict[Mode, Spread] = {
-    "local": Spread(1.28, 2.2, 3.0),
-    "global": Spread(1.18, 0.0, 2.0),
-    "semiglobal": Spread(1.37, 6.0, 0.0),
+SPREADS: dict[Mode, VarianceModel] = {
+    "local": VarianceModel(1.28, 2.2, 3.0),
+    "global": VarianceModel(1.18, 0.0, 2.0),
+    "semiglobal": VarianceModel(1.37, 6.0, 0.0),
 }
 """Chosen with shuffled, reversed, biased, long and short queries that the benchmarks do not use, and in local mode
 with SCOPe's domains: ``full`` of 0, 2, 3 and 4 finds 0.21, 0.32, 0.39 and 0.41 percentage points more relatives
 before the first wrong hit than published statistics do; 4 has more chance hits of queries of biased composition."""
 
-LEAST_VARIANCE = 1 / 12
+MIN_VARIANCE = 1 / 12
 """Variance that comes from rounding to whole numbers alone; scores that vary less do not vary at all."""
 
 REVERSED_FULL, REVERSED_POWER = 5.0, 4
@@ -98,7 +99,7 @@ SMOOTHINGS = 2
 """How often variances are averaged with those of neighbouring lengths: they change slowly, and a few dozen random
 sequences of each length estimate them with errors of 10 %."""
 
-LEAST_SHAPE = 9
+MIN_SHAPE = 9
 """Least shape of Pearson's type III: a skewness of two thirds, which only very short queries come near."""
 
 USUAL_SKEW, USUAL_SCORES = 1 / 3, 500
@@ -107,19 +108,19 @@ USUAL_SKEW, USUAL_SCORES = 1 / 3, 500
 LIKELY = 0.4
 """Probability from which every score counts as reaching it: less than the average has in any distribution."""
 
-CERTAIN = 1.0
-"""No bound on the probability of a hit by chance; see `PairNulls`."""
+NO_BOUND = 1.0
+"""No bound on the probability of a hit by chance; see `PairNullModels`."""
 
 DOUBTED = 1e-20
 """Probability by its null from which an identical subject has its bound instead: no sequence would be lost before."""
 
 
-AT_ONCE = 1 << 15
+PROBABILITIES_PER_BATCH = 1 << 15
 """Pairs whose probabilities are computed at a time: arrays that stay near the processor."""
 
 
 @dataclass(frozen=True)
-class Fit:
+class FitSettings:
     """Parameters of a search's fitted statistics, for all queries.
 
     Parameters
@@ -170,7 +171,7 @@ class FittedStatistics:
         What scores are held to.
     """
 
-    fit: Fit
+    fit: FitSettings
     query_length: int
     lengths: tuple[int, ...]
     means: tuple[float, ...]
@@ -188,7 +189,7 @@ class FittedStatistics:
         """Compute the number of chance hits at least as good, of subjects that are like random sequences.
 
         Parameters are those of `swsearch.statistics.karlin_altschul.KarlinAltschul.evalues`; the query's length is
-        that of the fit. Hits have the E-values of `PairNulls`, which are not smaller.
+        that of the fit. Hits have the E-values of `PairNullModels`, which are not smaller.
 
         Returns
         -------
@@ -202,7 +203,7 @@ class FittedStatistics:
         return self.fit.subjects(database_residues) * survival
 
     def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
-        """Return None, whatever the arrays, shape (n,): bits belong to a pair, see `PairNulls.bit_scores`."""
+        """Return None, whatever the arrays, shape (n,): bits belong to a pair, see `PairNullModels.bit_scores`."""
         return None
 
     def at(self, subject_lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
@@ -213,7 +214,7 @@ class FittedStatistics:
         subject_lengths : ndarray, shape (n,), integer
             Residues.
         """
-        return self._on(BrokenLine(subject_lengths, self.lengths), subject_lengths)
+        return self._on(PiecewiseLinear(subject_lengths, self.lengths), subject_lengths)
 
     def least_scores(self, evalue: float, longest: int, database_residues: int) -> IntArray:
         """Bound from below the scores for which `evalues` are at most ``evalue``, by subject length.
@@ -232,9 +233,9 @@ class FittedStatistics:
         least[0] = np.iinfo(np.int32).max  # no score is larger: its E-value is the number of subjects
         return least
 
-    def _on(self, line: BrokenLine, lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
+    def _on(self, line: PiecewiseLinear, lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
         means = line.at(np.array(self.means), beyond=True) - self._known(lengths)
-        return means, np.maximum(line.at(np.array(self.variances), beyond=False), LEAST_VARIANCE)
+        return means, np.maximum(line.at(np.array(self.variances), beyond=False), MIN_VARIANCE)
 
     def _known(self, lengths: npt.NDArray[np.integer]) -> IntArray:
         """Return the known part of a score: in global mode, the cost of the length difference."""
@@ -281,7 +282,7 @@ def _share(above: FloatArray, full: float, power: int) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class PairNulls:
+class PairNullModels:
     """Null models of pairs of one query with subjects.
 
     Parameters
@@ -294,8 +295,8 @@ class PairNulls:
         Chance level of each pair, from copies of the subject (`with_copies`), matrix units.
     bounds : ndarray, shape (n,), float64
         Bounds on the probability of a hit by chance, for those above `DOUBTED`: of a subject that is identical to the
-        query, the probability that random residues are; of others, `CERTAIN`. What is identical is the best hit, also
-        where every shuffled copy is, too, as of a run of one residue: its null is the panel's.
+        query, the probability that random residues are; of others, `NO_BOUND`. What is identical is the best hit,
+        also where every shuffled copy is, too, as of a run of one residue: its null is the panel's.
     """
 
     statistics: FittedStatistics
@@ -309,12 +310,12 @@ class PairNulls:
     def __post_init__(self) -> None:
         self._set(*self.statistics.at(self.lengths))
 
-    def _set(self, usual: FloatArray, variances: FloatArray, means: FloatArray | None = None) -> PairNulls:
+    def _set(self, usual: FloatArray, variances: FloatArray, means: FloatArray | None = None) -> PairNullModels:
         """Take the panel's means and variances over; the pairs' means follow, unless they are known."""
         if means is None:
             deviations = np.sqrt(variances)
             raised = usual + deviations * rise((self.levels - usual) / deviations, self._full)
-            means = np.where(self.bounds < CERTAIN, usual, raised)  # shuffled copies of the query itself are like it
+            means = np.where(self.bounds < NO_BOUND, usual, raised)  # shuffled copies of the query itself are like it
         for name, values in (("means", means), ("variances", variances), ("_usual", usual)):
             object.__setattr__(self, name, values)
         return self
@@ -322,7 +323,7 @@ class PairNulls:
     @classmethod
     def _of(
         cls, statistics: FittedStatistics, lengths: IntArray, levels: FloatArray, bounds: FloatArray
-    ) -> PairNulls:
+    ) -> PairNullModels:
         """Make one whose panel's values are still to be set."""
         made = cls.__new__(cls)
         fields = {"statistics": statistics, "lengths": lengths, "levels": levels, "bounds": bounds}
@@ -331,7 +332,7 @@ class PairNulls:
         return made
 
     @classmethod
-    def joined(cls, statistics: FittedStatistics, parts: Sequence[PairNulls]) -> PairNulls:
+    def joined(cls, statistics: FittedStatistics, parts: Sequence[PairNullModels]) -> PairNullModels:
         """Put nulls of pairs of one query one after the other."""
         if len(parts) == 1:
             return parts[0]
@@ -344,7 +345,7 @@ class PairNulls:
         made = cls._of(statistics, together("lengths"), together("levels"), together("bounds"))
         return made._set(together("_usual"), together("variances"), together("means"))
 
-    def with_copies(self, shuffled: FloatArray, reversed_: IntArray) -> PairNulls:
+    def with_copies(self, shuffled: FloatArray, reversed_: IntArray) -> PairNullModels:
         """Return the null models of the same pairs by the scores of copies, matrix units.
 
         Parameters
@@ -383,13 +384,13 @@ class PairNulls:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, chosen: slice | npt.NDArray[Any]) -> PairNulls:
+    def __getitem__(self, chosen: slice | npt.NDArray[Any]) -> PairNullModels:
         made = self._of(self.statistics, self.lengths[chosen], self.levels[chosen], self.bounds[chosen])
         return made._set(self._usual[chosen], self.variances[chosen], self.means[chosen])
 
-    def further(self, rows: IntArray) -> PairNulls:
+    def further(self, rows: IntArray) -> PairNullModels:
         """Return the nulls of alignments that are not their pairs' best; ``rows`` has shape (n,), int64."""
-        return PairNulls(self.statistics, self.lengths[rows], self.levels[rows], np.full(len(rows), CERTAIN))
+        return PairNullModels(self.statistics, self.lengths[rows], self.levels[rows], np.full(len(rows), NO_BOUND))
 
     def probabilities(self, scores: npt.ArrayLike) -> FloatArray:
         """Compute the probabilities that one chance pair scores as much; each score, shape (n,), with its null.
@@ -445,8 +446,8 @@ class PairNulls:
         return np.floor(self.means + reach).astype(np.int64)
 
 
-def probabilities_of(pairs: Sequence[PairNulls], scores: Sequence[npt.ArrayLike]) -> list[FloatArray]:
-    """Compute `PairNulls.probabilities` of several queries' pairs, which takes as long as of one's.
+def probabilities_of(pairs: Sequence[PairNullModels], scores: Sequence[npt.ArrayLike]) -> list[FloatArray]:
+    """Compute `PairNullModels.probabilities` of several queries' pairs, which takes as long as of one's.
 
     Parameters
     ----------
@@ -475,12 +476,15 @@ def probabilities_of(pairs: Sequence[PairNulls], scores: Sequence[npt.ArrayLike]
 
 def _survival(distribution: Distribution, z: FloatArray) -> FloatArray:
     """Return the probabilities of at least ``z``, shape (n,): some at a time, since it takes ten arrays as large."""
-    parts = [distribution.survival(z[begin : begin + AT_ONCE]) for begin in range(0, len(z), AT_ONCE)]
+    parts = [
+        distribution.survival(z[begin : begin + PROBABILITIES_PER_BATCH])
+        for begin in range(0, len(z), PROBABILITIES_PER_BATCH)
+    ]
     return np.concatenate([np.empty(0), *parts])
 
 
 def fit_panel(
-    fit: Fit, query_length: int, lengths: tuple[int, ...], scores: Sequence[npt.NDArray[np.int64]]
+    fit: FitSettings, query_length: int, lengths: tuple[int, ...], scores: Sequence[npt.NDArray[np.int64]]
 ) -> FittedStatistics:
     """Make a query's null of its scores with a panel of random sequences.
 
@@ -504,7 +508,10 @@ def fit_panel(
 
 
 def fit_panels(
-    fit: Fit, query_lengths: Sequence[int], lengths: tuple[int, ...], scores: Sequence[npt.NDArray[np.integer]]
+    fit: FitSettings,
+    query_lengths: Sequence[int],
+    lengths: tuple[int, ...],
+    scores: Sequence[npt.NDArray[np.integer]],
 ) -> list[FittedStatistics]:
     """Make the nulls of several queries of their scores with the same panel, as `fit_panel` does for one.
 
@@ -542,7 +549,7 @@ def _moments(scores: npt.NDArray[np.integer]) -> tuple[list[float], list[float],
     square = centred * centred
     one, two, three = centred.sum(axis=2), square.sum(axis=2), (square * centred).sum(axis=2)
     squares = np.sum(COPIES * two - one * one, axis=1).astype(np.float64)
-    variances = np.maximum(squares / (n * (COPIES - 1)), LEAST_VARIANCE)
+    variances = np.maximum(squares / (n * (COPIES - 1)), MIN_VARIANCE)
     cubes = np.sum(COPIES**2 * three - 3 * COPIES * one * two + 2 * one**3, axis=1).astype(np.float64)
     thirds = cubes / (n * (COPIES - 1) * (COPIES - 2))
     means = whole.sum(axis=(1, 2)).astype(np.float64) / n
@@ -550,7 +557,7 @@ def _moments(scores: npt.NDArray[np.integer]) -> tuple[list[float], list[float],
     return means.tolist(), variances.tolist(), skews.tolist()
 
 
-def _length_cost(fit: Fit, query_length: int, lengths: npt.NDArray[np.integer]) -> IntArray:
+def _length_cost(fit: FitSettings, query_length: int, lengths: npt.NDArray[np.integer]) -> IntArray:
     """Return the least cost of the difference in length, in global mode; nothing in the others."""
     if fit.mode != "global":
         return np.zeros(len(lengths), dtype=np.int64)
@@ -574,5 +581,5 @@ def _distribution(mode: Mode, skews: list[float], weights: list[float]) -> Distr
         return Gumbel()
     total = sum(weight * each for weight, each in zip(weights, skews, strict=True)) + USUAL_SCORES * USUAL_SKEW
     skew = total / (sum(weights) + USUAL_SCORES)
-    shape = round(4.0 / (skew * skew)) if skew > 0.01 else MOST_SHAPE
-    return PearsonThree(min(max(shape, LEAST_SHAPE), MOST_SHAPE))
+    shape = round(4.0 / (skew * skew)) if skew > 0.01 else MAX_SHAPE
+    return PearsonThree(min(max(shape, MIN_SHAPE), MAX_SHAPE))

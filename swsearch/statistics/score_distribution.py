@@ -20,10 +20,10 @@ from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 AtLeast = Callable[[IntArray], FloatArray]
 """From scores to the numbers of subjects that are expected to reach each, both of shape (n,)."""
 
-SCORES_TOGETHER = 16
+SCORES_PER_BATCH = 16
 """Scores that expectations are computed of at a time: with thousands of lengths, numbers that the cache holds."""
 
-MOST_BINS = 160
+MAX_BINS = 160
 """Bins up to where the curve ends; scores that spread wider are binned by more than one unit."""
 
 CURVE_END = 0.01
@@ -76,12 +76,12 @@ def count_scores(scores: npt.ArrayLike) -> ScoreCounts:
     scores : array_like, shape (n_subjects,), integer
         Exact scores with every subject, matrix units.
     """
-    tally = ScoreTally()
+    tally = ScoreCounter()
     tally.add(np.asarray(scores))
     return tally.counts()
 
 
-class ScoreTally:
+class ScoreCounter:
     """Counts a query's scores while they come, a chunk at a time, and keeps none of them."""
 
     def __init__(self) -> None:
@@ -214,7 +214,7 @@ def distribution_of(
     expected = None
     if at_least is not None:
         above = np.concatenate(
-            [at_least(edges[k : k + SCORES_TOGETHER]) for k in range(0, len(edges), SCORES_TOGETHER)]
+            [at_least(edges[k : k + SCORES_PER_BATCH]) for k in range(0, len(edges), SCORES_PER_BATCH)]
         )
         # far out differences of rounded numbers may fall below nothing
         expected = np.maximum(above[:-1] - above[1:], 0.0)
@@ -272,6 +272,6 @@ def _edges(scores: IntArray, counts: IntArray, at_least: AtLeast | None) -> IntA
             below, above = (middle, above) if is_before_the_end(median + middle) else (below, middle)
         high = median + above
     high = max(high, low + 1)
-    width = -(-(high - low) // MOST_BINS)
+    width = -(-(high - low) // MAX_BINS)
     n_bins = -(-(high - low) // width)
     return low + width * np.arange(n_bins + 1, dtype=np.int64)

@@ -7,7 +7,7 @@ from swsearch.translation.genetic_codes import (
     Frame,
     Frames,
     QueryTranslation,
-    asked_translation,
+    make_translation,
 )
 
-__all__ = ["CODON", "FRAME_NUMBERS", "Frame", "Frames", "QueryTranslation", "Strand", "asked_translation"]
+__all__ = ["CODON", "FRAME_NUMBERS", "Frame", "Frames", "QueryTranslation", "Strand", "make_translation"]

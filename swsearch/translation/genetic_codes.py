@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.blocks import IntArray
-from swsearch.errors import OptionError, check_choice, check_flag, whole_number
+from swsearch.errors import OptionError, check_choice, check_flag, check_integer
 from swsearch.options.kinds import Strand
 from swsearch.recurrence import check_frame_shift
 
@@ -167,7 +167,7 @@ class Frames:
 STANDARD_CODE = 1
 """NCBI's number of the standard genetic code."""
 
-MOST_CODE = 10**6
+MAX_CODE = 10**6
 """No number of a genetic code is larger; what is not known is told with those that are."""
 
 _BASES = {
@@ -204,7 +204,7 @@ class QueryTranslation:
     frame_shift: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "genetic_code", checked_code(self.genetic_code))
+        object.__setattr__(self, "genetic_code", check_genetic_code(self.genetic_code))
         check_choice("strand", self.strand, get_args(Strand))
         object.__setattr__(self, "frame_shift", check_frame_shift(self.frame_shift))
 
@@ -214,7 +214,7 @@ class QueryTranslation:
         return frames_of(self.strand)[:: 1 if self.frame_shift is None else CODON]
 
 
-def asked_translation(
+def make_translation(
     translate: object, genetic_code: int | None = None, strand: Strand | None = None, frame_shift: int | None = None
 ) -> QueryTranslation | None:
     """Return how queries are to be translated; None where they are not.
@@ -249,13 +249,13 @@ def genetic_codes() -> dict[int, str]:
     return {number: str(table.names[0]) for number, table in sorted(unambiguous_dna_by_id.items())}
 
 
-def checked_code(genetic_code: Any) -> int:
+def check_genetic_code(genetic_code: Any) -> int:
     """Return the number of a genetic code."""
     if type(genetic_code) is int and genetic_code == STANDARD_CODE:
         return STANDARD_CODE  # which needs no table yet
     known = genetic_codes()
     expected = f"an NCBI genetic code: {', '.join(map(str, known))}"
-    number = whole_number("genetic_code", genetic_code, 1, MOST_CODE, expected)
+    number = check_integer("genetic_code", genetic_code, 1, MAX_CODE, expected)
     if number not in known:
         raise OptionError("genetic_code", genetic_code, expected)
     return number

@@ -24,8 +24,8 @@ from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import EngineError, InputError, OptionError
 from swsearch.inputs import read_queries
 from swsearch.pipeline import batch
-from swsearch.pipeline.options import options_of
-from swsearch.pipeline.prefetch import Stopped, check_wanted
+from swsearch.pipeline.options import make_search_options
+from swsearch.pipeline.prefetch import SearchCancelled, check_cancelled
 from swsearch.pipeline.search_queries import search_queries
 from swsearch.pipeline.search_results import SearchResults
 from swsearch.scoring import Scoring, load_matrix
@@ -70,7 +70,7 @@ def test_results_are_those_of_a_search(database, queries, options, aligned):
 
 
 def test_more_queries_than_are_scored_together(database, queries, monkeypatch):
-    monkeypatch.setattr(resident, "QUERIES_TOGETHER", 3)
+    monkeypatch.setattr(resident, "MAX_JOINED_QUERIES", 3)
     with swsearch.Searcher(database, engine="cpu") as searcher:
         assert text_of(searcher.search(queries)) == expected(database, queries)
         assert [result.query_id for result in searcher.search(queries)] == [name for name, _ in queries]
@@ -93,7 +93,7 @@ def test_a_query_longer_than_was_planned(database, monkeypatch):
 @pytest.mark.parametrize("keep", [True, False])
 def test_calls_from_several_threads_get_their_own_results(database, queries, keep, monkeypatch):
     monkeypatch.setattr(CpuEngine, "plan", lambda self, work: ChunkPlan(1 << 12, keep=keep, in_flight=2))
-    monkeypatch.setattr(resident, "fits_the_host", lambda database: keep)
+    monkeypatch.setattr(resident, "fits_in_memory", lambda database: keep)
     wanted = {name: expected(database, [(name, letters)]) for name, letters in queries}
     with swsearch.Searcher(database, engine="cpu") as searcher, ThreadPoolExecutor(8) as threads:
         found = threads.map(lambda query: text_of(searcher.search([query])), queries)
@@ -116,7 +116,7 @@ class GatedEngine(CpuEngine):
         self.groups.append(len(group.profiles))
         self.begun.release()
         while not self.is_open and not self.may_go.acquire(timeout=0.01):
-            check_wanted()
+            check_cancelled()
         return super().score(group, loaded, progress)
 
     def wait(self):
@@ -188,7 +188,7 @@ OTHERS = [
 
 
 def test_searches_with_other_options_are_scored_together_where_that_is_possible(database, queries):
-    options = [options_of(**each) for each in [*ASKED, *OTHERS]]
+    options = [make_search_options(**each) for each in [*ASKED, *OTHERS]]
     read = read_queries(queries[:4], PROTEIN)
     with gated(database) as (place, engine, threads):
         first = threads.submit(list, searching(place, read[:1], options[0]))
@@ -203,12 +203,14 @@ def test_searches_with_other_options_are_scored_together_where_that_is_possible(
 
 
 def test_a_short_search_waits_for_a_turn_of_a_long_one(database, queries, monkeypatch):
-    monkeypatch.setattr(resident, "QUERIES_TOGETHER", 2)
-    options, read = options_of(statistics="none"), read_queries(queries, PROTEIN)
+    monkeypatch.setattr(resident, "MAX_JOINED_QUERIES", 2)
+    options, read = make_search_options(statistics="none"), read_queries(queries, PROTEIN)
     with gated(database) as (place, engine, threads):
         long_one = threads.submit(list, searching(place, read, options))
         engine.wait()
-        short = threads.submit(list, searching(place, read[:1], options_of(mode="global", statistics="none")))
+        short = threads.submit(
+            list, searching(place, read[:1], make_search_options(mode="global", statistics="none"))
+        )
         wait_until(lambda: len(place._waiting) == 2)
         engine.may_go.release(3)
         assert len(short.result(timeout=60)) == 1
@@ -221,7 +223,7 @@ def test_a_short_search_waits_for_a_turn_of_a_long_one(database, queries, monkey
 @pytest.mark.parametrize("n_others", [0, 1])
 def test_a_search_that_is_stopped_does_not_keep_others_waiting(database, queries, n_others):
     """What is being scored is given up if nobody else has a part in it; the database stays loaded."""
-    options, read = options_of(statistics="none"), read_queries(queries, PROTEIN)
+    options, read = make_search_options(statistics="none"), read_queries(queries, PROTEIN)
     with gated(database) as (place, engine, threads):
         before = threads.submit(list, searching(place, read[:1], options))
         engine.wait()
@@ -236,7 +238,7 @@ def test_a_search_that_is_stopped_does_not_keep_others_waiting(database, queries
         engine.wait()
         n_loads = engine.n_loads
         stopped.stop()
-        with pytest.raises(Stopped):
+        with pytest.raises(SearchCancelled):
             results.result(timeout=60)
         if not n_others:
             wait_until(lambda: not place._running)
@@ -248,25 +250,25 @@ def test_a_search_that_is_stopped_does_not_keep_others_waiting(database, queries
 
 
 def test_a_search_that_is_stopped_before_it_is_scored_is_not_scored(database, queries):
-    options, read = options_of(statistics="none"), read_queries(queries, PROTEIN)
+    options, read = make_search_options(statistics="none"), read_queries(queries, PROTEIN)
     with gated(database) as (place, engine, threads):
         first = threads.submit(list, searching(place, read[:1], options))
         engine.wait()
-        searches = [searching(place, read, options_of(statistics="published", iterations=k)) for k in (1, 2)]
+        searches = [searching(place, read, make_search_options(statistics="published", iterations=k)) for k in (1, 2)]
         assert all(search.search for search in searches)
         waiting = [threads.submit(list, search) for search in searches]
         wait_until(lambda: n_waiting(place) == 2)
         for search in searches:
             search.stop()
         for each in waiting:
-            with pytest.raises(Stopped):
+            with pytest.raises(SearchCancelled):
                 each.result(timeout=60)
         wait_until(lambda: not n_waiting(place))
         engine.is_open = True
         assert len(first.result()) == 1
         never = searching(place, read, options)
         never.stop()
-        with pytest.raises(Stopped):
+        with pytest.raises(SearchCancelled):
             list(never)
     assert engine.groups == [1]
 
@@ -274,7 +276,7 @@ def test_a_search_that_is_stopped_before_it_is_scored_is_not_scored(database, qu
 @pytest.mark.parametrize("options", [{}, {"distribution": True}, {"iterations": 2}], ids=str)
 def test_a_search_that_cannot_be_scored_fails_no_other(database, queries, options, monkeypatch):
     """The database comes in several chunks, and scoring fails at the second one, when some was found already."""
-    read, asked = read_queries([*queries[:3], ("bad", "W" * 77)], PROTEIN), options_of(evalue=1e4, **options)
+    read, asked = read_queries([*queries[:3], ("bad", "W" * 77)], PROTEIN), make_search_options(evalue=1e4, **options)
 
     class Picky(GatedEngine):
         def plan(self, workload):
@@ -287,7 +289,7 @@ def test_a_search_that_cannot_be_scored_fails_no_other(database, queries, option
             return scores
 
     with gated(database, Picky) as (place, engine, threads):
-        first = threads.submit(list, searching(place, read[:1], options_of()))
+        first = threads.submit(list, searching(place, read[:1], make_search_options()))
         engine.wait()
         found = [threads.submit(lambda each: text_of(searching(place, [each], asked)), each) for each in read]
         wait_until(lambda: n_waiting(place) == 4)
@@ -305,11 +307,12 @@ def test_progress_of_searches_that_are_scored_together_is_their_own(database, qu
     parts = [read[:1], read[1:4], read[4:]]
     seen = [[] for _ in parts]
     with gated(database) as (place, engine, threads):
-        first = threads.submit(list, searching(place, read[:1], options_of()))
+        first = threads.submit(list, searching(place, read[:1], make_search_options()))
         engine.wait()
         each = zip(parts, seen, strict=True)
         found = [
-            threads.submit(list, searching(place, part, options_of(), progress=told.append)) for part, told in each
+            threads.submit(list, searching(place, part, make_search_options(), progress=told.append))
+            for part, told in each
         ]
         wait_until(lambda: n_waiting(place) == 3)
         engine.is_open = True
@@ -320,7 +323,7 @@ def test_progress_of_searches_that_are_scored_together_is_their_own(database, qu
 
 
 def test_a_checkpoint_keeps_what_was_scored(database, queries, tmp_path):
-    options, read = options_of(max_hits=20), read_queries(queries, PROTEIN)
+    options, read = make_search_options(max_hits=20), read_queries(queries, PROTEIN)
     with gated(database) as (place, engine, _):
         engine.is_open = True
         for _ in range(2):
@@ -363,23 +366,24 @@ def test_a_dna_database_is_cut_anew_for_longer_queries(genome, longer, max_margi
     with CpuEngine() as engine, closing(ResidentBackend(genome, engine)) as place, ThreadPoolExecutor(4) as threads:
 
         def text(each):
-            queries, chosen = each[0], options_of(**each[1])
+            queries, chosen = each[0], make_search_options(**each[1])
             return text_of(searching(place, search_queries(queries, chosen), chosen))
 
-        margins = [place.subjects((), options_of()).windows.margin]
+        margins = [place.subjects((), make_search_options()).windows.margin]
         assert list(map(text, asked)) == wanted
         assert list(threads.map(text, asked * 2)) == wanted * 2
-        margins.append(place.subjects((), options_of()).windows.margin)
+        margins.append(place.subjects((), make_search_options()).windows.margin)
     assert margins[0] < margins[1] <= max_margin
 
 
 def test_a_search_keeps_its_windows_while_they_are_cut_anew(genome, longer):
-    read = search_queries(longer, options_of())
+    read = search_queries(longer, make_search_options())
     with gated(genome) as (place, engine, threads):
-        found = [threads.submit(lambda: text_of(searching(place, read[:1], options_of())))]
+        found = [threads.submit(lambda: text_of(searching(place, read[:1], make_search_options())))]
         engine.wait()
         found += [
-            threads.submit(lambda k=k: text_of(searching(place, read[k : k + 1], options_of()))) for k in (4, 1)
+            threads.submit(lambda k=k: text_of(searching(place, read[k : k + 1], make_search_options())))
+            for k in (4, 1)
         ]
         wait_until(lambda: n_waiting(place) == 2)
         engine.is_open = True
@@ -388,7 +392,7 @@ def test_a_search_keeps_its_windows_while_they_are_cut_anew(genome, longer):
 
 def test_windows_are_cut_anew_for_searches_that_run_alone(genome, longer):
     """A search that is only opened, as to read stored results, reloads nothing; one that runs shares its windows."""
-    options = options_of()
+    options = make_search_options()
     read = search_queries(longer, options)
     with gated(genome) as (place, engine, _):
         engine.is_open = True
@@ -413,14 +417,14 @@ def test_other_searches_do_not_wait_for_windows_to_be_cut(genome, longer, monkey
             assert may_go.wait(60)
         return cut(database, queries, *others)
 
-    read = search_queries(longer, options_of())
+    read = search_queries(longer, make_search_options())
     with gated(genome) as (place, engine, threads):
         engine.is_open = True
         monkeypatch.setattr(resident, "subjects_of", slowly)
-        long_one = threads.submit(lambda: text_of(searching(place, read, options_of())))
+        long_one = threads.submit(lambda: text_of(searching(place, read, make_search_options())))
         try:
             assert begun.wait(60)
-            short = threads.submit(lambda: text_of(searching(place, read[:1], options_of())))
+            short = threads.submit(lambda: text_of(searching(place, read[:1], make_search_options())))
             assert short.result(timeout=10) == expected(genome, longer[:1])
         finally:
             may_go.set()
@@ -446,7 +450,7 @@ def several_pending(monkeypatch):
     monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (150, 150))
     monkeypatch.setattr(batch, "SMALL_GROUP_RESIDUES", 150)
     monkeypatch.setattr(batch, "MIN_GROUPS", 100)
-    monkeypatch.setattr(resident, "QUERIES_TOGETHER", 8)
+    monkeypatch.setattr(resident, "MAX_JOINED_QUERIES", 8)
     ready, prepare, select = [], ResidentSession.prepare, ResidentSession.select
 
     def prepared(self, queries):
@@ -468,9 +472,9 @@ def test_iterations_of_several_groups_go_on_beside_each_other(database, queries,
     asked = {"statistics": statistics, "iterations": 3, "evalue": 1e3}
     read = read_queries(queries, PROTEIN)
     with gated(database) as (place, engine, threads):
-        first = threads.submit(lambda: text_of(searching(place, read[:1], options_of(mode="global"))))
+        first = threads.submit(lambda: text_of(searching(place, read[:1], make_search_options(mode="global"))))
         engine.wait()
-        found = threads.submit(lambda: text_of(searching(place, read, options_of(**asked))))
+        found = threads.submit(lambda: text_of(searching(place, read, make_search_options(**asked))))
         wait_until(lambda: n_waiting(place) == 2)
         engine.is_open = True
         assert found.result() == expected(database, queries, **asked)
@@ -479,13 +483,13 @@ def test_iterations_of_several_groups_go_on_beside_each_other(database, queries,
 
 def test_pending_groups_of_a_search_that_is_stopped_are_not_scored(database, queries, several_pending):
     with gated(database) as (place, engine, threads):
-        first = threads.submit(list, searching(place, read_queries(queries[:1], PROTEIN), options_of()))
+        first = threads.submit(list, searching(place, read_queries(queries[:1], PROTEIN), make_search_options()))
         engine.wait()
-        search = searching(place, read_queries(queries, PROTEIN), options_of(iterations=2))
+        search = searching(place, read_queries(queries, PROTEIN), make_search_options(iterations=2))
         found = threads.submit(list, search)
         wait_until(lambda: n_waiting(place) == 2)
         search.stop()
-        with pytest.raises(Stopped):
+        with pytest.raises(SearchCancelled):
             found.result(timeout=60)
         assert not n_waiting(place)
         engine.is_open = True
@@ -494,7 +498,7 @@ def test_pending_groups_of_a_search_that_is_stopped_are_not_scored(database, que
 
 
 def test_profiles_of_a_search_go_on_in_the_next(database, queries):
-    read, asked = read_queries(queries[:5], PROTEIN), options_of(iterations=2, evalue=10.0)
+    read, asked = read_queries(queries[:5], PROTEIN), make_search_options(iterations=2, evalue=10.0)
     keeping = replace(asked, keep_next=True)
     with CpuEngine() as engine, closing(ResidentBackend(database, engine)) as place:
         profiles = [result.next_profile for result in searching(place, read, keeping)]
@@ -507,9 +511,9 @@ def test_tables_are_kept_for_few_options(database):
     with CpuEngine() as engine, closing(ResidentBackend(database, engine)) as place:
 
         def kind(**options):
-            return searching(place, [], options_of(**options)).search.criteria
+            return searching(place, [], make_search_options(**options)).search.criteria
 
-        kinds = [kind(max_hits=k) for k in range(1, resident.KINDS_KEPT + 2)]
+        kinds = [kind(max_hits=k) for k in range(1, resident.CACHED_JOBS + 2)]
         assert kind(max_hits=2) is kinds[1]
         assert kind(max_hits=1) is not kinds[0]
         with pytest.raises(InputError, match="s_none"):

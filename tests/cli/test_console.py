@@ -47,5 +47,5 @@ def test_what_is_said_better_stays(raised):
 def test_messages_never_go_to_stdout(monkeypatch, capsys):
     """As print would have it where stderr is closed."""
     monkeypatch.setattr(sys, "stderr", None)
-    console.say("a message")
+    console.print_message("a message")
     assert capsys.readouterr().out == ""

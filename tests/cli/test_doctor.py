@@ -69,7 +69,7 @@ def machine(monkeypatch, tmp_path):
 
 
 def findings():
-    found = list(doctor.examine())
+    found = list(doctor.check_machine())
     assert [each.topic for each in found[:2]] == ["swsearch", "libraries"]
     return [(each.topic, each.text) for each in found[2:] if each.topic not in ("cpu", "extension")], [
         each.topic for each in found if not each.good
@@ -206,7 +206,7 @@ def test_a_gpu_that_fails(machine):
 def test_the_extension_is_described(monkeypatch):
     from swsearch.engines.cpu import extension
 
-    monkeypatch.setenv(extension.SWITCH, "scalar")
+    monkeypatch.setenv(extension.SIMD_VARIABLE, "scalar")
     monkeypatch.setattr(doctor, "self_test", lambda engine: 0)
-    found = {each.topic: each.text for each in doctor.examine()}
+    found = {each.topic: each.text for each in doctor.check_machine()}
     assert found["extension"] == "used to align pairs, with scalar instructions"

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import pytest
 
 from swsearch.cli.doctor import describe_cluster as describe
-from swsearch.cluster.messages import program
-from swsearch.cluster.opening import VolumeSeen, WorkerSeen
+from swsearch.cluster.messages import program_versions
+from swsearch.cluster.opening import VolumeReport, WorkerReport
 
 
 class _Volume:
@@ -15,17 +15,17 @@ class _Volume:
 
 
 VOLUMES = [_Volume("/data/v1.h5"), _Volume("/data/v2.h5")]
-DASK = program()["distributed"]
-READ = {"/data/v1.h5": VolumeSeen("/data/v1.h5"), "/data/v2.h5": VolumeSeen("/local/v2.h5")}
+DASK = program_versions()["distributed"]
+READ = {"/data/v1.h5": VolumeReport("/data/v1.h5"), "/data/v2.h5": VolumeReport("/local/v2.h5")}
 LACKING = {
-    "/data/v1.h5": VolumeSeen("/data/v1.h5"),
-    "/data/v2.h5": VolumeSeen("", "worker on b: there is no /data/v2.h5"),
+    "/data/v1.h5": VolumeReport("/data/v1.h5"),
+    "/data/v2.h5": VolumeReport("", "worker on b: there is no /data/v2.h5"),
 }
 
 
 def seen(address="tcp://a:1", host="a", rank=0, **facts):
     given = {"python": "3.12.1", "description": "cpu (avx2, 4 threads)", "why": "PyCUDA is missing", **facts}
-    return WorkerSeen(address, host, 2, 8 << 30, rank, **{"threads": 4, "processors": 4, **given})
+    return WorkerReport(address, host, 2, 8 << 30, rank, **{"threads": 4, "processors": 4, **given})
 
 
 def lines(*workers, volumes=VOLUMES):
@@ -36,8 +36,8 @@ GPU = {"description": "gpu (NVIDIA H200)", "why": "", "devices": 1}
 IDLE = {"threads": 2, "processors": 64}
 OF_A = "tcp://a:1 on a, 4 threads, 8.0 GiB: cpu (avx2, 4 threads); no GPU: PyCUDA is missing"
 OF_B = "tcp://b:1 on b, 4 threads, 8.0 GiB: gpu (NVIDIA H200)"
-UNNAMED = WorkerSeen("tcp://a:1", "", 2, 0, threads=1, python="3.12.1", description="cpu (avx2, 1 thread)")
-MANY = WorkerSeen("tcp://a:1", "a", 16, 0, threads=16, processors=16, python="3.12.1", description="cpu")
+UNNAMED = WorkerReport("tcp://a:1", "", 2, 0, threads=1, python="3.12.1", description="cpu (avx2, 1 thread)")
+MANY = WorkerReport("tcp://a:1", "a", 16, 0, threads=16, processors=16, python="3.12.1", description="cpu")
 BOTH = ("volumes", "2 of 2 can be read, 1 of them copies of its own", True)
 SAME = ("versions", f"as here: Python 3.12.1, dask.distributed {DASK}", True)
 
@@ -99,8 +99,8 @@ def test_the_command_ends_with_what_was_found(monkeypatch, capsys):
         closed.append(name)
 
     found = [seen()]
-    monkeypatch.setattr(opening, "connected", connected)
-    monkeypatch.setattr(opening, "survey", lambda client, volumes: found)
+    monkeypatch.setattr(opening, "connect", connected)
+    monkeypatch.setattr(opening, "inspect_cluster", lambda client, volumes: found)
     monkeypatch.setattr("sys.argv", ["swsearch", "doctor", "--cluster", "tcp://s:8786"])
     assert main.main() == 0
     assert "1 worker on 1 host" in capsys.readouterr().out

@@ -208,4 +208,4 @@ def test_without_a_limit_there_is_no_copy():
     before = os.getpid()
     memory_limit.begin()
     assert (os.getpid(), memory_limit.is_watched()) == (before, False)
-    assert memory_limit.sentence() == "out of memory; use fewer threads, or a database instead of FASTA"
+    assert memory_limit.out_of_memory_message() == "out of memory; use fewer threads, or a database instead of FASTA"

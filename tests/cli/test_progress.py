@@ -9,13 +9,13 @@ import pytest
 from support.command_line import fails, run
 from swsearch.cli.progress import (
     BAR_AFTER,
-    Bar,
+    BarDisplay,
     Display,
-    Lines,
-    Objects,
+    JsonDisplay,
+    LineDisplay,
     ReadingProgress,
     SearchProgress,
-    display_of,
+    make_display,
 )
 
 SEQUENCE = "MKVLAAGIVGWWHHKDEFRTYPCNQS"
@@ -66,7 +66,7 @@ def stderr(capsys):
 
 
 def test_lines_say_all_that_a_log_needs(stderr, clock):
-    with SearchProgress(Lines(), 4 * 10**12, 1200, clock) as done:
+    with SearchProgress(LineDisplay(), 4 * 10**12, 1200, clock) as done:
         clock.now += 9.9
         done.advance(10**11)
         assert stderr.getvalue() == ""
@@ -79,14 +79,14 @@ def test_lines_say_all_that_a_log_needs(stderr, clock):
 
 
 def test_the_last_line_but_one_does_not_say_that_all_is_done(stderr, clock):
-    with SearchProgress(Lines(), 100_000, 3, clock) as done:
+    with SearchProgress(LineDisplay(), 100_000, 3, clock) as done:
         clock.now += 10
         done.advance(99_999)
     assert "(99.9 %)" in stderr.getvalue()
 
 
 def test_lines_come_less_and_less_often(stderr, clock):
-    with SearchProgress(Lines(), 10**18, 5, clock) as done:
+    with SearchProgress(LineDisplay(), 10**18, 5, clock) as done:
         for _ in range(12 * 3600):
             clock.now += 1
             done.advance(1)
@@ -101,7 +101,7 @@ def test_lines_come_less_and_less_often(stderr, clock):
 
 
 def test_objects_are_one_each_line(stderr, clock):
-    with SearchProgress(Objects(), 4000, 3, clock) as done:
+    with SearchProgress(JsonDisplay(), 4000, 3, clock) as done:
         done.advance(1000)
         clock.now += 1
         done.advance(1000)
@@ -124,14 +124,14 @@ def test_objects_are_one_each_line(stderr, clock):
 
 
 def test_the_last_object_says_that_a_search_failed(stderr, clock):
-    with pytest.raises(KeyboardInterrupt), SearchProgress(Objects(), 10, 1, clock) as done:
+    with pytest.raises(KeyboardInterrupt), SearchProgress(JsonDisplay(), 10, 1, clock) as done:
         done.advance(4)
         raise KeyboardInterrupt
     assert json.loads(stderr.getvalue().splitlines()[-1])["event"] == "failed"
 
 
 def test_what_a_checkpoint_had_is_done_and_no_speed(stderr, clock):
-    with SearchProgress(Objects(), 4000, 4, clock) as done:
+    with SearchProgress(JsonDisplay(), 4000, 4, clock) as done:
         clock.now += 8
         done.restored(2000)
         clock.now += 2
@@ -142,7 +142,7 @@ def test_what_a_checkpoint_had_is_done_and_no_speed(stderr, clock):
 
 
 def test_what_is_read_is_told_in_bytes(stderr, clock):
-    for display in (Lines(), Objects()):
+    for display in (LineDisplay(), JsonDisplay()):
         with ReadingProgress(display, "building", clock=clock) as done:
             clock.now += 10
             done.move_to(25_000_000, 100_000_000)
@@ -159,25 +159,25 @@ def test_what_is_read_is_told_in_bytes(stderr, clock):
 @pytest.mark.parametrize(
     ("kind", "is_terminal", "quiet", "expected"),
     [
-        ("auto", True, False, Bar),
-        ("auto", False, False, Lines),
+        ("auto", True, False, BarDisplay),
+        ("auto", False, False, LineDisplay),
         ("auto", True, True, Display),
         ("auto", False, True, Display),
-        ("bar", False, False, Bar),
-        ("lines", True, False, Lines),
-        ("lines", True, True, Lines),
-        ("json", False, True, Objects),
+        ("bar", False, False, BarDisplay),
+        ("lines", True, False, LineDisplay),
+        ("lines", True, True, LineDisplay),
+        ("json", False, True, JsonDisplay),
         ("none", True, False, Display),
     ],
 )
 def test_what_is_shown_where(monkeypatch, kind, is_terminal, quiet, expected):
     monkeypatch.setattr(sys, "stderr", Terminal() if is_terminal else io.StringIO())
-    assert type(display_of(kind, quiet)) is expected
+    assert type(make_display(kind, quiet)) is expected
 
 
 def test_a_bar_appears_for_long_work_and_counts_queries(monkeypatch, clock):
     terminal = terminal_at(monkeypatch)
-    with SearchProgress(display_of("auto"), 4000, 1234, clock) as done:
+    with SearchProgress(make_display("auto"), 4000, 1234, clock) as done:
         clock.now += 0.9 * BAR_AFTER
         done.advance(1000)
         assert terminal.getvalue() == ""
@@ -192,7 +192,7 @@ def test_a_bar_appears_for_long_work_and_counts_queries(monkeypatch, clock):
 
 
 def test_of_a_pipe_nobody_knows_how_much_there_is(stderr, clock):
-    with ReadingProgress(Lines(), "appending", clock=clock) as done:
+    with ReadingProgress(LineDisplay(), "appending", clock=clock) as done:
         clock.now += 10
         done.move_to(1_234_500_000, None)
     assert stderr.getvalue() == "swsearch: appending: 1,234.5 MB read, 0:00:10 so far\n"

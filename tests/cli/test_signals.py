@@ -210,7 +210,7 @@ def test_a_process_that_is_not_ours_keeps_its_handlers():
 @pytest.mark.parametrize("number", signals.ENDING)
 def test_the_exit_code_names_the_signal(number, monkeypatch):
     monkeypatch.setattr(signals._received, "number", number)
-    ending = console.ending_of(ImportError("cannot import name 'x'"))
+    ending = console.to_cli_error(ImportError("cannot import name 'x'"))
     assert isinstance(ending, Interrupted)
     assert ending.exit_code == 128 + number
 

@@ -87,7 +87,9 @@ def test_names_of_others_are_none_of_ours_and_lead_to_ours(words):
     advice, idle = other_programs.advice_of(path, rows_taken(command)), other_programs.no_effect_of(path)
     assert not {f"--{name}" for name in (*advice, *idle)} & ours
     assert not idle.keys() & (aliases.keys() | advice.keys())
-    assert [name for name in (*aliases, *advice, *idle) if other_programs.plain(name) != name] == []  # never found
+    assert [
+        name for name in (*aliases, *advice, *idle) if other_programs.normalize_option(name) != name
+    ] == []  # never found
     meant = {word.partition("=")[0] for target in aliases.values() for word in target.split()}
     assert meant <= {*ours, other_programs.FIRST_ARGUMENT, other_programs.OTHER_ARGUMENTS}
     texts = " ".join([*advice.values(), *(text for each in idle.values() for text in each.values())])
@@ -123,7 +125,7 @@ def test_every_option_of_blasts_programs_is_known_and_the_page_says_which_are_ta
     rows = re.findall(r"^\| (`-[^|]*) \| ([^|]*) \|", section, re.MULTILINE)
     assert len(rows) > 10
     for names, here in rows:
-        theirs = {other_programs.plain(name) for name in re.findall(r"`-(\w+)`", names)}
+        theirs = {other_programs.normalize_option(name) for name in re.findall(r"`-(\w+)`", names)}
         assert theirs <= known
         assert not names.endswith("*") or theirs <= set(aliases)
         assert here != "no effect" or theirs <= idle

@@ -24,7 +24,7 @@ from swsearch.client.search_request import (
 from swsearch.errors import InputError
 from swsearch.inputs import Query, read_queries
 from swsearch.pipeline.inclusion import Inclusion
-from swsearch.pipeline.options import options_of
+from swsearch.pipeline.options import make_search_options
 from swsearch.profiles.json_profile import line_of
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.run_info import Origin
@@ -50,7 +50,7 @@ OPTIONS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("asked", OPTIONS)
 @pytest.mark.filterwarnings("ignore")
 def test_options_that_were_told_are_the_same(asked: dict[str, Any]) -> None:
-    options = options_of(**asked)
+    options = make_search_options(**asked)
     told = json.loads(json.dumps(options_to_json(options)))
     found = SearchRequest("db", QUERIES, options=told).search_options
     assert found == options
@@ -87,7 +87,7 @@ def facts(queries: list[Query]) -> list[Any]:
     ],
 )
 def test_objects_arrive_as_they_are(queries: Any) -> None:
-    options = options_of()
+    options = make_search_options()
     stated = json.loads(json.dumps(request_for("db", queries, options, Origin()).to_json()))
     found, _ = SearchRequest.from_json(stated).read_queries()
     assert facts(found) == facts(read_queries(queries, scoring=Scoring()))
@@ -97,18 +97,18 @@ def test_objects_arrive_as_they_are(queries: Any) -> None:
 def test_files_are_read_once_and_sent_decompressed(tmp_path: Path) -> None:
     path = tmp_path / "q.fa.gz"
     path.write_bytes(gzip.compress(QUERIES))
-    request = request_for("db", path, options_of(), Origin(str(path)))
+    request = request_for("db", path, make_search_options(), Origin(str(path)))
     assert (request.queries, request.query_format) == (QUERIES, "auto")
     assert facts(request.read_queries()[0]) == facts(read_queries(path))
     alignment = tmp_path / "family.a3m"
     alignment.write_text(f">q\n{PARENT}\n>r\n{PARENT[:50]}{'-' * (len(PARENT) - 50)}\n")
     expected = read_queries(alignment, scoring=Scoring())
-    assert facts(request_for("db", alignment, options_of(), Origin(str(alignment))).read_queries()[0]) == facts(
-        expected
-    )
+    assert facts(
+        request_for("db", alignment, make_search_options(), Origin(str(alignment))).read_queries()[0]
+    ) == facts(expected)
     path.write_bytes(b">q\nMKV1\n")
     with pytest.raises(InputError, match=r"q\.fa\.gz: record 'q' line 2"):
-        request_for("db", path, options_of(), Origin(str(path))).read_queries()
+        request_for("db", path, make_search_options(), Origin(str(path))).read_queries()
 
 
 @pytest.mark.parametrize(

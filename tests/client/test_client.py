@@ -24,7 +24,7 @@ from support.small_searches import PARENT, build
 from swsearch.client import connection
 from swsearch.client.search_request import request_for
 from swsearch.errors import InputError, ServerError
-from swsearch.pipeline.options import options_of
+from swsearch.pipeline.options import make_search_options
 from swsearch.profiles.readers import read_profiles
 from swsearch.results import combined
 from swsearch.run_info import Origin
@@ -164,8 +164,8 @@ def test_a_job_stays_until_it_is_forgotten(client: swsearch.Client, served: Serv
 
 
 def test_a_request_that_is_repeated_makes_one_job(client: swsearch.Client) -> None:
-    request = request_for("db", PARENT, options_of(), Origin(), outputs=["15"])
-    later = request_for("db", PARENT, options_of(), Origin(), outputs=["15"])
+    request = request_for("db", PARENT, make_search_options(), Origin(), outputs=["15"])
+    later = request_for("db", PARENT, make_search_options(), Origin(), outputs=["15"])
     first = client.submit_request(request, "a key")
     assert client.submit_request(later, "a key").identifier == first.identifier
     with pytest.raises(InputError, match=r"^Idempotency-Key: got 'a key' again for another search"):
@@ -193,7 +193,7 @@ def test_a_request_that_is_repeated_makes_one_job(client: swsearch.Client) -> No
 def test_outputs_that_cannot_be_are_refused(more: dict[str, Any], message: str, client: swsearch.Client) -> None:
     queries = [("a", PARENT), ("b", PARENT)]
     with pytest.raises(InputError, match=message):
-        client.submit_request(request_for("db", queries, options_of(), Origin(), **more))
+        client.submit_request(request_for("db", queries, make_search_options(), Origin(), **more))
     assert client.jobs() == []
 
 

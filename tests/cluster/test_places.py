@@ -18,7 +18,7 @@ from swsearch.cluster.messages import EngineRequest
 from swsearch.cluster.opening import pool_of_client
 from swsearch.db import build_database, write_manifest
 from swsearch.inputs import read_queries
-from swsearch.pipeline.options import options_of
+from swsearch.pipeline.options import make_search_options
 from swsearch.pipeline.search_results import SearchResults
 
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
@@ -99,7 +99,7 @@ def databases(tmp_path_factory):
 def written(databases, subjects, backend_of, options):
     streams = [io.StringIO() for _ in FORMATS]
     found = read_queries(databases["queries"])
-    with SearchResults(found, subjects, options_of(**options), backend_of, threads=1) as results:
+    with SearchResults(found, subjects, make_search_options(**options), backend_of, threads=1) as results:
         name = results.search.subjects.name
         swsearch.write(results, streams, FORMATS)
     # a name is broken into lines where it is long

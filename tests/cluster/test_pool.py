@@ -18,7 +18,7 @@ from swsearch.cluster.messages import EngineRequest
 from swsearch.cluster.pool import WorkerPool
 from swsearch.db import build_database
 from swsearch.errors import ClusterError, GpuUnavailableError, OptionError, SwsearchWarning
-from swsearch.pipeline.prefetch import Ahead, Stopped, check_wanted, side_by_side
+from swsearch.pipeline.prefetch import PrefetchIterator, SearchCancelled, check_cancelled, map_in_threads
 
 distributed = pytest.importorskip("distributed")
 
@@ -50,13 +50,13 @@ def sent_by_name(monkeypatch, name, function):
 @pytest.mark.filterwarnings("ignore::swsearch.errors.SwsearchWarning")
 def test_a_worker_of_another_version_is_not_used(database, dask_client, monkeypatch):
     told = iter(["", "swsearch 0.0.1, here 1.0", "swsearch 0.0.1, here 1.0"])  # the scheduler's is the first
-    monkeypatch.setattr(pool, "difference", lambda theirs, ours: next(told))
+    monkeypatch.setattr(pool, "version_mismatch", lambda theirs, ours: next(told))
     with pytest.raises(ClusterError, match=r": none of its workers can be used: .*: swsearch 0.0.1, here 1.0"):
         searched(database, dask_client)
 
 
 def test_a_scheduler_of_another_version_is_refused(database, dask_client, monkeypatch):
-    monkeypatch.setattr(pool, "difference", lambda theirs, ours: "swsearch 0.0.1, here 1.0")
+    monkeypatch.setattr(pool, "version_mismatch", lambda theirs, ours: "swsearch 0.0.1, here 1.0")
     with pytest.raises(ClusterError, match=r"the scheduler cannot be used: swsearch 0.0.1, here 1.0; install swsear"):
         searched(database, dask_client)
 
@@ -136,7 +136,7 @@ def test_what_a_paused_worker_has_begun_ends_there_and_others_do_what_waits(dask
     share = tasks.VolumeShare(search, n_bytes=1 << 28)  # as large as this, Dask itself moves no task
     notices = []
     with opening.pool_of_client(dask_client, EngineRequest("cpu"), notice=notices.append) as of:
-        calls = [of.call(tasks.score, tasks.packed(place), share) for place in range(30)]
+        calls = [of.call(tasks.score, tasks.encode_arguments(place), share) for place in range(30)]
         until(lambda: sum(address == begun[0][0] for address, _ in begun) == 2)
         paused = begun[0][0]
         dask_client.run(pause, workers=[paused])
@@ -186,7 +186,7 @@ class Endless:
             try:
                 self.begun.set()
                 while True:
-                    check_wanted()
+                    check_cancelled()
                     time.sleep(0.001)
             finally:
                 self.stopped.set()
@@ -211,7 +211,7 @@ def test_what_runs_is_stopped_when_a_search_is_closed(database, dask_client, mon
     results.stop()
     assert endless.stopped.wait(SOON)
     waiting.join(SOON)
-    assert [type(each) for each in raised] == [Stopped]
+    assert [type(each) for each in raised] == [SearchCancelled]
     until(lambda: not any(dask_client.processing().values()))
     assert dask_client.status == "running"
 
@@ -237,7 +237,7 @@ def test_large_tasks_go_without_a_warning(dask_client, monkeypatch):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with opening.pool_of_client(dask_client, EngineRequest("cpu")) as of:
-            (found,) = of.all_of([of.call(tasks.fit, tasks.packed(bytes(12 << 20)))])
+            (found,) = of.all_of([of.call(tasks.fit, tasks.encode_arguments(bytes(12 << 20)))])
     assert len(found) == 24 << 20
     assert [str(each.message) for each in said] == []
 
@@ -253,14 +253,14 @@ def test_a_task_is_told_to_stop_before_its_number_is_forgotten(monkeypatch):
     dask_worker = SimpleNamespace(get_current_task=str, state=SimpleNamespace(tasks=SimpleNamespace(get=get)))
     monkeypatch.setattr(distributed, "get_worker", lambda: dask_worker)
     monkeypatch.setattr(tasks, "WANTED_SECONDS", 0.001)
-    monkeypatch.setattr(tasks, "stop_work", lambda number: order.append("stopped"))
-    monkeypatch.setattr(tasks, "end_work", lambda number: order.append("forgotten"))
+    monkeypatch.setattr(tasks, "cancel_task", lambda number: order.append("stopped"))
+    monkeypatch.setattr(tasks, "end_task", lambda number: order.append("forgotten"))
 
     def fit():
         assert looking.wait(SOON)
         order.append("returned")
 
-    tasks.run(tasks.program(), fit, tasks.packed())
+    tasks.run(tasks.program_versions(), fit, tasks.encode_arguments())
     until(lambda: len(order) == 3)
     assert order == ["returned", "stopped", "forgotten"]
 
@@ -280,10 +280,10 @@ def test_threads_that_wait_for_a_result_end_when_its_task_is_stopped(dask_client
     of._busy = {"a": (set(), 0.0)}
 
     def wait(number):
-        of.all_of([of.call(tasks.fit, tasks.packed())])
+        of.all_of([of.call(tasks.fit, tasks.encode_arguments())])
 
-    results = side_by_side(wait, range(4), 4)
-    taking = Ahead(results, "rate")
+    results = map_in_threads(wait, range(4), 4)
+    taking = PrefetchIterator(results, "rate")
     assert fetching.wait(SOON)
     taking.close()
     getattr(of, end)()
@@ -375,7 +375,7 @@ def test_workers_are_there_while_the_scheduler_is_asked_for_them(watched, monkey
     seen = []
 
     def processing():
-        seen.append((of.workers, of.call(tasks.fit, tasks.packed()).future is not None))
+        seen.append((of.workers, of.call(tasks.fit, tasks.encode_arguments()).future is not None))
         return of.client.busy
 
     monkeypatch.setattr(of.client, "processing", processing)
@@ -387,7 +387,7 @@ def test_a_task_for_a_worker_that_has_gone_goes_elsewhere(watched):
     of, _ = watched
     of.client.busy = {"a": [], "b": []}
     of.look()
-    call = of.call(tasks.fit, tasks.packed())
+    call = of.call(tasks.fit, tasks.encode_arguments())
     call.avoided.add("a")
     of._begin(call)
     of.client.busy = {"a": []}

@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 
 from swsearch.cluster import messages
-from swsearch.cluster.messages import MUST_EQUAL, difference, program
+from swsearch.cluster.messages import MUST_EQUAL, program_versions, version_mismatch
 
 
 def test_what_must_be_equal_is_told_and_equals_itself() -> None:
-    assert program().keys() == MUST_EQUAL.keys()
-    assert len(program()["digest"]) == 64
-    assert difference(program(), program()) == ""
+    assert program_versions().keys() == MUST_EQUAL.keys()
+    assert len(program_versions()["digest"]) == 64
+    assert version_mismatch(program_versions(), program_versions()) == ""
 
 
 @pytest.mark.parametrize("key", MUST_EQUAL)
 def test_each_difference_is_named(key: str) -> None:
-    text = difference({**program(), key: "0123456789"}, program())
+    text = version_mismatch({**program_versions(), key: "0123456789"}, program_versions())
     assert text.startswith(MUST_EQUAL[key])
-    assert program()[key][:8] in text
+    assert program_versions()[key][:8] in text
     assert ";" not in text
 
 
 def test_what_a_worker_does_not_tell_differs() -> None:
-    assert difference({}, program()).count("; ") == len(MUST_EQUAL) - 1
+    assert version_mismatch({}, program_versions()).count("; ") == len(MUST_EQUAL) - 1
 
 
 def digest_of(monkeypatch: pytest.MonkeyPatch, **folders: Path) -> str:
@@ -71,5 +71,5 @@ def test_other_sources_have_another_digest(
 ) -> None:
     first = digest_of(monkeypatch, **checkout)
     (checkout[package] / name).write_bytes(b"x = 1\ny = 3\n")
-    theirs = {**program(), "digest": digest_of(monkeypatch, **checkout)}
-    assert difference(theirs, {**program(), "digest": first}).startswith("the sources of swsearch ")
+    theirs = {**program_versions(), "digest": digest_of(monkeypatch, **checkout)}
+    assert version_mismatch(theirs, {**program_versions(), "digest": first}).startswith("the sources of swsearch ")

@@ -8,7 +8,7 @@ import pytest
 
 from support import fake_pycuda
 from swsearch.cluster import opening, pool
-from swsearch.cluster.opening import WorkerSeen
+from swsearch.cluster.opening import WorkerReport
 from swsearch.db import Database
 
 pytest.importorskip("distributed")
@@ -33,7 +33,7 @@ def _no_gpu(monkeypatch):
 
 
 def test_workers_say_what_they_are_and_find_the_database(dask_client, database):
-    first, second = opening.survey(dask_client, database.volumes)
+    first, second = opening.inspect_cluster(dask_client, database.volumes)
     assert first.address < second.address
     assert (first.host, first.on_host, second.on_host) == (second.host, 0, 1)
     path = database.volumes[0].path
@@ -48,8 +48,8 @@ def test_workers_say_what_they_are_and_find_the_database(dask_client, database):
 
 
 def test_a_worker_of_another_version_is_not_asked_further(dask_client, monkeypatch):
-    monkeypatch.setattr(pool, "difference", lambda theirs, ours: "swsearch 0.0.9, here 1.0")
-    for seen in opening.survey(dask_client):
+    monkeypatch.setattr(pool, "version_mismatch", lambda theirs, ours: "swsearch 0.0.9, here 1.0")
+    for seen in opening.inspect_cluster(dask_client):
         assert (seen.problem, seen.description) == ("swsearch 0.0.9, here 1.0", "")
 
 
@@ -72,7 +72,7 @@ def test_what_a_worker_cannot_say_is_its_problem(dask_client, monkeypatch, error
 
     bad = min(dask_client.scheduler_info()["workers"])
     monkeypatch.setattr(opening, "_look_closely", refuse)
-    assert [each.problem for each in opening.survey(dask_client)] == [problem, ""]
+    assert [each.problem for each in opening.inspect_cluster(dask_client)] == [problem, ""]
 
 
 def test_a_volume_that_is_missing_or_another_is_told_of(dask_client, database, tmp_path):
@@ -81,10 +81,10 @@ def test_a_volume_that_is_missing_or_another_is_told_of(dask_client, database, t
     volumes[0].identity()  # of the file as it was
     built(tmp_path / "other.h5", "MKVLAAGIVGLCAKWWW")
     shutil.copy(tmp_path / "other.h5", path)
-    seen = opening.survey(dask_client, volumes)[0]
+    seen = opening.inspect_cluster(dask_client, volumes)[0]
     assert "another database" in seen.volumes[path].problem
     (tmp_path / "two.h5").unlink()
-    seen = opening.survey(dask_client, volumes)[0]
+    seen = opening.inspect_cluster(dask_client, volumes)[0]
     assert f"{path} not found" in seen.volumes[path].problem
     assert seen.volumes[path].path == ""
 
@@ -94,10 +94,10 @@ def test_a_copy_of_the_workers_own_is_found_first(dask_client, database, tmp_pat
     (tmp_path / "local").mkdir()
     copy = shutil.copy(path, tmp_path / "local")
     monkeypatch.setenv("SWSEARCH_VOLUMES", str(tmp_path / "local"))
-    assert opening.survey(dask_client, database.volumes)[0].volumes[path].path == str(copy)
+    assert opening.inspect_cluster(dask_client, database.volumes)[0].volumes[path].path == str(copy)
 
 
 def test_two_workers_of_one_gpu_are_known():
-    seen = [WorkerSeen("tcp://a:1", "a", 2, 0, rank, devices=2) for rank in range(4)]
+    seen = [WorkerReport("tcp://a:1", "a", 2, 0, rank, devices=2) for rank in range(4)]
     assert [each.shares_a_device for each in seen] == [False, False, True, True]
-    assert not WorkerSeen("tcp://a:1", "a", 2, 0, 3, devices=0).shares_a_device
+    assert not WorkerReport("tcp://a:1", "a", 2, 0, 3, devices=0).shares_a_device

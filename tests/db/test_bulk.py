@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from support.db_helpers import LETTERS, entry_of, put, wrong
 from support.samples import random_cases, sample
-from swsearch.blocks import LANES, MASKED, block_columns
+from swsearch.blocks import LANES, MASK_CODE, block_columns
 from swsearch.db import Database, append_database, arrays, build_database, loaded_blocks, segment, verify_database
 from swsearch.db.format import CHECKED_BYTES
 from swsearch.errors import DatabaseDamageError
@@ -82,7 +82,7 @@ def check(db: Database, subjects: Any, mask: Mask = "lower") -> None:
 )
 def test_all_and_some(db: Database, window: int, read_before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """In and out of order, with repeats, whatever is read at once, whether the pieces were met before or not."""
-    monkeypatch.setattr(arrays, "READ_TOGETHER", window)
+    monkeypatch.setattr(arrays, "BYTES_PER_READ", window)
     assert db.info()["n_segments"] == 3
     if read_before:
         list(db.chunks(1 << 30))
@@ -143,7 +143,7 @@ def check_subset(database: Database, taken: np.ndarray, max_bytes: int, mask: st
         for place, ordinal in enumerate(chunk.subjects.tolist()):
             codes = database.codes(ordinal).copy()
             for start, end in database.masked(ordinal, mask):
-                codes[start:end] = MASKED
+                codes[start:end] = MASK_CODE
             lane = chunk.block(place // LANES)[:, place % LANES]
             assert lane.tolist() == [*codes.tolist(), *[31] * (len(lane) - len(codes))]
         assert all((block[:, chunk.n_subjects % LANES or LANES :] == 31).all() for block in [*chunk][-1:])
@@ -189,9 +189,9 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read everything that is read in parts in small ones."""
     monkeypatch.setattr("swsearch.db.arrays.ARRAY_READ_BYTES", 77 * 8)
-    monkeypatch.setattr(segment, "SUBJECTS_AT_ONCE", 100)
-    monkeypatch.setattr(segment, "HEADER_BYTES_AT_ONCE", 500)
-    monkeypatch.setattr(segment, "MASKED_AT_ONCE", 50)
+    monkeypatch.setattr(segment, "SUBJECTS_PER_BATCH", 100)
+    monkeypatch.setattr(segment, "HEADER_BYTES_PER_BATCH", 500)
+    monkeypatch.setattr(segment, "MASKED_RUNS_PER_BATCH", 50)
     monkeypatch.setattr("swsearch.db.database.INDEXED_SUBJECTS", 640)
 
 

@@ -114,7 +114,7 @@ def test_one_wrong_residue_or_padding_anywhere_is_found(
 ) -> None:
     """Whatever the blocks."""
     pick = np.random.default_rng(seed)
-    monkeypatch.setattr("swsearch.db.segment.ENDS_AT_ONCE", int(pick.integers(1, 50)))
+    monkeypatch.setattr("swsearch.db.segment.ENDS_PER_BATCH", int(pick.integers(1, 50)))
     lengths = pick.integers(0, pick.integers(2, 60), size=int(pick.integers(2, 300)))
     (tmp_path / "in.fasta").write_text("".join(f">r\n{'M' * n}\n" for n in [1, 2, *lengths]))
     build_database(tmp_path / "in.fasta", tmp_path / "sound.h5")

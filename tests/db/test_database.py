@@ -139,7 +139,7 @@ def test_other_tools_can_read_it(path: Path) -> None:
 
 
 def test_records_in_memory_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swsearch.db.python_records.RECORDS_AT_ONCE", 9)
+    monkeypatch.setattr("swsearch.db.python_records.RECORDS_PER_BATCH", 9)
     with Database.from_records(some_entries(200), name="mine") as db:
         check(db, some_entries(200))
         assert db.name == "mine" and json.loads(json.dumps(db.info()))["n_bytes"] is None

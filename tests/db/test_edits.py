@@ -11,7 +11,15 @@ import pytest
 
 from support.databases import Entry, cut_small, drawn, files, held, names, written
 from support.samples import sample
-from swsearch.db import Database, Edited, append_database, build_database, building, merge_databases, remove_records
+from swsearch.db import (
+    Database,
+    EditResult,
+    append_database,
+    build_database,
+    building,
+    merge_databases,
+    remove_records,
+)
 from swsearch.errors import DatabaseError, InputError, OutputError, SwsearchWarning
 from swsearch.options.kinds import OnDuplicate
 
@@ -57,7 +65,7 @@ def test_rules_do_what_they_do_to_lists(
     after = expected(old + middle, new, rule)
     assert held(path) == after
     kept = len(after) - 90
-    assert edited == Edited(kept, len(new) - kept, 0, len(after))
+    assert edited == EditResult(kept, len(new) - kept, 0, len(after))
     with Database.open(path) as database:
         assert sum(source["records"] for source in database.sources()) == len(after)
         counts = np.diff(database.taxids_of(np.arange(len(database))).offsets).tolist()
@@ -77,7 +85,7 @@ def test_merged_databases(tmp_path: Path, rule: OnDuplicate, output: str, monkey
     edited = merge_databases(read, tmp_path / output, on_duplicate=rule, volume_size=size)
     after = expected([], [each for part in parts for each in part], rule)
     assert held(tmp_path / output) == after
-    assert edited == Edited(len(after), 121 - len(after), 0, len(after))
+    assert edited == EditResult(len(after), 121 - len(after), 0, len(after))
 
 
 def test_what_is_there_is_refused_by_default(tmp_path: Path) -> None:
@@ -93,12 +101,12 @@ def test_what_is_there_is_refused_by_default(tmp_path: Path) -> None:
         words = rf"{path.name}: more than one record is named 'b'; nothing was appended; --on-dup"
         with pytest.raises(InputError, match=words):
             append_database(path, other)
-        assert append_database(path, old, on_duplicate="skip") == Edited(0, 3, 0, 3)
+        assert append_database(path, old, on_duplicate="skip") == EditResult(0, 3, 0, 3)
     with pytest.raises(InputError, match=r"2 identifiers .*: '[ab]', '[ab]'; --on-duplicate skip"):
         merge_databases([a, b], tmp_path / "c.h5")
     assert files(tmp_path) == before
     for path in (a, volumes):
-        assert append_database(path, more) == Edited(1, 0, 0, 4)
+        assert append_database(path, more) == EditResult(1, 0, 0, 4)
 
 
 @pytest.mark.parametrize("form", ["a.h5", "a.json", "dna.h5"])
@@ -119,7 +127,7 @@ def test_records_are_removed(tmp_path: Path, form: str, monkeypatch: pytest.Monk
     assert files(tmp_path) == before
     gone = [each for each in records if named(each) in ("s1", "s2", "sp|Q12345|X_Y")]
     edited = remove_records(path, ["Q12345", "s1", "s2", "nobody"], ignore_missing=True)
-    assert edited == Edited(0, 0, len(gone), len(records) - len(gone))
+    assert edited == EditResult(0, 0, len(gone), len(records) - len(gone))
     after = [each for each in records if each not in gone]
     assert held(path) == after
     with Database.open(path) as database:

@@ -41,7 +41,7 @@ def kind(request, monkeypatch):
 def test_choosing(kind):
     with kind.create("cpu", threads=1) as engine:
         assert (engine.name, engine.threads, engine.fallback) == ("cpu", 1, "")
-        assert extension.chosen() in engine.description and "1 thread" in engine.description
+        assert extension.active_instruction_set() in engine.description and "1 thread" in engine.description
     with kind.create("auto") as engine:
         assert (engine.name == "cpu") == bool(engine.fallback)
     with pytest.raises(OptionError, match="engine: got 'tpu', expected one of auto, gpu, cpu"):

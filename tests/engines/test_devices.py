@@ -13,7 +13,7 @@ from support.fake_pycuda import Card
 from swsearch.cli.tables import DeviceNumbers
 from swsearch.engines import choice
 from swsearch.engines.choice import create_engine, create_pair_aligner
-from swsearch.engines.devices import MOST_DEVICES, checked_devices, chosen_devices, devices_there
+from swsearch.engines.devices import MAX_DEVICES, available_devices_message, checked_devices, resolve_devices
 from swsearch.engines.reference import ReferenceEngine, ReferencePairAligner
 from swsearch.errors import GpuUnavailableError, OptionError, SwsearchWarning
 
@@ -47,7 +47,7 @@ def test_devices(given, expected):
 BAD = [
     "", "0", "0,1", "ALL", b"all", True, np.True_, -1, 1.5, 10**9, 10**30, float("nan"), [], (), np.array([]), {0, 1},
     {0: 1}, [0, True], [0, -1], [0, 1.5], [0, None], [[0]], [0, [1]], np.array([[0, 1]]), np.array(0), [0, "1"],
-    ["all"], [0] * (MOST_DEVICES + 1), [0] * 10**6, range(10**30), [0, 10**9], object(), iter([0]),
+    ["all"], [0] * (MAX_DEVICES + 1), [0] * 10**6, range(10**30), [0, 10**9], object(), iter([0]),
 ]  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def test_what_the_command_line_takes_for_no_devices(monkeypatch, text):
 
 def test_where_there_is_none_none_is_named(monkeypatch):
     fake_pycuda.remove(monkeypatch)
-    assert devices_there() == ""
+    assert available_devices_message() == ""
 
 
 class Made(ReferenceEngine):
@@ -160,7 +160,7 @@ def test_devices_that_are_too_old_are_left_out_of_all_and_refused_by_name(machin
     machine(OLD, SMALL, Card())
     left_out = "a GPU is left out: device 0, Tesla P100 has compute capability 6.0, expected at least 7.5"
     with pytest.warns(SwsearchWarning) as told:
-        assert [each.index for each in chosen_devices("all")] == [1, 2]
+        assert [each.index for each in resolve_devices("all")] == [1, 2]
     assert [str(each.message) for each in told] == [left_out]
     with pytest.raises(GpuUnavailableError, match=r"device 0, Tesla P100 has compute capability 6.0"):
         create_engine("gpu", device=[0, 1])

@@ -11,9 +11,9 @@ from support.cases import any_codes, draw, flat_matrix, make_chunk, modes, rando
 from support.samples import random_cases, sample
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
-from swsearch.engines.base import Thresholds
+from swsearch.engines.base import HitThresholds
 from swsearch.engines.cpu import extension
-from swsearch.engines.cpu.engine import WAYS, CpuEngine
+from swsearch.engines.cpu.engine import LANE_LAYOUTS, CpuEngine
 from swsearch.engines.cpu.queries import longest_subject
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import InputError, OptionError
@@ -28,7 +28,7 @@ TRYPTOPHAN = PROTEIN.letters.index("W")
 def cpu_engine(instructions, threads=None):
     """Make a CPU engine that uses an instruction set."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(extension.SWITCH, instructions)
+        patch.setenv(extension.SIMD_VARIABLE, instructions)
         return CpuEngine(threads)
 
 
@@ -37,7 +37,10 @@ WIDEST = extension.instruction_sets()[0]
 
 @pytest.fixture(
     scope="module",
-    params=[*((name, "chosen") for name in extension.instruction_sets()), *((WIDEST, way) for way in WAYS[1:])],
+    params=[
+        *((name, "chosen") for name in extension.instruction_sets()),
+        *((WIDEST, way) for way in LANE_LAYOUTS[1:]),
+    ],
 )
 def cpu(request):
     """The CPU engine, with each instruction set of this machine, and the widest with each way of using its lanes.
@@ -52,8 +55,8 @@ def cpu(request):
 @pytest.fixture(scope="module")
 def every_cpu():
     """All of these at once."""
-    made = [cpu_engine(name, 2) for name in extension.instruction_sets() for _ in WAYS]
-    for engine, way in zip(made, len(extension.instruction_sets()) * WAYS, strict=True):
+    made = [cpu_engine(name, 2) for name in extension.instruction_sets() for _ in LANE_LAYOUTS]
+    for engine, way in zip(made, len(extension.instruction_sets()) * LANE_LAYOUTS, strict=True):
         engine.way = way
     return made
 
@@ -138,7 +141,7 @@ def in_lanes_of(bits, cpu, query, chunk, scoring, mode):
         chunk.lengths, np.zeros(0, dtype=np.int64), False, scoring.matrix.scores.astype(np.int8), scoring.gap_first,
         scoring.gap_extend, scoring.gap_first, scoring.gap_extend,
         ("local", "global", "semiglobal").index(mode), bits, bits, cpu.threads,
-        WAYS.index(cpu.way), cpu.instructions, None, values, flags,
+        LANE_LAYOUTS.index(cpu.way), cpu.instructions, None, values, flags,
     )  # fmt: skip
     return values[0], flags[0] != 0
 
@@ -293,7 +296,7 @@ def test_hits_are_the_scores_that_reach_the_thresholds(engine, mode):
     middle = int(np.median(scores[2]))
     table = np.full(20, middle, dtype=np.int64)
     table[10:] += 2  # longer subjects must score more
-    found = engine.find(group, loaded, Thresholds([None, None, table], [None, 0, None])).wait()
+    found = engine.find(group, loaded, HitThresholds([None, None, table], [None, 0, None])).wait()
     expected = [np.ones(30, dtype=bool), scores[1] >= 0, scores[2] >= table[chunk.lengths]]
     assert 0 < expected[2].sum() < 30
     for hits, good, row in zip(found, expected, scores, strict=True):

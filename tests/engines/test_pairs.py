@@ -14,15 +14,15 @@ from support.samples import random_cases, sample
 from swsearch import Profile, align, reference
 from swsearch.alignment_table import ALIGNMENT_COLUMNS
 from swsearch.alphabet import DNA, PROTEIN
-from swsearch.blocks import masked_codes, shown_letters
+from swsearch.blocks import apply_mask, letters_with_mask
 from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import ALONE_CELLS, CELLS_PER_CALL, PAIRS_PER_CALL, CpuPairAligner
-from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, make_pool, rows_pool
 from swsearch.engines.reference import ReferencePairAligner
 from swsearch.errors import InputError, MemoryLimitError, OptionError
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Ends, PositionGaps, Scoring, codes_of, dna_matrix, load_matrix
+from swsearch.scoring import Ends, PositionGapCosts, Scoring, codes_of, dna_matrix, load_matrix
 
 ALIGNERS = {
     "cpu, one thread": lambda: CpuPairAligner(threads=1),
@@ -77,9 +77,9 @@ def test_pools_are_what_pairs_are_in_columns(aligner, mode):
     queries = [random_codes(generator, n) for n in (12, 0, 31)]
     subjects = [random_codes(generator, 5), queries[2][3:25], queries[0][::-1], queries[1], queries[0]]
     places = [(q, s) for s in (4, 3, 2, 1, 0, 1) for q in range(3)]
-    pools = (pool_of(queries), pool_of(subjects))
-    letters = (None, shown_letters(pools[1][0], [(3, 9), (20, 24)]))
-    scored = (pools[0], (masked_codes(pools[1][0], [(3, 9), (20, 24)]), pools[1][1]))
+    pools = (make_pool(queries), make_pool(subjects))
+    letters = (None, letters_with_mask(pools[1][0], [(3, 9), (20, 24)]))
+    scored = (pools[0], (apply_mask(pools[1][0], [(3, 9), (20, 24)]), pools[1][1]))
     pairs, recurrence = np.array(places), Recurrence(Scoring(), mode)
     for known in (None, np.zeros(len(pairs), dtype=np.int64)):
         table = aligner.align_pools(PoolPairs(*scored, pairs, letters, known=known), recurrence)
@@ -113,11 +113,11 @@ def test_profiles_are_aligned_where_sequences_are(aligner):
         assert list(aligner.score_many(several, recurrence)) == [one[0] for one in expected]
         assert summary(aligner.align(*several[-1], recurrence)) == expected[-1]
         assert aligner.score(*several[-1], recurrence) == expected[-1][0]
-        pool = pool_of([codes_of(query) for query in some])
+        pool = make_pool([codes_of(query) for query in some])
         places = np.array([(q, s) for q in range(len(some)) for s in range(3)])
         rows = rows_pool(some, scoring)
         assert (rows.gaps is None) == (mode == "semiglobal")
-        table = aligner.align_pools(PoolPairs(pool, pool_of(subjects), places, rows=rows), recurrence)
+        table = aligner.align_pools(PoolPairs(pool, make_pool(subjects), places, rows=rows), recurrence)
         columns = ALIGNMENT_COLUMNS[1:]  # letters are counted as of the sequence that a profile is shown as
         for k, pair in enumerate(found):
             assert (table.score[k], table.cigar(k)) == (pair.score, pair.cigar)
@@ -129,9 +129,9 @@ def test_profiles_of_pools_that_take_much_are_alone():
     queries = [random_profile(generator, 90, most_cost=12), random_profile(generator, 110)]
     subject, recurrence = random_codes(generator, 120, 20), Recurrence(scoring, "global")
     with CpuPairAligner(threads=2, memory=100_000) as aligner:  # a share would not be enough
-        pool = pool_of([codes_of(query) for query in queries])
+        pool = make_pool([codes_of(query) for query in queries])
         places, rows = np.array([[0, 0], [1, 0]]), rows_pool(queries, scoring)
-        table = aligner.align_pools(PoolPairs(pool, pool_of([subject]), places, rows=rows), recurrence)
+        table = aligner.align_pools(PoolPairs(pool, make_pool([subject]), places, rows=rows), recurrence)
         found = list(aligner.align_many([(query, subject) for query in queries], recurrence))
     for k, query in enumerate(queries):
         expected = reference.align(query, subject, scoring, "global")
@@ -242,7 +242,7 @@ def test_pairs_are_drawn_as_results_are_taken():
 def calls(monkeypatch):
     """Record how the extension is called: pairs and memory of each call for many, threads of each for one."""
     seen = []
-    real_many, real_one = tracing.find_many, tracing.trace
+    real_many, real_one = tracing.align_many, tracing.align
 
     def many(batch, recurrence, memory, *rest, **options):
         seen.append(("many", len(batch), memory))
@@ -252,8 +252,8 @@ def calls(monkeypatch):
         seen.append(("one", threads, memory))
         return real_one(query, subject, recurrence, memory, threads)
 
-    monkeypatch.setattr(tracing, "find_many", many)
-    monkeypatch.setattr(tracing, "trace", one)
+    monkeypatch.setattr(tracing, "align_many", many)
+    monkeypatch.setattr(tracing, "align", one)
     return seen
 
 
@@ -279,12 +279,12 @@ def test_a_call_is_bounded_and_a_pair_that_takes_much_is_alone_with_all_threads(
 
 def test_pairs_of_pools_that_take_much_are_alone_with_all_threads(calls):
     long = np.zeros(100, dtype=np.uint8), np.full(90, 3, dtype=np.uint8), np.zeros(0, dtype=np.uint8)
-    recurrence, pool = Recurrence(Scoring(), "global"), pool_of(list(long))
+    recurrence, pool = Recurrence(Scoring(), "global"), make_pool(list(long))
     pairs = np.array([[2, 2], [0, 1], [2, 0], [0, 0], [1, 1]])
     with CpuPairAligner(threads=2, memory=4 << 20) as aligner:
         expected = aligner.align_pools(PoolPairs(pool, pool, pairs), recurrence)
         assert calls == []
-        small = tracing.enough_memory(0, 100) * 2  # the share of a thread is too little for the longer pairs
+        small = tracing.memory_needed(0, 100) * 2  # the share of a thread is too little for the longer pairs
         aligner.memory = small
         table = aligner.align_pools(PoolPairs(pool, pool, pairs), recurrence)
     assert [call[0] for call in calls] == ["one"] * 3
@@ -297,7 +297,7 @@ def test_an_error_in_one_pair_ends_all(aligner, monkeypatch):
     def fail(*_, **__):
         raise MemoryLimitError("too little")
 
-    monkeypatch.setattr(tracing, "find_many", fail)
+    monkeypatch.setattr(tracing, "align_many", fail)
     monkeypatch.setattr(reference, "align", fail)
     several = [(np.zeros(3, dtype=np.uint8),) * 2] * 5
     with pytest.raises(MemoryLimitError, match="too little"):
@@ -351,7 +351,7 @@ def test_align_takes_the_gap_costs_of_a_profile():
     assert align(profile_like(with_gap[0]), with_gap[1]).score == 32 - 12
     assert align(profile_like(with_gap[0], gap_open=3, gap_extend=2), with_gap[1]).score == 32 - 5
     assert align(profile_like(with_gap[0], gap_open=3, gap_extend=2), with_gap[1], scoring=Scoring()).score == 20
-    gaps = PositionGaps.uniform(7, 11, 1)
+    gaps = PositionGapCosts.uniform(7, 11, 1)
     gaps.insertion_open[3] = 0
     for engine in ("auto", "cpu", "reference"):
         found = align(profile_like(with_gap[0], gaps=gaps), with_gap[1], engine=engine)

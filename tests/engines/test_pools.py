@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from support.cases import random_profile
-from swsearch.blocks import masked_codes, shown_letters
+from swsearch.blocks import apply_mask, letters_with_mask
 from swsearch.engines.pools import (
     PoolPairs,
     check_lengths,
+    make_pool,
     mask_pool,
-    places_of,
-    pool_of,
+    pair_bounds,
     query_of,
     rows_pool,
     subset_of,
@@ -21,7 +21,7 @@ from swsearch.errors import InputError
 from swsearch.scoring import GAP_COLUMNS, Scoring, codes_of, rows_of
 
 SEQUENCES = [np.array(codes, dtype=np.uint8) for codes in ([1, 2, 3], [], [4], [5, 6], [])]
-POOL = pool_of(SEQUENCES)
+POOL = make_pool(SEQUENCES)
 
 
 def test_rows_of_a_pool_are_those_of_its_queries():
@@ -29,7 +29,7 @@ def test_rows_of_a_pool_are_those_of_its_queries():
     queries = [random_profile(generator, 3), np.array([4, 5], dtype=np.uint8), random_profile(generator, 4)]
     rows = rows_pool(queries, scoring)
     assert (len(rows), rows.is_specific, rows.gaps) == (9, True, None)
-    assert rows.codes.tolist() == pool_of([codes_of(query) for query in queries])[0].tolist()
+    assert rows.codes.tolist() == make_pool([codes_of(query) for query in queries])[0].tolist()
     for query, begin, end in zip(queries, (0, 3, 5), (3, 5, 9), strict=True):
         one = query_of(rows.codes, rows, begin, end)
         assert one.scores.tolist() == rows_of(query, scoring).scores.tolist()
@@ -44,7 +44,7 @@ def test_rows_of_a_pool_are_those_of_its_queries():
         assert getattr(last, name).tolist() == getattr(queries[-1].gaps, name).tolist()
     assert len(rows_pool([], scoring)) == 0
     none = np.zeros((0, 2), dtype=np.int64)
-    assert PoolPairs(pool_of([rows.codes]), POOL, none, rows=rows).places.shape == (0, 4)
+    assert PoolPairs(make_pool([rows.codes]), POOL, none, rows=rows).places.shape == (0, 4)
     with pytest.raises(ValueError, match="rows, one for each residue"):
         _ = PoolPairs(POOL, POOL, none, rows=rows).places
 
@@ -64,7 +64,7 @@ def test_a_subset_holds_what_was_chosen(chosen):
 )
 def test_offsets_that_are_wrong(offsets):
     with pytest.raises(ValueError, match="expected offsets that ascend, up to the 6 residues"):
-        places_of((POOL[0], np.array(offsets)), POOL, np.array([[0, 0], [1, 0]]))
+        pair_bounds((POOL[0], np.array(offsets)), POOL, np.array([[0, 0], [1, 0]]))
 
 
 def test_only_lengths_that_occur_are_too_much():
@@ -75,13 +75,13 @@ def test_only_lengths_that_occur_are_too_much():
         if m * n > 2:
             raise InputError(f"{m} by {n}")
 
-    check_lengths(places_of(POOL, POOL, np.array([[0, 1], [1, 3], [2, 3]])), check)
+    check_lengths(pair_bounds(POOL, POOL, np.array([[0, 1], [1, 3], [2, 3]])), check)
     assert asked[0] == (3, 2) and sorted(asked[1:]) == [(0, 2), (1, 2), (3, 0)]
     with pytest.raises(InputError, match="3 by 1"):
-        check_lengths(places_of(POOL, POOL, np.array([[0, 1], [0, 2], [2, 3]])), check)
+        check_lengths(pair_bounds(POOL, POOL, np.array([[0, 1], [0, 2], [2, 3]])), check)
     asked.clear()
-    check_lengths(places_of(POOL, POOL, np.array([[2, 3]] * 5)), check)
-    check_lengths(places_of(POOL, POOL, np.zeros((0, 2), dtype=np.int64)), check)
+    check_lengths(pair_bounds(POOL, POOL, np.array([[2, 3]] * 5)), check)
+    check_lengths(pair_bounds(POOL, POOL, np.zeros((0, 2), dtype=np.int64)), check)
     assert asked == [(1, 2)]
 
 
@@ -93,9 +93,9 @@ def test_masked_pools_are_masked_sequences(runs):
     given = np.cumsum([0, *map(len, runs)]), flat[:, 0], flat[:, 1]
     (codes, offsets), letters = mask_pool(POOL, given)
     each = list(zip(SEQUENCES, runs, strict=True))
-    assert offsets is POOL[1] and codes.tolist() == pool_of([masked_codes(*one) for one in each])[0].tolist()
+    assert offsets is POOL[1] and codes.tolist() == make_pool([apply_mask(*one) for one in each])[0].tolist()
     if any(runs):
-        assert letters.tolist() == pool_of([shown_letters(*one) for one in each])[0].tolist()
+        assert letters.tolist() == make_pool([letters_with_mask(*one) for one in each])[0].tolist()
         assert POOL[0].tolist() == [1, 2, 3, 4, 5, 6]
     else:
         assert letters is None

@@ -12,7 +12,7 @@ import numpy as np
 
 from support import numpy_traceback as traceback
 from support.cases import make_chunk, random_codes
-from swsearch.engines.base import Thresholds
+from swsearch.engines.base import HitThresholds
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.gpu import launch, queries
 from swsearch.engines.gpu.engine import GpuEngine
@@ -64,7 +64,7 @@ def main() -> int:
                         )
                         results.append(engine.score(prepared, loaded))
                         n = len(members)
-                        engine.find(prepared, loaded, Thresholds([np.full(81, 30)] * n, [None] * n)).wait()
+                        engine.find(prepared, loaded, HitThresholds([np.full(81, 30)] * n, [None] * n)).wait()
                     engine.release(loaded)
                 for expected, got in zip(results[:3], results[3:], strict=True):
                     wrong += int((expected != got).sum())

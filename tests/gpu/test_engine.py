@@ -9,7 +9,7 @@ from support.cases import check, make_chunk, plan_of, random_codes, random_profi
 from support.samples import random_cases
 from swsearch import reference
 from swsearch.alphabet import PROTEIN
-from swsearch.engines.base import Thresholds
+from swsearch.engines.base import HitThresholds
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.gpu import launch, queries, tracks, variants
 from swsearch.engines.gpu.engine import GpuEngine
@@ -202,7 +202,7 @@ def test_hits_are_those_of_all_scores(gpu, cpu):
     chunk, scoring = make_chunk(subjects), Scoring()
     tables = [np.full(401, 40), np.full(401, 40), 20 + np.arange(401) // 10, None]
     for least in ([None, 3, 45, 50], [60, None, None, 1]):  # the last has more hits than fit the first copy
-        thresholds = Thresholds(tables, least)
+        thresholds = HitThresholds(tables, least)
         found = []
         for engine in (cpu, gpu):
             loaded = engine.load(chunk)

@@ -21,13 +21,13 @@ from support.cases import (
 from support.fake_gpu import fake_engine, launched
 from support.samples import first_of_each, random_cases, sample
 from swsearch import reference
-from swsearch.engines.base import Thresholds, Workload
+from swsearch.engines.base import HitThresholds, Workload
 from swsearch.engines.gpu import launch, limits, memory, queries, tracks, variants
 from swsearch.engines.gpu.slot_memory import HITS_AT_ONCE, SlotMemory
 from swsearch.errors import InputError
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import PositionGaps, Scoring
+from swsearch.scoring import PositionGapCosts, Scoring
 
 BATCHED, WAVEFRONT = 10**9, 0
 
@@ -210,7 +210,7 @@ def test_queries_that_do_not_fit_beside_others_take_their_place(gpu, cpu, monkey
 
 def test_a_part_is_brought_while_the_one_before_is_scored(gpu, cpu, monkeypatch):
     monkeypatch.setattr(memory, "MIB", 4096)  # so that an area holds one of these
-    chunk, thresholds = make_chunk(draw(50, [10] * 70)), Thresholds([None], [9])
+    chunk, thresholds = make_chunk(draw(50, [10] * 70)), HitThresholds([None], [9])
     profiles = [[each] for each in rows_of_each(51, [300] * 4)]
     gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[100]]))
     loaded = gpu.load(chunk)
@@ -234,7 +234,7 @@ def test_what_is_overwritten_is_done_and_nothing_else_is_waited_for(monkeypatch)
         loaded = gpu.load(chunk)
         groups = [gpu.prepare([each], LOCAL) for each in rows_of_each(53, [300] * 3)]
         for number in (0, 0, 1, 2):
-            gpu.find(groups[number], loaded, Thresholds([None], [10**6]))
+            gpu.find(groups[number], loaded, HitThresholds([None], [10**6]))
             awaited.append(sum(slot.is_awaited for slot in gpu._slots))
     assert awaited == [1, 2, 3, 2], "the third takes the place of the first, on which two were waiting"
 
@@ -295,7 +295,7 @@ def test_random_profiles(cpu, mode, fair_share, seed, scoring, bounds):
 
 def test_gap_costs_by_position_are_refused(gpu):
     profile = random_profile(np.random.default_rng(68), 20)
-    varied = replace(profile, gaps=PositionGaps.uniform(20, 11, 1))
+    varied = replace(profile, gaps=PositionGapCosts.uniform(20, 11, 1))
     with pytest.raises(InputError, match=r"of 20 positions has gap costs by position, .*; use --engine cpu"):
         gpu.prepare([profile, varied], Recurrence(Scoring(), "local"))
 
@@ -343,13 +343,13 @@ def test_hits_are_those_of_all_scores(gpu, cpu, batched, capacity, part, by_leng
     lengths = [40, *np.random.default_rng(24).integers(0, 41, 1_000)]
     chunk, profiles = make_chunk(draw(25, lengths)), rows_of_each(26, [50, 0, 20, 33])
     tables = [None if table is None else table.astype(np.int64) for table in by_length]
-    check_hits(gpu, cpu, profiles, chunk, Thresholds(tables, least))
+    check_hits(gpu, cpu, profiles, chunk, HitThresholds(tables, least))
 
 
 def test_more_hits_than_come_back_at_once(gpu, cpu):
     chunk, profiles = make_chunk(draw(27, [12] * 900, 3)), rows_of_each(28, [9, 14, 20], 3)
     for least, more in ((1, True), (25, False)):
-        found = check_hits(gpu, cpu, profiles, chunk, Thresholds([None] * 3, [least] * 3))
+        found = check_hits(gpu, cpu, profiles, chunk, HitThresholds([None] * 3, [least] * 3))
         assert (sum(map(len, found)) > HITS_AT_ONCE) == more, least
 
 
@@ -358,12 +358,12 @@ def test_more_hits_than_come_back_at_once(gpu, cpu):
 def test_hits_with_an_empty_side(gpu, cpu, mode, least):
     # nothing pairs: 0, but in global mode a gap, which a threshold below 0 may take
     chunk = make_chunk(draw(29, [9, 5, 1, 0, 0]))
-    check_hits(gpu, cpu, rows_of_each(30, [20, 0, 3]), chunk, Thresholds([None] * 3, [least] * 3), mode)
+    check_hits(gpu, cpu, rows_of_each(30, [20, 0, 3]), chunk, HitThresholds([None] * 3, [least] * 3), mode)
 
 
 def test_two_finds_in_flight_and_results_that_are_taken_late(gpu, cpu):
     chunks = [make_chunk(draw(31 + k, [20] * (70 + k))) for k in range(2)]
-    profiles, thresholds = rows_of_each(40, [15, 25]), Thresholds([None, None], [12, 14])
+    profiles, thresholds = rows_of_each(40, [15, 25]), HitThresholds([None, None], [12, 14])
     group = gpu.prepare(profiles, LOCAL)
     lengths = np.concatenate([chunk.lengths for chunk in chunks])
     gpu.plan(Workload(sum(chunk.residues.nbytes for chunk in chunks), lengths, [[15, 25]]))
@@ -376,7 +376,7 @@ def test_two_finds_in_flight_and_results_that_are_taken_late(gpu, cpu):
 def test_thresholds_that_a_find_in_flight_uses_are_not_overwritten(gpu, cpu):
     # a job's thresholds by length never change, but an engine may be asked with others while one answer is awaited
     chunk, profiles = make_chunk(draw(61, [20] * 90)), rows_of_each(62, [15, 25])
-    one, other = (Thresholds([np.full(21, least, dtype=np.int64)] * 2, [None, None]) for least in (12, 18))
+    one, other = (HitThresholds([np.full(21, least, dtype=np.int64)] * 2, [None, None]) for least in (12, 18))
     group, loaded = gpu.prepare(profiles, LOCAL), gpu.load(chunk)
     pending = [gpu.find(group, loaded, one), gpu.find(group, loaded, one)]
     assert sum(each.is_awaited for each in gpu._slots) == 2, "the same thresholds let both run"

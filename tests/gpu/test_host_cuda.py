@@ -18,7 +18,7 @@ from swsearch import reference
 from swsearch.engines.gpu import launch, queries, tracks, variants
 from swsearch.engines.gpu.compiler import SOURCES
 from swsearch.options.kinds import MODES
-from swsearch.scoring import QueryRows, Scoring
+from swsearch.scoring import QueryProfile, Scoring
 
 BATCHED, WAVEFRONT = 10**9, 0
 SEEDS = pytest.mark.parametrize("seed", [0, 1, 2])
@@ -256,7 +256,7 @@ def test_batch_equals_the_cpu_engine(cpu, variant, monkeypatch):
         assert {each.defines["SWSEARCH_ROWS"] for each in launched("batch")} == {rows}
 
 
-def around_the_half_limit() -> tuple[list[QueryRows], list[np.ndarray]]:
+def around_the_half_limit() -> tuple[list[QueryProfile], list[np.ndarray]]:
     """Make two profiles and subjects: scores with one pass 2,047 one by one, with the other they go far beyond."""
     generator = np.random.default_rng(9)
     profile, steep = random_profile(generator, 100, -8, -1), random_profile(generator, 90, -127, 127)

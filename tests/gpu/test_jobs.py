@@ -14,7 +14,7 @@ from support.small_jobs import CHUNK, Small, letters_of, results_of
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalBackend
-from swsearch.engines.base import Pending, Workload
+from swsearch.engines.base import PendingHits, Workload
 from swsearch.engines.gpu import launch, memory, queries, slot
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.engine import GpuEngine
@@ -193,7 +193,7 @@ def test_as_much_is_in_flight_as_was_said_and_no_more(database, monkeypatch, res
             waiting.append(pending)
             most.append(len(waiting))
             loaded.append(len(gpu._loaded))
-            return Pending(lambda: (waiting.remove(pending), pending.wait())[1], pending.is_ready)
+            return PendingHits(lambda: (waiting.remove(pending), pending.wait())[1], pending.is_ready)
 
         gpu.find = watched
         list(swsearch.search(QUERIES, database, engine=gpu))

@@ -18,7 +18,7 @@ from support.samples import sample
 from swsearch import reference
 from swsearch import scoring as scoring_module
 from swsearch.alignment_table import ALIGNMENT_COLUMNS
-from swsearch.blocks import masked_codes, shown_letters
+from swsearch.blocks import apply_mask, letters_with_mask
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.device import DeviceInfo, GpuMemoryError
 from swsearch.engines.gpu.pairs import aligner as aligner_module
@@ -28,10 +28,10 @@ from swsearch.engines.gpu.pairs.found import FoundAlignment
 from swsearch.engines.gpu.pairs.handles import Scratch
 from swsearch.engines.gpu.pairs.letters import letters_in, letters_of
 from swsearch.engines.gpu.variants import PairVariant, pair_variants, pairs_variants
-from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, make_pool, rows_pool
 from swsearch.errors import EngineError, GpuUnavailableError, InputError
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Ends, PositionGaps, QueryRows, Scoring, codes_of, dna_matrix
+from swsearch.scoring import Ends, PositionGapCosts, QueryProfile, Scoring, codes_of, dna_matrix
 
 DNA = Scoring(dna_matrix(), 10, 1)
 LINEAR = Scoring(gap_open=0, gap_extend=2)
@@ -221,12 +221,12 @@ def test_pools_are_the_references_in_columns(make_aligner, monkeypatch, mode):
     monkeypatch.setattr(aligner_module, "SHORT_BYTES", 40_000)
     generator = np.random.default_rng(5)
     both = [related(generator, length, 20) for length in (20, 30, 30, 45)]
-    queries = pool_of([np.zeros(0, dtype=np.uint8), *(query for query, _ in both)])
-    subjects = pool_of([*(subject for _, subject in both), random_codes(generator, 300), queries[0][:0]])
+    queries = make_pool([np.zeros(0, dtype=np.uint8), *(query for query, _ in both)])
+    subjects = make_pool([*(subject for _, subject in both), random_codes(generator, 300), queries[0][:0]])
     places = [(2, 3), (4, 0), (0, 1), (1, 4), (3, 5), (2, 2), (2, 3), (4, 1), (0, 5), (1, 0)]
     pairs = np.array(places)
-    recurrence, letters = Recurrence(Scoring(), mode), (None, shown_letters(subjects[0], [(10, 30)]))
-    subjects = masked_codes(subjects[0], [(10, 30)]), subjects[1]
+    recurrence, letters = Recurrence(Scoring(), mode), (None, letters_with_mask(subjects[0], [(10, 30)]))
+    subjects = apply_mask(subjects[0], [(10, 30)]), subjects[1]
     with CpuPairAligner(threads=1) as cpu:
         expected = cpu.align_pools(PoolPairs(queries, subjects, pairs, letters=letters), recurrence)
     with make_aligner() as aligner:
@@ -282,28 +282,28 @@ def test_pools_of_profiles_are_the_references_in_columns(make_aligner, monkeypat
     monkeypatch.setattr(aligner_module, "SHORT_BYTES", 40_000)
     generator, recurrence = np.random.default_rng(13), Recurrence(Scoring(), mode)
     every = [random_profile(generator, n) for n in (20, 0, 35, 300)] + [random_codes(generator, 25)]
-    queries, rows = pool_of([codes_of(query) for query in every]), rows_pool(every, Scoring())
-    subjects = pool_of([random_codes(generator, n, 20) for n in (30, 44, 9)])
+    queries, rows = make_pool([codes_of(query) for query in every]), rows_pool(every, Scoring())
+    subjects = make_pool([random_codes(generator, n, 20) for n in (30, 44, 9)])
     pairs = np.array([(0, 1), (3, 0), (2, 2), (4, 0), (1, 1), (0, 2), (2, 1)])
     with CpuPairAligner(threads=1) as cpu:
         expected = cpu.align_pools(PoolPairs(queries, subjects, pairs, rows=rows), recurrence)
     with make_aligner() as aligner:
         found = aligner.align_pools(PoolPairs(queries, subjects, pairs, rows=rows), recurrence)
         with pytest.raises(ValueError, match="rows, one for each residue"):
-            aligner.align_pools(PoolPairs(pool_of([every[0].codes]), subjects, pairs[:1], rows=rows), recurrence)
+            aligner.align_pools(PoolPairs(make_pool([every[0].codes]), subjects, pairs[:1], rows=rows), recurrence)
     check_tables(found, expected)
 
 
 def test_gap_costs_by_position_are_refused(monkeypatch):
     profile = random_profile(np.random.default_rng(14), 20)
-    varied = replace(profile, gaps=PositionGaps.uniform(20, 11, 1))
+    varied = replace(profile, gaps=PositionGapCosts.uniform(20, 11, 1))
     subject, recurrence = random_codes(np.random.default_rng(15), 30), Recurrence(Scoring())
-    pool, pairs = pool_of([varied.codes]), np.zeros((1, 2), dtype=np.int64)
+    pool, pairs = make_pool([varied.codes]), np.zeros((1, 2), dtype=np.int64)
     with host_aligner(monkeypatch) as aligner:
         for ask in (
             lambda: aligner.align(varied, subject, recurrence),
             lambda: list(aligner.align_many([(profile, subject), (varied, subject)], recurrence)),
-            lambda: aligner.align_pools(PoolPairs(pool, pool_of([subject]), pairs, rows=varied), recurrence),
+            lambda: aligner.align_pools(PoolPairs(pool, make_pool([subject]), pairs, rows=varied), recurrence),
         ):
             with pytest.raises(InputError, match=r"gap costs by position, .*; use --engine cpu"):
                 ask()
@@ -351,7 +351,7 @@ def test_scores_beyond_32_bits_are_refused(monkeypatch):
         with pytest.raises(InputError, match="more than 32 bits"):
             aligner.score(query, query, recurrence)
         # with the matrix's 5 it would fit
-        rows = QueryRows(np.full((300, 32), 127, dtype=np.int8), query[:300], is_specific=True)
+        rows = QueryProfile(np.full((300, 32), 127, dtype=np.int8), query[:300], is_specific=True)
         monkeypatch.setattr(scoring_module, "LANE_BITS", (8, 16))
         with pytest.raises(InputError, match="may reach 38100"):
             aligner.score(rows, query[:300], Recurrence(Scoring()))

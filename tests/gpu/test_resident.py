@@ -14,8 +14,8 @@ from swsearch.backends import resident
 from swsearch.backends.resident import ResidentBackend
 from swsearch.engines.gpu.memory import MIB
 from swsearch.inputs import read_queries
-from swsearch.pipeline.options import options_of
-from swsearch.pipeline.prefetch import Stopped
+from swsearch.pipeline.options import make_search_options
+from swsearch.pipeline.prefetch import SearchCancelled
 from swsearch.pipeline.search_results import SearchResults
 
 pytestmark = pytest.mark.gpu
@@ -69,14 +69,14 @@ def expected(database, queries):
 def test_searches_at_a_time_are_those_of_the_cpu(
     real_gpu, database, queries, expected, monkeypatch, stays, n_together
 ):
-    monkeypatch.setattr(resident, "QUERIES_TOGETHER", n_together)
+    monkeypatch.setattr(resident, "MAX_JOINED_QUERIES", n_together)
     Small(monkeypatch, CHUNK, stays)
     monkeypatch.setattr(real_gpu, "most", 512 * MIB)  # what is said to be a gigabyte larger does not stay
     read = read_queries(queries, PROTEIN)
     with closing(ResidentBackend(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED)) as threads:
         assert place.plan.keep == stays
         for _ in range(ROUNDS):
-            found = threads.map(lambda each: text_of(searching(place, read, options_of(**each))), ASKED)
+            found = threads.map(lambda each: text_of(searching(place, read, make_search_options(**each))), ASKED)
             assert list(found) == expected
 
 
@@ -91,15 +91,16 @@ def test_a_search_that_is_stopped_leaves_the_others_their_results(real_gpu, data
         assert is_stopped.wait(60)
 
     with closing(ResidentBackend(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED) + 1) as threads:
-        unwanted = searching(place, read * 20, options_of(), progress=wait_for_the_stop)
+        unwanted = searching(place, read * 20, make_search_options(), progress=wait_for_the_stop)
         taken = threads.submit(list, unwanted)
         found = [
-            threads.submit(lambda each: text_of(searching(place, read, options_of(**each))), each) for each in asked
+            threads.submit(lambda each: text_of(searching(place, read, make_search_options(**each))), each)
+            for each in asked
         ]
         assert begun.wait(60)
         unwanted.stop()
         is_stopped.set()
-        with pytest.raises(Stopped):
+        with pytest.raises(SearchCancelled):
             taken.result()
         assert [each.result() for each in found] == expected[: len(asked)]
-        assert text_of(searching(place, read, options_of(**ASKED[0]))) == expected[0]
+        assert text_of(searching(place, read, make_search_options(**ASKED[0]))) == expected[0]

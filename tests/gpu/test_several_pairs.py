@@ -14,7 +14,7 @@ from support.fake_pycuda import Card
 from support.host_pairs import HostFunction, host_aligner
 from support.samples import sample
 from swsearch.alignment_table import ALIGNMENT_COLUMNS
-from swsearch.blocks import shown_letters
+from swsearch.blocks import letters_with_mask
 from swsearch.cli import main
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu import device_group
@@ -25,7 +25,7 @@ from swsearch.engines.gpu.multi_gpu import MultiGpuEngine
 from swsearch.engines.gpu.pairs import multi_gpu
 from swsearch.engines.gpu.pairs.multi_gpu import PARTS_EACH, MultiGpuPairAligner, cuts
 from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY
-from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, make_pool, rows_pool
 from swsearch.errors import EngineError, GpuUnavailableError, InputError, MemoryLimitError, SwsearchWarning
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, codes_of
@@ -152,9 +152,9 @@ def test_pools_of_sequences_and_profiles(several):
     generator = np.random.default_rng(3)
     queries = [random_profile(generator, length) for length in (12, 25, 8)]
     subjects = [random_codes(generator, length) for length in (0, 15, 40, 22)]
-    pool, others = pool_of([codes_of(query) for query in queries]), pool_of(subjects)
+    pool, others = make_pool([codes_of(query) for query in queries]), make_pool(subjects)
     pairs = np.array([(q, s) for s in (3, 0, 1, 2) for q in (2, 0, 1)] * 3)
-    letters = (None, shown_letters(others[0], [(3, 9), (20, 24)]))
+    letters = (None, letters_with_mask(others[0], [(3, 9), (20, 24)]))
     aligner = several([0, 1, 2])
     with CpuPairAligner(threads=1) as one:
         for rows in (None, rows_pool(queries, Scoring())):

@@ -17,7 +17,7 @@ from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Choice
 from swsearch.options.row import Heading, Interface, OptionTable, option, rows_of
 from swsearch.pipeline.inclusion import Inclusion
-from swsearch.pipeline.options import KEYWORD_ROWS, SearchKeywords, options_of
+from swsearch.pipeline.options import KEYWORD_ROWS, SearchKeywords, make_search_options
 from swsearch.pipeline.table.scoring import QueryTable
 from swsearch.pipeline.table.search import SearchTable
 from swsearch.server.models import TextSearch
@@ -87,7 +87,7 @@ def test_inclusion_rules_are_checked(rules: dict[str, Any], said: str) -> None:
 
 
 def test_options_override_the_inclusion_rules_beside_them() -> None:
-    options = options_of(iterations=2, inclusion=Inclusion(evalue=0.5, columns=3), inclusion_evalue=0.002)
+    options = make_search_options(iterations=2, inclusion=Inclusion(evalue=0.5, columns=3), inclusion_evalue=0.002)
     assert (options.inclusion.evalue, options.inclusion.columns) == (0.002, 3)
 
 

@@ -23,7 +23,7 @@ from swsearch.cli.main import app
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import OptionError
-from swsearch.pipeline.additional_hsps import find_after, used_pairs
+from swsearch.pipeline.additional_hsps import aligned_pairs, find_further_hsps
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 
@@ -38,14 +38,14 @@ def numbers(pairs):
 @random_cases(150)
 @given(any_codes(30), any_codes(30), scorings, st.integers(1, 6), st.integers(1, 40))
 def test_they_are_the_references(query, subject, scoring, most, least):
-    expected = reference.align_with_further(query, subject, scoring, most, least)
+    expected = reference.align_with_hsps(query, subject, scoring, most, least)
     best = align_codes(query, subject, Recurrence(scoring))
     if best.score >= least:
         found = [best, *further_after(best, most - 1, least)]
         assert numbers(found) == expected
         used: set = set()
         for pair in found:
-            pairs = {tuple(each) for each in used_pairs(pair).tolist()}
+            pairs = {tuple(each) for each in aligned_pairs(pair).tolist()}
             assert pairs == reference.pairs_of(*numbers([pair])[0][1:])
             assert not used & pairs
             used |= pairs
@@ -69,7 +69,7 @@ def test_long_gaps_and_alignments_through_many_kept_rows(open_):
 def test_empty_sequences_have_none():
     nothing = np.zeros(0, dtype=np.uint8)
     pair = PairAlignment(nothing, nothing, Scoring(), 0, 0, 0, ())
-    assert find_after(pair, 3) == []
+    assert find_further_hsps(pair, 3) == []
 
 
 def test_the_extension_checks_what_it_is_given():

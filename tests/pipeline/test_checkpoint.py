@@ -31,9 +31,9 @@ from swsearch.pipeline import checkpoint as checkpoints
 from swsearch.pipeline.batch import QueryState
 from swsearch.pipeline.checkpoint import Checkpoint
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.null_models import NullMaker
+from swsearch.pipeline.null_models import NullModelFitter
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.ranking import Ranked, Selection
+from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects
 from swsearch.pipeline.subjects import ProteinSubjects
 from swsearch.profiles.json_profile import line_of
 
@@ -87,7 +87,7 @@ def lines(database, engine, folder=None, queries=QUERIES, **options):
 
 
 def some(*scores):
-    return Selection(Ranked(np.array(scores, dtype=np.int64), np.arange(len(scores))), 5)
+    return QueryCandidates(RankedSubjects(np.array(scores, dtype=np.int64), np.arange(len(scores))), 5)
 
 
 def opened(folder, n_queries=9, **options):
@@ -234,7 +234,7 @@ def test_what_was_scored_and_not_yet_rated_is_not_scored_again(tmp_path, databas
         raise Killed
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(NullMaker, "of_pairs", refuse)
+        patched.setattr(NullModelFitter, "of_pairs", refuse)
         with pytest.raises(Killed):
             lines(database, cpu, tmp_path, **FITTED)
     kept = files_of(tmp_path)
@@ -247,8 +247,8 @@ def test_what_was_scored_and_not_yet_rated_is_not_scored_again(tmp_path, databas
 
 def test_what_was_scored_does_not_need_the_copies_again(tmp_path, database, cpu, monkeypatch):
     expected = lines(database, cpu, tmp_path, **FITTED)
-    monkeypatch.setattr(NullMaker, "of_queries", None)
-    monkeypatch.setattr(NullMaker, "of_pairs", None)
+    monkeypatch.setattr(NullModelFitter, "of_queries", None)
+    monkeypatch.setattr(NullModelFitter, "of_pairs", None)
     assert lines(database, cpu, tmp_path, **FITTED) == expected
 
 

@@ -13,17 +13,17 @@ from swsearch.db import Database
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query
 from swsearch.pipeline.batch import QueryState
-from swsearch.pipeline.codec import StateDecoder, Unreadable, encode, joined, parted
+from swsearch.pipeline.codec import CorruptDataError, StateDecoder, encode, joined, parted
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.ranking import Ranked, Selection
+from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects
 from swsearch.pipeline.search import Search
 from swsearch.scoring import Scoring
 from swsearch.statistics.distributions import Gumbel, PearsonThree
-from swsearch.statistics.karlin_altschul import statistics_for
-from swsearch.statistics.null_model import Fit, FittedStatistics, PairNulls
+from swsearch.statistics.karlin_altschul import published_statistics
+from swsearch.statistics.null_model import FitSettings, FittedStatistics, PairNullModels
 from swsearch.statistics.score_distribution import ScoreCounts
 
-PUBLISHED = statistics_for(Scoring(), "local")
+PUBLISHED = published_statistics(Scoring(), "local")
 N_SUBJECTS = 10**10
 
 whole = st.integers(-(2**63), 2**63 - 1) | st.integers(-300, 300)
@@ -44,7 +44,7 @@ def fits(draw):
         tuple(draw(st.lists(each, min_size=len(lengths), max_size=len(lengths))))
         for each in (parameters, st.floats(0.1, 1e6))
     )
-    fit = Fit(draw(st.sampled_from(["local", "global"])), draw(st.integers(0, 9)), draw(whole), draw(whole))
+    fit = FitSettings(draw(st.sampled_from(["local", "global"])), draw(st.integers(0, 9)), draw(whole), draw(whole))
     distribution = draw(st.builds(PearsonThree, st.integers(9, 100)) | st.builds(Gumbel))
     return FittedStatistics(fit, draw(st.integers(1, 10**6)), lengths, means, variances, distribution)
 
@@ -57,13 +57,13 @@ def selections(draw):
     nulls = counted = None
     if isinstance(statistics, FittedStatistics) and draw(st.booleans()):
         lengths = draw(arrays(st.integers(0, 10**6), n, np.int64))
-        nulls = PairNulls(statistics, lengths, draw(arrays(parameters, n, float)), draw(arrays(real, n, float)))
+        nulls = PairNullModels(statistics, lengths, draw(arrays(parameters, n, float)), draw(arrays(real, n, float)))
     if draw(st.booleans()):
         k = draw(st.integers(0, 4))
         counted = ScoreCounts(draw(arrays(whole, k, np.int64)), draw(arrays(whole, k, np.int64)))
-    ranked = Ranked(draw(arrays(scores, n, np.int64)), places, evalues)
+    ranked = RankedSubjects(draw(arrays(scores, n, np.int64)), places, evalues)
     limit = draw(st.sampled_from([1, 500, sys.maxsize]))
-    return Selection(ranked, limit, statistics, draw(text), counted, nulls, draw(text))
+    return QueryCandidates(ranked, limit, statistics, draw(text), counted, nulls, draw(text))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def search():
 
 def written(search):
     """Facts and arrays of what a search found."""
-    selection = Selection(Ranked(np.array([5, 4]), np.array([2, 3])), 3, PUBLISHED)
+    selection = QueryCandidates(RankedSubjects(np.array([5, 4]), np.array([2, 3])), 3, PUBLISHED)
     return encode([QueryState(0, search.searched[0], selection)], search.subjects)
 
 
@@ -116,7 +116,7 @@ FIT = {"fit": ["global", 1, 5, 50, 1], "query_length": 7, "lengths": [5, 9], "sh
 def test_what_does_not_fit_is_refused(others, problem, search):
     facts, arrays = written(search)
     facts["states"][0]["selection"] |= others.get("facts", {})
-    with pytest.raises(Unreadable, match=problem):
+    with pytest.raises(CorruptDataError, match=problem):
         read(search, joined(facts, arrays | {name: each for name, each in others.items() if name != "facts"}))
 
 
@@ -124,7 +124,7 @@ def test_any_bytes_are_refused(search):
     data = joined(*written(search))
     assert len(read(search, data).states[0].found.candidates) == 2
     for other in (b"", b"PK", data[:-30], data[30:], b"\x93NUMPY" + data, np.arange(3).tobytes()):
-        with pytest.raises(Unreadable):
+        with pytest.raises(CorruptDataError):
             read(search, other)
-    with pytest.raises(Unreadable, match="not asked for"):
+    with pytest.raises(CorruptDataError, match="not asked for"):
         read(search, data, SearchOptions(statistics="fitted"))

@@ -119,12 +119,12 @@ def test_queries_that_are_rated_together_have_the_hits_of_each_alone(query, data
     generator = np.random.default_rng(22)
     queries = [query, "WWWWW", query[:80], PROTEIN.decode(random_codes(generator, 60, 20)), query, query[90:]]
     plain = [listed(search(each, database, max_hits=6).hits) for each in queries]
-    monkeypatch.setattr(rated, "FEWEST_AT_ONCE", 5)
-    monkeypatch.setattr(rated, "MOST_AT_ONCE", 7)
+    monkeypatch.setattr(rated, "MIN_BATCH_SIZE", 5)
+    monkeypatch.setattr(rated, "MAX_BATCH_SIZE", 7)
     alone = [search(each, database, max_hits=6) for each in queries]
-    monkeypatch.setattr(rated, "MOST_RATED", most)
-    monkeypatch.setattr(rated, "AT_ONCE", most)
-    monkeypatch.setattr(null_models, "MOST_RESIDUES", 700)
+    monkeypatch.setattr(rated, "MAX_RATED", most)
+    monkeypatch.setattr(rated, "PROBABILITIES_PER_BATCH", most)
+    monkeypatch.setattr(null_models, "MAX_RESIDUES", 700)
     together = list(swsearch.search(queries, database, engine="cpu", max_hits=6))
     assert [listed(each.hits) for each in together] == [listed(each.hits) for each in alone] == plain
     doubts = [[each.doubt.partition(": ")[2] for each in results] for results in (together, alone)]

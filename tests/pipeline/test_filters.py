@@ -93,8 +93,8 @@ def test_the_best_that_pass_are_reported(
 
 
 def test_candidates_behind_the_first_ones_are_found(monkeypatch):
-    monkeypatch.setattr(hits, "FEWEST_ALIGNED", 2)
-    monkeypatch.setattr(hits, "MOST_ALIGNED", 3)
+    monkeypatch.setattr(hits, "MIN_ALIGNED", 2)
+    monkeypatch.setattr(hits, "MAX_ALIGNED", 3)
     query = "MKVLAAGIVGWWHHRK"
     # long ones that score more, and are less alike; then short identical ones
     subjects = [query[:9] + "P" + query[10:] for _ in range(20)] + [query[:8]] * 5

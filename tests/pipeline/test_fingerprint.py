@@ -7,7 +7,7 @@ import pytest
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.inputs import Query, read_queries
-from swsearch.pipeline.fingerprint import differences, manifest
+from swsearch.pipeline.fingerprint import differences, search_fingerprint
 from swsearch.pipeline.inclusion import Inclusion
 from swsearch.pipeline.options import SearchOptions
 from swsearch.scoring import Matrix, Scoring, load_matrix
@@ -89,36 +89,41 @@ def test_every_option_is_known():
 @pytest.mark.parametrize("name", list(CHANGED))
 def test_each_option_that_changes_results_is_named(database, name):
     value, expected = CHANGED[name]
-    was = manifest(queries("MKV"), database, "none", OPTIONS)
-    assert names(was, manifest(queries("MKV"), database, "none", SearchOptions(**{name: value}))) == expected
+    was = search_fingerprint(queries("MKV"), database, "none", OPTIONS)
+    assert (
+        names(was, search_fingerprint(queries("MKV"), database, "none", SearchOptions(**{name: value}))) == expected
+    )
     assert names(was, was) == []
 
 
 @pytest.mark.parametrize("name", list(TRANSLATED))
 def test_each_option_of_translation_is_named(database, name):
     options = replace(OPTIONS, translate=True)
-    was = manifest(queries("MKV"), database, "none", options)
+    was = search_fingerprint(queries("MKV"), database, "none", options)
     changed = replace(options, **{name: TRANSLATED[name]})
-    assert names(was, manifest(queries("MKV"), database, "none", changed)) == [name]
+    assert names(was, search_fingerprint(queries("MKV"), database, "none", changed)) == [name]
 
 
 @pytest.mark.parametrize("name", list(ITERATED))
 def test_each_option_of_iterations_is_named(database, name):
     value, expected = ITERATED[name]
     options = replace(OPTIONS, iterations=3)
-    was = manifest(queries("MKV"), database, "none", options)
-    assert names(was, manifest(queries("MKV"), database, "none", replace(options, **{name: value}))) == expected
+    was = search_fingerprint(queries("MKV"), database, "none", options)
+    assert (
+        names(was, search_fingerprint(queries("MKV"), database, "none", replace(options, **{name: value})))
+        == expected
+    )
 
 
 def test_inputs_are_named(database):
-    was = manifest(queries("MKV", "WW"), database, "none", OPTIONS)
+    was = search_fingerprint(queries("MKV", "WW"), database, "none", OPTIONS)
     for other in (queries("MKV"), queries("WW", "MKV"), queries("MKVW", "W"), queries("MKV", "WV")):
-        assert names(was, manifest(other, database, "none", OPTIONS)) == ["queries"]
+        assert names(was, search_fingerprint(other, database, "none", OPTIONS)) == ["queries"]
     renamed = [Query("a", "", each.codes) for each in queries("MKV", "WW")]
-    assert names(was, manifest(renamed, database, "none", OPTIONS)) == ["queries"]
-    assert names(was, manifest(queries("MKV", "WW"), database, "tantan", OPTIONS)) == ["subject_mask"]
+    assert names(was, search_fingerprint(renamed, database, "none", OPTIONS)) == ["queries"]
+    assert names(was, search_fingerprint(queries("MKV", "WW"), database, "tantan", OPTIONS)) == ["subject_mask"]
     with Database.from_records(["MKVWW", "MKLWV"]) as other:
-        assert names(was, manifest(queries("MKV", "WW"), other, "none", OPTIONS)) == ["database"]
+        assert names(was, search_fingerprint(queries("MKV", "WW"), other, "none", OPTIONS)) == ["database"]
 
 
 def test_a_matrix_is_known_by_its_scores(database):
@@ -127,15 +132,15 @@ def test_a_matrix_is_known_by_its_scores(database):
     scores[0, 0] += 1
     other = replace(OPTIONS, scoring=Scoring(Matrix("BLOSUM62", PROTEIN, scores), 11, 1))
     same = replace(OPTIONS, scoring=Scoring(Matrix("BLOSUM62", PROTEIN, scoring.matrix.scores, True), 11, 1))
-    was = manifest(queries("MKV"), database, "none", OPTIONS)
-    assert names(was, manifest(queries("MKV"), database, "none", other)) == ["matrix"]
-    assert names(was, manifest(queries("MKV"), database, "none", same)) == []
+    was = search_fingerprint(queries("MKV"), database, "none", OPTIONS)
+    assert names(was, search_fingerprint(queries("MKV"), database, "none", other)) == ["matrix"]
+    assert names(was, search_fingerprint(queries("MKV"), database, "none", same)) == []
 
 
 def test_ids_are_known_by_their_content_in_any_order(database):
     def of(*ids):
         asked = replace(OPTIONS, exclude_ids=ids)
-        return manifest(queries("MKV"), database, "none", asked)
+        return search_fingerprint(queries("MKV"), database, "none", asked)
 
     assert differences(of("a", "b"), of("b", "a")) == []
     (line,) = differences(of("a", "b"), of("a", "\udce4"))

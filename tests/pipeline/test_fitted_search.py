@@ -18,12 +18,12 @@ from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalBackend
 from swsearch.engines.base import ChunkPlan
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.engines.pools import pool_of
+from swsearch.engines.pools import make_pool
 from swsearch.inputs import read_queries
 from swsearch.pipeline import batch, criteria, hits
 from swsearch.pipeline import prefetch as ahead
 from swsearch.pipeline import search as searching
-from swsearch.pipeline.null_models import NullMaker, PairsAsked
+from swsearch.pipeline.null_models import NullModelFitter, NullModelRequest
 from swsearch.pipeline.options import SearchOptions
 from swsearch.recurrence import Recurrence
 from swsearch.report.base import evalue_text
@@ -153,15 +153,15 @@ def test_the_threshold_is_applied_to_each_hit_and_before_the_limit(examples, sam
 
 def nulls_of(result, database, queries):
     """Make the nulls of a result's hits anew."""
-    maker = NullMaker(result.statistics.fit, Recurrence(result.scoring, result.mode), 2)
+    maker = NullModelFitter(result.statistics.fit, Recurrence(result.scoring, result.mode), 2)
     (query,) = [query for query in read_queries(queries) if query.identifier == result.query_id]
     subjects = np.array([hit.subject_index for hit in result.hits])
     scores, lengths = np.array([hit.score for hit in result.hits]), database.lengths[subjects].astype(np.int64)
 
     def read(places):
-        return pool_of([database.codes(place) for place in places.tolist()])
+        return make_pool([database.codes(place) for place in places.tolist()])
 
-    (found,) = maker.of_pairs([PairsAsked(query, result.statistics, subjects, scores, lengths, 1.0)], read)
+    (found,) = maker.of_pairs([NullModelRequest(query, result.statistics, subjects, scores, lengths, 1.0)], read)
     return found
 
 

@@ -84,7 +84,7 @@ def test_hits_of_profiles_are_aligned_by_their_rows(tmp_path):
                 align_hits([of_profile, of_sequence], 1)
             for hit in of_profile.hits:
                 subject = subjects[int(hit.subject_id[1:])]
-                expected = reference.align_with_further(rows, subject, Scoring(), 3)
+                expected = reference.align_with_hsps(rows, subject, Scoring(), 3)
                 found = [hit.pair, *(hsp.pair for hsp in hit.hsps[1:])]
                 assert [(each.score, each.query_start, each.subject_start, each.cigar) for each in found] == expected
                 assert [each.rescored() for each in found] == [each[0] for each in expected]

@@ -25,7 +25,7 @@ from swsearch.pipeline.inclusion import Inclusion
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search_results import SearchResults
 from swsearch.profiles.calibration import lambda_of
-from swsearch.profiles.construction import USUAL
+from swsearch.profiles.construction import DEFAULT_SETTINGS
 from swsearch.profiles.query_alignment import GAP
 from swsearch.scoring import Scoring
 
@@ -333,15 +333,15 @@ def test_no_more_groups_are_under_way_than_memory_is_for(database, monkeypatch):
     monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (1, 1))
     monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     most = []
-    real = rounds.Rounds.take
+    real = rounds.IterationQueue.take
 
     def take(self):
         most.append(len(self._ends))
         return real(self)
 
-    monkeypatch.setattr(rounds.Rounds, "take", take)
+    monkeypatch.setattr(rounds.IterationQueue, "take", take)
     assert len(search(database, QUERIES * 4, iterations=2)) == 20
-    assert max(most) <= rounds.GROUPS_AT_ONCE
+    assert max(most) <= rounds.GROUPS_PER_BATCH
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_published_statistics_are_of_profiles_in_the_matrixs_units():
     query = RECORDS[0]
     with swsearch.Database.from_records(RECORDS) as database:
         fitted = next(swsearch.search(query, database, iterations=2, keep_next=True, engine="cpu"))
-        assert fitted.next_profile.scale == USUAL.scale != 1
+        assert fitted.next_profile.scale == DEFAULT_SETTINGS.scale != 1
         assert all(hit.evalue_published is None for hit in fitted.hits)
         with pytest.raises(OptionError, match="times the matrix's units"):
             next(swsearch.search(fitted.next_profile, database, statistics="published", engine="cpu"))

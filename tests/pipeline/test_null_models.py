@@ -10,17 +10,17 @@ from support.cases import random_codes
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalBackend
-from swsearch.blocks import masked_codes
+from swsearch.blocks import apply_mask
 from swsearch.engines.cpu.engine import CpuEngine
-from swsearch.engines.pools import pool_of
+from swsearch.engines.pools import make_pool
 from swsearch.inputs import Query, read_queries
 from swsearch.options.kinds import MODES
 from swsearch.pipeline import null_models as module
 from swsearch.pipeline.null_models import (
     N_COPIES,
     REVERSED,
-    NullMaker,
-    PairsAsked,
+    NullModelFitter,
+    NullModelRequest,
     scores_with_copies,
     shuffled_chunk,
 )
@@ -29,7 +29,7 @@ from swsearch.pipeline.search import Search
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
-from swsearch.statistics.null_model import Fit, PairNulls
+from swsearch.statistics.null_model import FitSettings, PairNullModels
 
 
 def drawn(seed, *lengths):
@@ -108,23 +108,23 @@ def test_masked_residues_are_shuffled_as_what_they_count_as():
     query = "MKVLAAGIVGWWHHKDEFRTYPCNQSMKVLAAGIVG"
     subject = "MKVLAAGIVGWWhhkdefrtypcnqsmkvlAAGIVG"
     masked = hits(query, [("one", subject)], subject_mask="lower")["one"]
-    codes = masked_codes(PROTEIN.encode(subject.upper()), [(12, 30)])
+    codes = apply_mask(PROTEIN.encode(subject.upper()), [(12, 30)])
     assert masked.evalue == hits(query, [("one", PROTEIN.decode(codes))])["one"].evalue
     assert masked.evalue > hits(query, [("one", subject)])["one"].evalue
 
 
 def maker(mode="local", threads=2):
-    return NullMaker(Fit(mode, 1, 100, 10_000), Recurrence(Scoring(), mode), threads)
+    return NullModelFitter(FitSettings(mode, 1, 100, 10_000), Recurrence(Scoring(), mode), threads)
 
 
 def of_pairs(made, asked, null, scores, subjects, limit):
     """Return the nulls of a query's pairs with subjects that are at hand."""
 
     def read(places):
-        return pool_of([subjects[place] for place in places.tolist()])
+        return make_pool([subjects[place] for place in places.tolist()])
 
     lengths = np.array([len(each) for each in subjects])
-    (found,) = made.of_pairs([PairsAsked(asked, null, np.arange(len(subjects)), scores, lengths, limit)], read)
+    (found,) = made.of_pairs([NullModelRequest(asked, null, np.arange(len(subjects)), scores, lengths, limit)], read)
     return found
 
 
@@ -137,7 +137,7 @@ def levels_of(made, query, null, subjects):
     copies = range(REVERSED, N_COPIES[-1])
     chunk = shuffled_chunk(subjects, copies, 1)
     scores = scores_with_copies([query], made.recurrence, chunk, 1)[0].reshape(len(subjects), len(copies))
-    pairs = PairNulls(
+    pairs = PairNullModels(
         null, np.array([len(each) for each in subjects]), np.zeros(len(subjects)), np.ones(len(subjects))
     )
     return np.array([pairs.with_copies(scores[:, 1 : 1 + n].mean(axis=1), scores[:, 0]).levels for n in N_COPIES])
@@ -177,7 +177,7 @@ def test_nulls_do_not_depend_on_threads_or_on_what_is_scored_at_a_time(monkeypat
 
     expected = means(1)
     assert means(2) == expected
-    monkeypatch.setattr(module, "MOST_RESIDUES", 700)
+    monkeypatch.setattr(module, "MAX_RESIDUES", 700)
     assert means(2) == expected
 
 

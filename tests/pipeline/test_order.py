@@ -12,16 +12,16 @@ from support.samples import sample
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalBackend
-from swsearch.engines.base import ChunkPlan, Thresholds
+from swsearch.engines.base import ChunkPlan, HitThresholds
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import OptionError
 from swsearch.inputs import Query
 from swsearch.options.kinds import MODES
-from swsearch.pipeline.null_models import PairsAsked
+from swsearch.pipeline.null_models import NullModelRequest
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
-from swsearch.statistics.karlin_altschul import statistics_for
+from swsearch.statistics.karlin_altschul import published_statistics
 
 PUBLISHED, FITTED = {"statistics": "published"}, {"statistics": "fitted"}
 CASES = [
@@ -87,7 +87,9 @@ def fitted(database, queries, scores):
             maker = job.criteria.null_maker(1)
             places = np.arange(database.n_subjects)
             for query, null, row in zip(asked, maker.of_queries(asked), scores[mode], strict=True):
-                each = PairsAsked(query, null, places, row.astype(np.int64), database.lengths.astype(np.int64), 1.0)
+                each = NullModelRequest(
+                    query, null, places, row.astype(np.int64), database.lengths.astype(np.int64), 1.0
+                )
                 (nulls,) = maker.of_pairs([each], job.subjects.scored)
                 made[mode, query.identifier] = nulls.evalues(row, database.n_residues)
     return made
@@ -159,7 +161,7 @@ def test_thresholds_rise_with_the_hits_and_know_lengths(database, queries, monke
     find = CpuEngine.find
 
     def watched(self, group, loaded, thresholds, progress=None):
-        assert isinstance(thresholds, Thresholds)
+        assert isinstance(thresholds, HitThresholds)
         asked.append((thresholds.by_length[0], thresholds.least[0]))
         return find(self, group, loaded, thresholds, progress)
 
@@ -172,7 +174,7 @@ def test_thresholds_rise_with_the_hits_and_know_lengths(database, queries, monke
     assert len(set(tables[0][1:].tolist())) > 1
     assert least[0] is None
     assert least[-1] is not None
-    statistics, n = statistics_for(swsearch.Scoring(), "local"), database.lengths.max()
+    statistics, n = published_statistics(swsearch.Scoring(), "local"), database.lengths.max()
     assert statistics.evalues([min(b for b in least if b)], len(query), [n], database.n_residues) < 1e6
 
 

@@ -11,7 +11,13 @@ import pytest
 import swsearch
 from swsearch.db import Database
 from swsearch.pipeline import prefetch as ahead
-from swsearch.pipeline.prefetch import Ahead, InPlace, Stopped, check_wanted, work_of_thread
+from swsearch.pipeline.prefetch import (
+    InlineIterator,
+    PrefetchIterator,
+    SearchCancelled,
+    check_cancelled,
+    current_task,
+)
 
 
 def threads():
@@ -33,7 +39,7 @@ def test_items_come_in_order_and_are_made_ahead(has_threads):
             yield k
         taken.set()
 
-    with Ahead(items(), "test") as stage:
+    with PrefetchIterator(items(), "test") as stage:
         first = next(stage)
         assert [first, *stage] == [0, 1, 2, 3, 4]
     assert made == [0, 1, 2, 3, 4]
@@ -46,7 +52,7 @@ def test_an_error_comes_after_what_was_made_before_it(has_threads):
         yield 1
         raise ValueError("broken")
 
-    with Ahead(items(), "test") as stage:
+    with PrefetchIterator(items(), "test") as stage:
         assert next(stage) == 1
         with pytest.raises(ValueError, match="broken"):
             next(stage)
@@ -75,14 +81,16 @@ def test_the_interpreter_ends_while_a_search_waits():
     assert int(ran.stdout) > 0
 
 
-@pytest.mark.parametrize("kind", [InPlace, lambda items: Ahead(items, "test")], ids=["in place", "ahead"])
+@pytest.mark.parametrize(
+    "kind", [InlineIterator, lambda items: PrefetchIterator(items, "test")], ids=["in place", "ahead"]
+)
 def test_what_is_made_ends_when_another_thread_closes_it(kind, has_threads):
     """In Python code that looks whether it is wanted, and in the extension, which computes for many seconds here."""
 
     def looking(begun):
         begun.set()
         while True:
-            check_wanted()
+            check_cancelled()
         yield 1
 
     def computing(begun):
@@ -98,12 +106,12 @@ def test_what_is_made_ends_when_another_thread_closes_it(kind, has_threads):
             try:
                 next(stage)
             except BaseException as error:
-                ended.append((type(error), work_of_thread()))
+                ended.append((type(error), current_task()))
 
         thread = threading.Thread(target=ask, daemon=True)
         thread.start()
         begun.wait()
         stage.close()
         thread.join(60)
-        assert ended == [(Stopped, 0)]
-        assert not check_wanted()
+        assert ended == [(SearchCancelled, 0)]
+        assert not check_cancelled()

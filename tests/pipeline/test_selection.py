@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsearch.pipeline.ranking import Selection, merge, rank
+from swsearch.pipeline.ranking import QueryCandidates, merge, rank
 from swsearch.scoring import Scoring
-from swsearch.statistics.karlin_altschul import statistics_for
+from swsearch.statistics.karlin_altschul import published_statistics
 from swsearch.statistics.score_distribution import count_scores
 
-STATISTICS = statistics_for(Scoring(), "local")
+STATISTICS = published_statistics(Scoring(), "local")
 
 
 def selection(scored, limit=3, **others):
     scores = [score for score, _ in scored]
-    return Selection(rank(scores, [place for _, place in scored], limit), limit, STATISTICS, **others)
+    return QueryCandidates(rank(scores, [place for _, place in scored], limit), limit, STATISTICS, **others)
 
 
 def equal(one, other):
-    return all(getattr(one, field.name) == getattr(other, field.name) for field in fields(Selection))
+    return all(getattr(one, field.name) == getattr(other, field.name) for field in fields(QueryCandidates))
 
 
 @given(st.lists(st.integers(-3, 3), max_size=30), st.integers(1, 12), st.lists(st.integers(0, 30), max_size=3))

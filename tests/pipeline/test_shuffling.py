@@ -7,14 +7,20 @@ from support.shuffled import shuffled
 from swsearch.alphabet import PAD
 from swsearch.blocks import LANES
 from swsearch.engines.cpu import extension
-from swsearch.engines.pools import pool_of
+from swsearch.engines.pools import make_pool
 from swsearch.errors import InputError
 from swsearch.options.kinds import MODES
 from swsearch.pipeline import null_models as module
-from swsearch.pipeline.null_models import REVERSED, cut_at, score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.pipeline.null_models import (
+    REVERSED,
+    score_shuffled,
+    scores_with_copies,
+    shuffled_chunk,
+    split_by_residues,
+)
 from swsearch.recurrence import Recurrence
 from swsearch.reference import score
-from swsearch.scoring import PAD_SCORE, PositionGaps, QueryRows, Scoring, dna_matrix
+from swsearch.scoring import PADDING_SCORE, PositionGapCosts, QueryProfile, Scoring, dna_matrix
 from swsearch.statistics.random_panel import WINDOW
 
 
@@ -84,7 +90,7 @@ def test_no_sequences_and_empty_ones():
 
 def scored(queries, sequences, pairs, copies=range(3), recurrence=None, threads=2):
     recurrence = recurrence or Recurrence(Scoring())
-    return score_shuffled(queries, pool_of(sequences), np.array(pairs), copies, recurrence, threads)
+    return score_shuffled(queries, make_pool(sequences), np.array(pairs), copies, recurrence, threads)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -102,12 +108,12 @@ def test_copies_score_what_the_reference_says(mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_profiles_score_by_their_own_rows(mode):
     random = np.random.default_rng(10)
-    table = np.full((23, 32), PAD_SCORE, dtype=np.int8)
+    table = np.full((23, 32), PADDING_SCORE, dtype=np.int8)
     table[:, :27] = random.integers(-7, 9, (23, 27))
     (codes,) = some_sequences((23,))
-    gaps = PositionGaps(*random.integers(1, 12, (4, 23)))
-    own = QueryRows(table, codes, is_specific=True)
-    queries = [own, codes, np.empty(0, dtype=np.uint8), QueryRows(table, codes, is_specific=True, gaps=gaps)]
+    gaps = PositionGapCosts(*random.integers(1, 12, (4, 23)))
+    own = QueryProfile(table, codes, is_specific=True)
+    queries = [own, codes, np.empty(0, dtype=np.uint8), QueryProfile(table, codes, is_specific=True, gaps=gaps)]
     sequences = some_sequences((35, 0, 12), seed=5)
     recurrence = Recurrence(Scoring(), mode)
     for group in (queries[:3], queries):
@@ -140,7 +146,7 @@ def test_every_instruction_set_scores_what_the_engine_does(alike, mode, name, mo
     chunk = shuffled_chunk(alike, range(4, 11), 2)
     expected = scores_with_copies(alike, recurrence, chunk, 2).reshape(len(alike), len(alike), 7)
     pairs = np.random.default_rng(8).permutation([(m, n) for m in range(len(alike)) for n in range(len(alike))])
-    monkeypatch.setenv(extension.SWITCH, name)
+    monkeypatch.setenv(extension.SIMD_VARIABLE, name)
     for threads in (1, 3):
         found = scored(alike, alike, pairs, range(4, 11), recurrence, threads)
         assert (found == expected[pairs[:, 0], pairs[:, 1]]).all()
@@ -195,6 +201,10 @@ def test_values_beyond_32_bits_are_refused():
 
 
 def test_cutting_into_runs():
-    assert [(part.start, part.stop) for part in cut_at(np.array([3, 3, 9, 1, 0, 0]), 6)] == [(0, 2), (2, 3), (3, 6)]
-    assert list(cut_at(np.empty(0, dtype=np.int64), 6)) == []
-    assert len(list(cut_at(np.full(7, 10), 1))) == 7
+    assert [(part.start, part.stop) for part in split_by_residues(np.array([3, 3, 9, 1, 0, 0]), 6)] == [
+        (0, 2),
+        (2, 3),
+        (3, 6),
+    ]
+    assert list(split_by_residues(np.empty(0, dtype=np.int64), 6)) == []
+    assert len(list(split_by_residues(np.full(7, 10), 1))) == 7

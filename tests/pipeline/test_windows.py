@@ -116,7 +116,9 @@ def test_windows_find_what_whole_frames_hold(seed: int, monkeypatch: pytest.Monk
 def test_a_hit_over_a_windows_edge_and_a_second_gene_are_found() -> None:
     rng = random.Random(5)
     query = random_protein(rng, 60)
-    windows = cutting.windows_of(swsearch.Database.from_records([("a", "ACGT" * 9)], translate=True), [], Scoring())
+    windows = cutting.choose_windows(
+        swsearch.Database.from_records([("a", "ACGT" * 9)], translate=True), [], Scoring()
+    )
     before = "".join(rng.choice("ACGT") for _ in range(3 * windows.core - 90))
     dna = before + coding(rng, query) + "ACGTAC" + coding(rng, query[:50])
     database = swsearch.Database.from_records([("chromosome", dna)], translate=True)

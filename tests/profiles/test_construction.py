@@ -7,7 +7,7 @@ import pytest
 
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError
-from swsearch.profiles.construction import Construction, build_profile
+from swsearch.profiles.construction import ProfileSettings, build_profile
 from swsearch.profiles.query_alignment import GAP, QueryAlignment
 from swsearch.scoring import Scoring, dna_matrix
 
@@ -83,8 +83,8 @@ def test_the_order_of_the_sequences_does_not_matter(seed: int) -> None:
 
 
 @pytest.mark.parametrize("matrix", ["BLOSUM62", "BLOSUM45", "VTML200", "PAM250"])
-@pytest.mark.parametrize("settings", [Construction(), Construction(2.0, 1, 5, 10.0, False)])
-def test_profiles_of_any_family_are_frequencies_and_fit(matrix: str, settings: Construction) -> None:
+@pytest.mark.parametrize("settings", [ProfileSettings(), ProfileSettings(2.0, 1, 5, 10.0, False)])
+def test_profiles_of_any_family_are_frequencies_and_fit(matrix: str, settings: ProfileSettings) -> None:
     generator = np.random.default_rng(8)
     for n, n_columns in ((2, 1), (2, 30), (40, 30), (300, 40)):
         made = build_profile(family(generator, n, n_columns), Scoring(matrix), settings)
@@ -98,7 +98,7 @@ def test_scores_have_the_matrixs_lambda() -> None:
     """The mean of exp(lambda score) over random residues is 1 in each column, but for rounding."""
     from swsearch.profiles.calibration import BACKGROUND, lambda_of
 
-    made = build_profile(family(np.random.default_rng(5), 100, 200), SCORING, Construction(scale=1.0))
+    made = build_profile(family(np.random.default_rng(5), 100, 200), SCORING, ProfileSettings(scale=1.0))
     means = np.exp(lambda_of(SCORING.matrix) * made.scores[:, :20].astype(float)) @ BACKGROUND
     assert means.mean() == pytest.approx(1.0, abs=0.01)
 

@@ -7,7 +7,7 @@ import pytest
 
 from swsearch.errors import OptionError
 from swsearch.profiles.query_alignment import GAP
-from swsearch.profiles.row_filter import LEVELS, RowFilter, different
+from swsearch.profiles.row_filter import LEVELS, RowFilter, select_diverse
 
 
 def family(seed: int, n: int = 40, n_columns: int = 30) -> np.ndarray:
@@ -48,7 +48,7 @@ def expected(rows: np.ndarray, max_identity: float, most: int | None) -> list[in
 @pytest.mark.parametrize(("max_identity", "most"), [(90, None), (50, None), (100, 12), (90, 12), (62.5, 3), (100, 1)])
 def test_rows_that_differ_enter_level_by_level(seed: int, max_identity: float, most: int | None) -> None:
     rows = family(seed)
-    assert different(rows, max_identity, most).tolist() == expected(rows, max_identity, most)
+    assert select_diverse(rows, max_identity, most).tolist() == expected(rows, max_identity, most)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError
 from swsearch.options.kinds import MODES, Mode
 from swsearch.profiles.profile import PROFILE_LETTERS, Profile
-from swsearch.scoring import PositionGaps, QueryRows, Scoring
+from swsearch.scoring import PositionGapCosts, QueryProfile, Scoring
 from tests.support.cases import random_codes
 
 SCORING = Scoring()
@@ -36,7 +36,7 @@ def test_uniform_gap_costs_by_position_are_the_scorings(mode: Mode) -> None:
     generator = np.random.default_rng(4)
     query, subject = random_codes(generator, 9), random_codes(generator, 14)
     plain = SCORING.rows(query)
-    rows = QueryRows(plain.scores, query, is_specific=True, gaps=PositionGaps.uniform(9, 11, 1))
+    rows = QueryProfile(plain.scores, query, is_specific=True, gaps=PositionGapCosts.uniform(9, 11, 1))
     assert reference.align(rows, subject, SCORING, mode) == reference.align(query, subject, SCORING, mode)
 
 
@@ -46,13 +46,13 @@ def test_gap_costs_by_position_are_paid_where_the_gap_is() -> None:
     scores = SCORING.rows(query).scores
     costs = [np.full(5, cost, dtype=np.int16) for cost in (11, 1, 11, 1)]
     costs[2] = np.array([11, 2, 11, 11, 11], dtype=np.int16)
-    inserted = QueryRows(scores, query, is_specific=True, gaps=PositionGaps(*costs))
+    inserted = QueryProfile(scores, query, is_specific=True, gaps=PositionGapCosts(*costs))
     score, i, j, cigar = reference.align(inserted, PROTEIN.encode("WWAACWW"), SCORING, "global")
     assert (score, i, j) == (4 * 11 + 9 - 2 - 2 * 1, 0, 0)
     assert cigar == ((2, "M"), (2, "D"), (3, "M"))
     costs = [np.full(5, cost, dtype=np.int16) for cost in (11, 1, 11, 1)]
     costs[0], costs[1] = np.array([11, 11, 0, 11, 11]), np.array([1, 1, 0, 1, 1])
-    deleted = QueryRows(scores, query, is_specific=True, gaps=PositionGaps(*costs))
+    deleted = QueryProfile(scores, query, is_specific=True, gaps=PositionGapCosts(*costs))
     assert reference.align(deleted, PROTEIN.encode("WWWW"), SCORING) == (44, 0, 0, ((2, "M"), (1, "I"), (2, "M")))
 
 
@@ -63,6 +63,6 @@ def test_shapes_and_values_are_checked() -> None:
     with pytest.raises(InputError, match="from -127 to 127"):
         Profile("p", "", codes, np.full((3, PROFILE_LETTERS), 300))
     with pytest.raises(InputError, match="2 gap costs, expected 3"):
-        Profile("p", "", codes, np.zeros((3, PROFILE_LETTERS)), gaps=PositionGaps.uniform(2, 11, 1))
+        Profile("p", "", codes, np.zeros((3, PROFILE_LETTERS)), gaps=PositionGapCosts.uniform(2, 11, 1))
     with pytest.raises(ValueError, match="costs from 0"):
-        PositionGaps.uniform(2, -1, 1)
+        PositionGapCosts.uniform(2, -1, 1)

@@ -50,5 +50,5 @@ def test_words_find_what_comparing_all_finds(seed: int, monkeypatch: pytest.Monk
     all_compared = kept(rows)
     monkeypatch.setattr(row_filter, "FEW_ROWS", 0)
     assert kept(rows) == all_compared, f"seed {seed}"
-    monkeypatch.setattr(row_filter, "MOST_PAIRS", 60)  # leaders first
+    monkeypatch.setattr(row_filter, "MAX_PAIRS", 60)  # leaders first
     assert set(all_compared) <= set(kept(rows)), f"seed {seed}"

@@ -14,7 +14,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError, SwsearchError
 from swsearch.profiles import calibration, formats, hmm, msa_readers, pssm, readers
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.text_lines import Text
+from swsearch.profiles.text_lines import TextFile
 from swsearch.scoring import Scoring
 from tests.support.samples import sample
 
@@ -39,9 +39,9 @@ def read(data: str | bytes, format_: str = "auto") -> list[Profile]:
 
 
 def reading_handle(data: str | bytes):  # type: ignore[no-untyped-def]
-    from swsearch.db.python_records import Handle
+    from swsearch.db.python_records import OpenFastaFile
 
-    return Handle(io.BytesIO(data.encode() if isinstance(data, str) else data), "f")
+    return OpenFastaFile(io.BytesIO(data.encode() if isinstance(data, str) else data), "f")
 
 
 @pytest.mark.parametrize(("name", "expected"), FILES.items())
@@ -101,7 +101,7 @@ def test_scores_come_in_the_units_of_the_searchs_matrix() -> None:
 
 
 def test_hmms_give_gap_costs_by_position_where_they_are_asked_for() -> None:
-    text = Text.of("f", text_of("sh3.hmm.gz").encode())
+    text = TextFile.of("f", text_of("sh3.hmm.gz").encode())
     assert hmm.read_hmm(text, SCORING)[0].gaps is None
     found = hmm.read_hmm(text, SCORING, position_gaps=True)[0]
     assert found.gaps is not None
@@ -118,7 +118,7 @@ def test_several_in_a_file_are_several_queries() -> None:
 
 
 def test_a3m_has_its_columns_and_insertions() -> None:
-    (found,) = msa_readers.read_a3m(Text.of("f", A3M))
+    (found,) = msa_readers.read_a3m(TextFile.of("f", A3M))
     assert list(found.identifiers) == ["q", "s", "t"]
     assert list(found.descriptions) == ["first", "second", ""]
     assert list(msa_readers.rows_of(found)) == ["MKVLAA", "MK-LwwAA", "--VL-yA"]
@@ -126,14 +126,14 @@ def test_a3m_has_its_columns_and_insertions() -> None:
 
 
 def test_the_querys_gaps_become_insertions_and_its_insertions_columns() -> None:
-    (found,) = msa_readers.read_aligned_fasta(Text.of("f", b">q\n-MK--V-\n>s\nAMKwwVA\n>t\n..k.A--\n"))
+    (found,) = msa_readers.read_aligned_fasta(TextFile.of("f", b">q\n-MK--V-\n>s\nAMKwwVA\n>t\n..k.A--\n"))
     assert list(msa_readers.rows_of(found)) == ["MKV", "aMKwwVa", "-Ka-"]
-    (found,) = msa_readers.read_a3m(Text.of("f", b">q\nMKwV\n>s\nM-yyV\n>t\n-KV\n"))
+    (found,) = msa_readers.read_a3m(TextFile.of("f", b">q\nMKwV\n>s\nM-yyV\n>t\n-KV\n"))
     assert list(msa_readers.rows_of(found)) == ["MKWV", "M-yy-V", "-K-V"]
 
 
 def test_windows_line_ends_and_blanks_are_read() -> None:
-    (found,) = msa_readers.read_a3m(Text.of("f", b"\xef\xbb\xbf>q\tx y\r\nMK V\r\n\r\nL\r\n>s\r\nM--L"))
+    (found,) = msa_readers.read_a3m(TextFile.of("f", b"\xef\xbb\xbf>q\tx y\r\nMK V\r\n\r\nL\r\n>s\r\nM--L"))
     assert list(msa_readers.rows_of(found)) == ["MKVL", "M--L"]
     assert found.descriptions[0] == "x y"
 
@@ -260,7 +260,7 @@ def test_other_forms_of_a_pssm_are_told() -> None:
 
 def test_a_million_columns_are_read() -> None:
     rows = b">q\n" + b"MKVLAAGIVG" * 100_000 + b"\n>s\n" + b"MK-LAAGIVG" * 100_000
-    (found,) = msa_readers.read_a3m(Text.of("f", rows))
+    (found,) = msa_readers.read_a3m(TextFile.of("f", rows))
     assert found.n_columns == 1_000_000
 
 

@@ -15,14 +15,14 @@ from swsearch.profiles import json_profile
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import GAP, QueryAlignment
 from swsearch.profiles.readers import read_profiles
-from swsearch.scoring import PositionGaps
+from swsearch.scoring import PositionGapCosts
 
 DATA = Path(__file__).parent / "data"
 
 
 def as_plain(value: object) -> object:
     """What can be compared: arrays and what holds them as plain values."""
-    if isinstance(value, (Profile, QueryAlignment, PositionGaps)):
+    if isinstance(value, (Profile, QueryAlignment, PositionGapCosts)):
         return {each.name: as_plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, np.ndarray):
         return value.dtype.str, np.nan_to_num(value, nan=-7.0).tolist()
@@ -42,7 +42,7 @@ def whole_profile() -> Profile:
     )  # fmt: skip
     frequencies = generator.dirichlet(np.ones(20), size=5)
     return Profile(
-        "q|1 ", "the first", codes, generator.integers(-127, 128, (5, 27)), 11, 1, PositionGaps.uniform(5, 7, 2),
+        "q|1 ", "the first", codes, generator.integers(-127, 128, (5, 27)), 11, 1, PositionGapCosts.uniform(5, 7, 2),
         frequencies[0], frequencies, "made up", alignment, 3, 0.31760595763580185,
     )  # fmt: skip
 

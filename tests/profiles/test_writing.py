@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 
 from swsearch.alphabet import PROTEIN
-from swsearch.db.python_records import Handle
+from swsearch.db.python_records import OpenFastaFile
 from swsearch.errors import InputError
 from swsearch.matrices import GAP_COSTS
 from swsearch.options.kinds import QueryFormat
 from swsearch.profiles import calibration, formats, hhm, json_profile, pssm, readers
 from swsearch.profiles.calibration import calibrate
-from swsearch.profiles.construction import UNSCALED, USUAL, build_profile
+from swsearch.profiles.construction import DEFAULT_SETTINGS, UNSCALED, build_profile
 from swsearch.profiles.formats import PROFILE_ENDINGS
 from swsearch.profiles.hmm import HMMER_BACKGROUND, hmm_lines, read_hmm
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.profiles.readers import read_alignments, read_profiles
-from swsearch.profiles.text_lines import Text, parse
-from swsearch.scoring import PositionGaps, Scoring
+from swsearch.profiles.text_lines import TextFile, parse
+from swsearch.scoring import PositionGapCosts, Scoring
 
 DATA = Path(__file__).parent / "data"
 SCORING = Scoring()
@@ -42,7 +42,7 @@ def of_sequence(letters: str, name: str = "q") -> Profile:
 
 
 def of_family(scoring: Scoring = SCORING, scaled: bool = True) -> Profile:
-    return build_profile(read_alignments(DATA / "sh3.sto")[0], scoring, USUAL if scaled else UNSCALED)
+    return build_profile(read_alignments(DATA / "sh3.sto")[0], scoring, DEFAULT_SETTINGS if scaled else UNSCALED)
 
 
 def by_position(profile: Profile, costs: int | None = None) -> Profile:
@@ -50,7 +50,7 @@ def by_position(profile: Profile, costs: int | None = None) -> Profile:
     generator = np.random.default_rng(3)
     n = len(profile)
     drawn = [generator.integers(0, 30, n) if costs is None else np.full(n, costs) for _ in range(4)]
-    return replace(profile, gaps=PositionGaps(*(one.astype(np.int16) for one in drawn)))
+    return replace(profile, gaps=PositionGapCosts(*(one.astype(np.int16) for one in drawn)))
 
 
 PROFILES: dict[str, Callable[[], Profile]] = {
@@ -155,7 +155,7 @@ def test_an_hhm_of_one_sequence_has_one_sequence() -> None:
 def test_scores_that_are_written_are_those_of_published_statistics(name: str) -> None:
     """Without the scale, a profile's log-odds are what a search with published statistics makes."""
     scoring = Scoring(name)
-    text = Text.of("f", "\n".join(pssm.asn_lines(of_family(scoring))).encode())
+    text = TextFile.of("f", "\n".join(pssm.asn_lines(of_family(scoring))).encode())
     (found,) = pssm.read_asn(text, scoring)
     assert np.array_equal(found.scores[:, :20], of_family(scoring, scaled=False).scores[:, :20])
     assert (found.gap_open, found.gap_extend) == GAP_COSTS[name]
@@ -166,17 +166,17 @@ def test_asn_has_blasts_constants_and_frequencies() -> None:
     profile = replace(of_family(), identifier="a b", description='the "first" \u03b1')
     text = "\n".join(pssm.asn_lines(profile))
     assert text.isascii()
-    (node,) = parse(Text.of("f", text.encode()))
+    (node,) = parse(TextFile.of("f", text.encode()))
     data = node.node("pssm", "finalData")
     assert data is not None
     assert {name: data.node(name).items for name in ("lambda", "kappa", "h")} == {  # type: ignore[union-attr]
         "lambda": ["267", "10", "-3"], "kappa": ["41", "10", "-3"], "h": ["14", "10", "-2"],
     }  # fmt: skip
-    (again,) = pssm.read_asn(Text.of("f", text.encode()), SCORING)
+    (again,) = pssm.read_asn(TextFile.of("f", text.encode()), SCORING)
     assert (again.identifier, again.description) == ("a_b", 'the "first" ?')
     begin, end = text.index("    finalData {"), text.index("  params {")
     made = pssm.read_asn(
-        Text.of("f", (text[:begin].rstrip().rstrip(",") + "\n  },\n" + text[end:]).encode()), SCORING
+        TextFile.of("f", (text[:begin].rstrip().rstrip(",") + "\n  },\n" + text[end:]).encode()), SCORING
     )
     assert np.array_equal(made[0].scores[:, :20], unscaled(profile))  # of the frequencies alone
 
@@ -232,7 +232,7 @@ def test_gap_costs_by_position_are_in_the_file_and_can_be_read(tmp_path: Path) -
     """Costs that are read include the probability to leave a gap, which a search leaves out."""
     profile = by_position(of_family())
     profile.save(tmp_path / "q.hmm")
-    text = Text.of("f", (tmp_path / "q.hmm").read_bytes())
+    text = TextFile.of("f", (tmp_path / "q.hmm").read_bytes())
     (found,) = read_hmm(text, SCORING, position_gaps=True)
     assert found.gaps is not None
     assert profile.gaps is not None
@@ -327,5 +327,5 @@ def test_every_format_that_is_written_is_read_by_its_name() -> None:
 
 
 def read_profiles_of(text: str) -> list[Profile]:
-    source = Handle(io.BytesIO(text.encode()), "f")
+    source = OpenFastaFile(io.BytesIO(text.encode()), "f")
     return readers.profiles_of(source, formats.format_of(source), SCORING)

@@ -14,7 +14,7 @@ from swsearch.alphabet import PROTEIN
 from swsearch.errors import OptionError, OutputError
 from swsearch.profiles.readers import read_alignments
 from swsearch.profiles.row_filter import RowFilter
-from swsearch.report.profile_output import ALIGNMENT_FORMATS, LONGEST_FILE_NAME, AlignmentFolder, Written, file_names
+from swsearch.report.profile_output import ALIGNMENT_FORMATS, MAX_FILE_NAME, AlignmentFolder, FolderCounts, file_names
 from swsearch.results import alignment_of
 from tests.support.query_alignments import a3m_rows, alignment_from, column_rows
 from tests.support.report_cases import QUERY, SUBJECT, make_result, report
@@ -28,7 +28,7 @@ def test_names_of_files_are_safe_and_unique() -> None:
     ]  # fmt: skip
     assert names[11:] == ["a_b_2.a3m", "A_B_3.a3m", "con_1.a3m"]
     assert len({name.lower() for name in names}) == len(names)
-    assert all(len(name) <= LONGEST_FILE_NAME + 10 and "/" not in name for name in names)
+    assert all(len(name) <= MAX_FILE_NAME + 10 and "/" not in name for name in names)
     assert file_names(["q_2", "q", "q"], "") == ["q_2", "q", "q_3"]
     assert file_names(["q"] * 3, "") == ["q", "q_2", "q_3"]
 
@@ -45,7 +45,7 @@ def test_each_query_has_a_file(outfmt: str, tmp_path: Path) -> None:
         folder.write(alignment)
     extension, _ = ALIGNMENT_FORMATS[outfmt]
     assert sorted(path.name for path in folder.folder.iterdir()) == [f"a{extension}", f"b{extension}"]
-    assert folder.written == Written(2, 2, 1), "s2 is the query, and is left out"
+    assert folder.written == FolderCounts(2, 2, 1), "s2 is the query, and is left out"
     kind = "stockholm" if outfmt == "stockholm" else "fasta"
     if outfmt != "a3m":
         read = AlignIO.read(folder.folder / f"b{extension}", kind)

@@ -47,9 +47,9 @@ def test_evalue_in_the_pairwise_report(value: float, text: str) -> None:
 @pytest.mark.parametrize(("score", "text"), BIT_SCORES)
 def test_bit_score(score: int, text: str) -> None:
     from swsearch.scoring import Scoring
-    from swsearch.statistics.karlin_altschul import statistics_for
+    from swsearch.statistics.karlin_altschul import published_statistics
 
-    statistics = statistics_for(Scoring(), "local")
+    statistics = published_statistics(Scoring(), "local")
     assert statistics is not None
     assert base.bit_score_text(statistics.bit_score(score)) == text
 

@@ -15,7 +15,7 @@ from support.command_line import SWSEARCH, run
 from swsearch import report
 from swsearch.errors import SwsearchError
 from swsearch.report import outputs
-from swsearch.report.outputs import Output, pair_outputs
+from swsearch.report.outputs import Output, match_outputs_to_formats
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from swsearch.report.outputs import Output, pair_outputs
 )
 def test_formats_by_option_or_extension(paths, formats, expected, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert pair_outputs(paths, formats) == [
+    assert match_outputs_to_formats(paths, formats) == [
         Output(path, outfmt) for path, outfmt in zip(paths or [None], expected, strict=True)
     ]
     assert list(tmp_path.iterdir()) == []
@@ -72,7 +72,7 @@ def test_every_extension_means_its_format_and_one_only():
 def test_what_cannot_be_is_told_before_the_search(paths, formats, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SwsearchError, match=re.escape(message)):
-        pair_outputs(paths, formats)
+        match_outputs_to_formats(paths, formats)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -23,7 +23,7 @@ def text_of(*rows: str) -> str:
 
 @pytest.mark.parametrize("together", [1, 1 << 22])
 def test_inserted_residues_have_columns(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alignments, "LETTERS_TOGETHER", together)
+    monkeypatch.setattr(alignments, "LETTERS_PER_BATCH", together)
     texts = "MKTAY", "MkkKT--", "-----", "cM-TAYww", "aaaM-K---"[:4] + "K---", "MpKTAYw"
     read = AlignIO.read(io.StringIO(text_of(*texts)), "stockholm")
     rows = [str(record.seq) for record in read]

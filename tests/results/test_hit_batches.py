@@ -16,9 +16,9 @@ import pytest
 from support.report_cases import HOSTILE, QUERY, as_columns, make_result, mutated, report, write_all
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
-from swsearch.blocks import masked_codes, shown_letters
+from swsearch.blocks import apply_mask, letters_with_mask
 from swsearch.engines.cpu.pairs import align_codes
-from swsearch.lazy import Later
+from swsearch.lazy import Lazy
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.report import OUTPUT_FORMATS, base, create_writer, headers
@@ -61,15 +61,15 @@ def random_result(seed: int, name: str = "q1") -> SearchResult:
     empty = make_result((name, generator.choice(HEADERS)[1], QUERY), [], mode=mode)
     codes = PROTEIN.encode(QUERY)
     runs = _runs(len(codes), generator)
-    query, letters = masked_codes(codes, runs), shown_letters(codes, runs) if runs else None
+    query, letters = apply_mask(codes, runs), letters_with_mask(codes, runs) if runs else None
     several = mode == "local" and generator.random() < 0.5
     hits: list[Hit] = []
     for index in range(generator.randint(1, 7)):
         text = "" if generator.random() < 0.1 else mutated(QUERY[: generator.randint(1, 70)], 0.3, generator)
         subject = PROTEIN.encode(text)
         runs = _runs(len(subject), generator)
-        pair = align_codes(query, masked_codes(subject, runs), Recurrence(empty.scoring, mode))
-        pair = pair.shown_as(letters, shown_letters(subject, runs) if runs else None)
+        pair = align_codes(query, apply_mask(subject, runs), Recurrence(empty.scoring, mode))
+        pair = pair.shown_as(letters, letters_with_mask(subject, runs) if runs else None)
         hits.append(
             Hit(
                 name,
@@ -80,10 +80,10 @@ def random_result(seed: int, name: str = "q1") -> SearchResult:
                 pair.score,
                 generator.choice(BITS),
                 generator.choice(EVALUES),
-                Later.known(pair),
+                Lazy.known(pair),
                 generator.choice([None, 3.25]),
                 generator.choice([None, *EVALUES]),
-                Later.known(_further(pair, generator)) if several else None,
+                Lazy.known(_further(pair, generator)) if several else None,
             )
         )
     return dataclasses.replace(empty, hits=hits or empty.hits)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from swsearch.errors import InputError
-from swsearch.server.blast_parameters import WORDS, BlastWord, command_of, notes_on, request_of, sentence_of, words_of
+from swsearch.server.blast_parameters import (
+    PARAMETERS,
+    BlastParameter,
+    command_of,
+    notes_on,
+    parse_parameters,
+    request_of,
+    sentence_of,
+)
 from swsearch.server.errors import ServerProblem, problem_of
 
 DATABASES = ("sprot", "trembl")
@@ -15,7 +23,7 @@ PROTEIN = "MKVLAAGIVGLCAKAWE"
 def asked(**changed: str | None) -> dict[str, str]:
     """The words of a Put with some of them changed; None leaves one out."""
     usual: dict[str, str | None] = {"CMD": "Put", "PROGRAM": "blastp", "DATABASE": "sprot", "QUERY": PROTEIN}
-    return words_of([(name, value) for name, value in (usual | changed).items() if value is not None])
+    return parse_parameters([(name, value) for name, value in (usual | changed).items() if value is not None])
 
 
 def said_of(**changed: str | None) -> str:
@@ -116,7 +124,7 @@ def test_two_names_of_one_thing_must_agree() -> None:
 
 
 def test_names_in_any_case_and_values_with_blanks_around() -> None:
-    words = words_of([("cmd", " Put "), ("Query", f"\n{PROTEIN}\n"), ("DATABASE", ""), ("database", "sprot")])
+    words = parse_parameters([("cmd", " Put "), ("Query", f"\n{PROTEIN}\n"), ("DATABASE", ""), ("database", "sprot")])
     assert words == {"CMD": "Put", "QUERY": PROTEIN, "DATABASE": "sprot"}
     assert command_of(words) == "Put"
 
@@ -124,30 +132,30 @@ def test_names_in_any_case_and_values_with_blanks_around() -> None:
 @pytest.mark.parametrize("given", ["", "Info", "DisplayRIDs", "Web"])
 def test_commands_that_there_are_not(given: str) -> None:
     with pytest.raises(InputError, match="expected one of Put, Get, Delete"):
-        command_of(words_of([("CMD", given)]))
+        command_of(parse_parameters([("CMD", given)]))
 
 
 def test_a_value_that_is_there_twice() -> None:
-    assert words_of([("RID", "A"), ("rid", "A")]) == {"RID": "A"}
+    assert parse_parameters([("RID", "A"), ("rid", "A")]) == {"RID": "A"}
     with pytest.raises(InputError, match="DATABASE: got 'a' and 'b', expected one of them"):
-        words_of([("DATABASE", "a"), ("DATABASE", "b")])
+        parse_parameters([("DATABASE", "a"), ("DATABASE", "b")])
 
 
 def test_an_unknown_parameter_is_refused_with_the_one_that_was_meant() -> None:
     with pytest.raises(InputError, match="got the parameter 'EXPCT', which is not known here; did you mean EXPECT"):
-        words_of([("EXPCT", "1")])
+        parse_parameters([("EXPCT", "1")])
 
 
-REFUSED = [word for word in WORDS.values() if word.effect == "refused"]
+REFUSED = [word for word in PARAMETERS.values() if word.effect == "refused"]
 
 
 @pytest.mark.parametrize("word", REFUSED, ids=lambda word: word.name)
-def test_each_that_is_refused_says_why_and_takes_what_asks_for_nothing(word: BlastWord) -> None:
+def test_each_that_is_refused_says_why_and_takes_what_asks_for_nothing(word: BlastParameter) -> None:
     with pytest.raises(InputError) as caught:
-        words_of([(word.name, "something")])
+        parse_parameters([(word.name, "something")])
     assert f"{word.name}: got 'something', which is not supported: {word.meaning}" in str(caught.value)
     for harmless in word.allowed:
-        assert words_of([(word.name, harmless.upper())]) == {word.name: harmless.upper()}
+        assert parse_parameters([(word.name, harmless.upper())]) == {word.name: harmless.upper()}
 
 
 def test_what_has_no_effect_is_said() -> None:

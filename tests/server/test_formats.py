@@ -10,7 +10,7 @@ from support.command_line import run
 from support.serving import QUERY, Served
 from support.web_pages import Page
 from swsearch import report
-from swsearch.report.outputs import pair_outputs
+from swsearch.report.outputs import match_outputs_to_formats
 
 FORMATS = {each.key: each for each in report.OUTPUT_FORMATS}
 
@@ -38,8 +38,8 @@ def test_a_format_has_a_media_type_and_an_extension_or_that_of_another(served: S
     found = re.fullmatch(r'attachment; filename="[^.]+((?:\.[a-z0-9]+)+)"', reply.headers["content-disposition"])
     assert found is not None
     name = f"hits{found[1]}"
-    assert [each.outfmt for each in pair_outputs([name], [key])] == [key]
-    (meant,) = pair_outputs([name], [])
+    assert [each.outfmt for each in match_outputs_to_formats([name], [key])] == [key]
+    (meant,) = match_outputs_to_formats([name], [])
     if not FORMATS[key].extensions:  # the file's name means a table
         assert FORMATS[key].is_blast_text and meant.outfmt == "6"
     else:

@@ -3,13 +3,13 @@ import math
 import numpy as np
 import pytest
 
-from swsearch.statistics.distributions import MOST_SHAPE, Gumbel, PearsonThree
+from swsearch.statistics.distributions import MAX_SHAPE, Gumbel, PearsonThree
 
 SCIPY = {
     -3.0: 0.9998790977772818, 0.0: 0.477833332653075, 3.0: 0.0038780442152169543, 6.5: 2.0191707747088558e-07,
     20.0: 1.2720748996792643e-31,
 }  # fmt: skip
-BOTH = [Gumbel(), PearsonThree(9), PearsonThree(36), PearsonThree(MOST_SHAPE)]
+BOTH = [Gumbel(), PearsonThree(9), PearsonThree(36), PearsonThree(MAX_SHAPE)]
 
 
 def test_pearsons_type_three_near_and_far_out():

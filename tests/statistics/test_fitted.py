@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from swsearch.statistics import null_model
-from swsearch.statistics.distributions import MOST_SHAPE, Gumbel, PearsonThree
+from swsearch.statistics.distributions import MAX_SHAPE, Gumbel, PearsonThree
 from swsearch.statistics.null_model import (
     REVERSED_FULL,
     REVERSED_POWER,
     SPREADS,
-    Fit,
-    PairNulls,
+    FitSettings,
+    PairNullModels,
     fit_panel,
     fit_panels,
     probabilities_of,
@@ -26,7 +26,7 @@ QUERY = 200
 
 
 def fit_of(mode, n_subjects=1000, residues=300_000):
-    return Fit(mode, 1, n_subjects, residues)
+    return FitSettings(mode, 1, n_subjects, residues)
 
 
 def mean_at(mode, n):
@@ -67,8 +67,8 @@ def test_the_shape_stays_within_bounds():
     def shape_of(skew):
         return null_model._distribution("global", [skew], [1e9]).shape
 
-    assert shape_of(-1.0) == shape_of(0.0) == MOST_SHAPE
-    assert shape_of(3.0) == null_model.LEAST_SHAPE
+    assert shape_of(-1.0) == shape_of(0.0) == MAX_SHAPE
+    assert shape_of(3.0) == null_model.MIN_SHAPE
     assert shape_of(0.4) == 25
     # few scores say little
     assert null_model._distribution("global", [2.0], [1]).shape == 35
@@ -127,7 +127,7 @@ def test_everything_is_within_a_large_evalue():
 def pairs_of(mode, means, lengths, bounds=None):
     null = made_up(mode, n_sequences=50)
     bounds = np.ones(len(means)) if bounds is None else np.array(bounds)
-    return PairNulls(null, np.array(lengths), np.array(means, dtype=float), bounds)
+    return PairNullModels(null, np.array(lengths), np.array(means, dtype=float), bounds)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -150,7 +150,7 @@ def test_composition_counts_where_it_is_unusual_and_never_helps(mode):
     mean, variance = (values[0] for values in null.at(np.array([256])))
     deviation, full = math.sqrt(variance), SPREADS[mode].full
     above = np.array([-20.0, -1.0, 0.0, full / 2, full, full + 2])
-    pairs = PairNulls(null, np.full(6, 256), mean + above * deviation, np.ones(6))
+    pairs = PairNullModels(null, np.full(6, 256), mean + above * deviation, np.ones(6))
     assert pairs.variances == pytest.approx(np.full(6, variance))
     assert pairs.means == pytest.approx(mean + np.array([0, 0, 0, full / 4, full, full + 2]) * deviation)
     # errors of few copies count as much as the mean rises with them
@@ -227,12 +227,12 @@ def test_pairs_of_several_queries_have_the_probabilities_of_each(mode, monkeypat
     panels = [[generator.integers(20, 40 + 9 * k, (30, COPIES)) for _ in range(2)] for k in range(3)]
     nulls = [fit_panel(fit_of(mode), 60 + k, (30, 300), panel) for k, panel in enumerate(panels)]
     pairs = [
-        PairNulls(null, generator.integers(1, 20_000, n), generator.normal(30, 5, n), np.ones(n))
+        PairNullModels(null, generator.integers(1, 20_000, n), generator.normal(30, 5, n), np.ones(n))
         for null, n in zip(nulls, (7, 0, 40), strict=True)
     ]
     scores = [generator.integers(20, 200, len(each)) for each in pairs]
     alone = [each.probabilities(of_query).tolist() for each, of_query in zip(pairs, scores, strict=True)]
-    monkeypatch.setattr(null_model, "AT_ONCE", 6)
+    monkeypatch.setattr(null_model, "PROBABILITIES_PER_BATCH", 6)
     assert [found.tolist() for found in probabilities_of(pairs, scores)] == alone
     assert probabilities_of([], []) == []
 
@@ -246,10 +246,10 @@ def test_nulls_that_are_cut_joined_or_given_other_copies_are_those_made_anew():
         every = (made.lengths, made.levels, made.bounds, made.means, made.variances)
         return [each.tolist() for each in (*every, made.evalues(np.full(len(made), 50), 10_000))]
 
-    whole = PairNulls(null, n, means, bounds)
-    assert values(PairNulls.joined(null, [whole[:7], whole[7:7], whole[7:]])) == values(whole)
+    whole = PairNullModels(null, n, means, bounds)
+    assert values(PairNullModels.joined(null, [whole[:7], whole[7:7], whole[7:]])) == values(whole)
     nothing = np.full(20, -1000)
-    assert values(whole.with_copies(means + 2, nothing)) == values(PairNulls(null, n, means + 2, bounds))
-    assert values(whole[np.array([3, 1])]) == values(PairNulls(null, n[[3, 1]], means[[3, 1]], bounds[[3, 1]]))
-    assert len(PairNulls.joined(null, [])) == 0
+    assert values(whole.with_copies(means + 2, nothing)) == values(PairNullModels(null, n, means + 2, bounds))
+    assert values(whole[np.array([3, 1])]) == values(PairNullModels(null, n[[3, 1]], means[[3, 1]], bounds[[3, 1]]))
+    assert len(PairNullModels.joined(null, [])) == 0
     assert values(pickle.loads(pickle.dumps(whole))) == values(whole)

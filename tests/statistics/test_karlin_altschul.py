@@ -11,8 +11,8 @@ from swsearch.report.base import bit_score_text, evalue_table
 from swsearch.scoring import BLASTP_MATRICES, Scoring, load_matrix
 from swsearch.statistics.karlin_altschul import (
     KarlinAltschul,
-    LeastByLength,
-    statistics_for,
+    ScoreCutoffs,
+    published_statistics,
     supported_gap_costs,
     supported_matrices,
     why_no_statistics,
@@ -31,13 +31,13 @@ def test_the_supported_costs_are_blastps():
 
 def test_bit_score_of_the_peers():
     # 533 raw is 209 bits in SWIPE, blastp and diamond
-    assert statistics_for(Scoring(), "local").bit_score(533) == pytest.approx(209.92, abs=0.005)
+    assert published_statistics(Scoring(), "local").bit_score(533) == pytest.approx(209.92, abs=0.005)
 
 
 @pytest.mark.parametrize(("name", "gap_open", "gap_extend"), SUPPORTED)
 def test_values_fall_with_the_score_and_rise_with_the_database(name, gap_open, gap_extend):
     scoring = Scoring(load_matrix(name), gap_open, gap_extend)
-    statistics = statistics_for(scoring, "local")
+    statistics = published_statistics(scoring, "local")
     scores = np.arange(30, 400)
     evalues = statistics.evalues(scores, 300, np.full(len(scores), 350), 10**8)
     assert (np.diff(evalues) < 0).all()
@@ -47,9 +47,9 @@ def test_values_fall_with_the_score_and_rise_with_the_database(name, gap_open, g
 @given(st.sampled_from(SUPPORTED), st.integers(1, 5_000), st.floats(1e-30, 1e3), st.integers(10**3, 10**11))
 def test_minimum_scores_are_the_threshold(supported, query_length, evalue, residues):
     name, gap_open, gap_extend = supported
-    statistics = statistics_for(Scoring(load_matrix(name), gap_open, gap_extend), "local")
+    statistics = published_statistics(Scoring(load_matrix(name), gap_open, gap_extend), "local")
     lengths = np.array([1, 2, 10, 100, 1_000, 35_213])
-    table = LeastByLength(statistics, lengths, residues)
+    table = ScoreCutoffs(statistics, lengths, residues)
     assert np.array_equal(table.of(evalue, 1), table.of(evalue, 1))  # what one query left behind changes nothing
     least = table.of(evalue, query_length)
     assert (least >= 1).all()
@@ -63,8 +63,8 @@ def test_minimum_scores_are_the_threshold(supported, query_length, evalue, resid
 
 def test_a_table_is_whole_whenever_another_thread_looks(monkeypatch):
     # a search's stages share it: whoever asks while it grows finds what there was before, or all of it
-    statistics = statistics_for(Scoring(), "local")
-    table, answers = LeastByLength(statistics, np.array([50, 300]), 10**8), []
+    statistics = published_statistics(Scoring(), "local")
+    table, answers = ScoreCutoffs(statistics, np.array([50, 300]), 10**8), []
     room = KarlinAltschul.finite_size
 
     def watched(self, y, length):
@@ -76,13 +76,13 @@ def test_a_table_is_whole_whenever_another_thread_looks(monkeypatch):
     monkeypatch.setattr(KarlinAltschul, "finite_size", watched)
     found = table.of(10.0, 120).tolist()
     monkeypatch.undo()
-    assert answers == [found] == [LeastByLength(statistics, np.array([50, 300]), 10**8).of(10.0, 120).tolist()]
+    assert answers == [found] == [ScoreCutoffs(statistics, np.array([50, 300]), 10**8).of(10.0, 120).tolist()]
 
 
 @pytest.mark.parametrize("highest", [0, 300, 2_047, 2_048, 90_000])
 def test_tables_of_a_query_change_no_bit(highest):
-    statistics, generator = statistics_for(Scoring(), "local"), np.random.default_rng(highest)
-    table = LeastByLength(statistics, np.array([1, 50, 7_000]), 10**8)
+    statistics, generator = published_statistics(Scoring(), "local"), np.random.default_rng(highest)
+    table = ScoreCutoffs(statistics, np.array([1, 50, 7_000]), 10**8)
     lengths = generator.integers(1, 40_000, 200)
     for query_length in (1, 30, 3_000):
         scores = generator.integers(0, highest + 1, 200)
@@ -101,7 +101,7 @@ def test_tables_of_a_query_change_no_bit(highest):
     ],
 )
 def test_without_published_constants_there_is_a_reason_and_no_number(scoring, mode, reason):
-    assert statistics_for(scoring, mode) is None
+    assert published_statistics(scoring, mode) is None
     assert reason in why_no_statistics(scoring, mode)
 
 
@@ -125,7 +125,7 @@ def test_every_supported_scoring_system_prints_what_blastp_prints(tmp_path, exam
              "-max_hsps", "1", "-outfmt", "6 qlen slen score evalue bitscore"],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
-        statistics = statistics_for(Scoring(load_matrix(name), gap_open, gap_extend), "local")
+        statistics = published_statistics(Scoring(load_matrix(name), gap_open, gap_extend), "local")
         rows = [line.split("\t") for line in done.stdout.splitlines()]
         assert len(rows) >= 5, (name, gap_open, gap_extend)
         for query_length, subject_length, score, evalue, bits in rows:

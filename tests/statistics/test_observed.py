@@ -11,12 +11,12 @@ from swsearch.options.kinds import MODES
 from swsearch.pipeline import criteria
 from swsearch.scoring import Scoring
 from swsearch.statistics.distributions import Lengths
-from swsearch.statistics.karlin_altschul import statistics_for
+from swsearch.statistics.karlin_altschul import published_statistics
 from swsearch.statistics.score_distribution import (
     FEW_KEPT,
-    MOST_BINS,
+    MAX_BINS,
+    ScoreCounter,
     ScoreDistribution,
-    ScoreTally,
     count_scores,
     distribution_of,
 )
@@ -48,7 +48,7 @@ def test_counts_are_those_of_every_score(database, queries, mode):
         assert ((starts - found.edges[0]) % found.width == 0).all()
         for start, count in zip(starts, binned, strict=True):
             assert count == ((row >= start) & (row < start + found.width)).sum()
-        assert 2 <= len(found.edges) <= MOST_BINS + 1
+        assert 2 <= len(found.edges) <= MAX_BINS + 1
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -109,7 +109,7 @@ def test_it_is_the_same_for_engines_groups_and_threads(monkeypatch):
 
 def test_expected_numbers_follow_from_evalues():
     # far out, where chance hits are rare, an E-value is the number of subjects that score so or more
-    statistics = statistics_for(Scoring(), "local")
+    statistics = published_statistics(Scoring(), "local")
     lengths = np.full(10_000, 300, dtype=np.int64)
     scores = np.full(10_000, 40, dtype=np.int64)
     found = distribution_of(count_scores(scores), 250, Lengths(lengths), statistics, 3_000_000)
@@ -132,13 +132,13 @@ def test_a_few_subjects_far_off_do_not_squeeze_the_bins():
 def test_edges_of_odd_input():
     assert distribution_of(count_scores([]), 10, Lengths(np.zeros(0, dtype=np.int64)), None, 0) is None
     same = distribution_of(
-        count_scores([5, 5, 5]), 10, Lengths(np.array([3, 3, 0])), statistics_for(Scoring(), "local"), 6
+        count_scores([5, 5, 5]), 10, Lengths(np.array([3, 3, 0])), published_statistics(Scoring(), "local"), 6
     )
     assert same.scores.tolist() == [5]
     assert same.counts.tolist() == [3]
     assert len(same.edges) >= 2
     empty_query = distribution_of(
-        count_scores([0, 0]), 0, Lengths(np.array([3, 4])), statistics_for(Scoring(), "local"), 7
+        count_scores([0, 0]), 0, Lengths(np.array([3, 4])), published_statistics(Scoring(), "local"), 7
     )
     assert empty_query.expected is None
 
@@ -165,7 +165,7 @@ def drawn(kind, generator, n):
 def test_counting_chunk_by_chunk_counts_the_same(kind):
     generator = np.random.default_rng(12)
     chunks = [drawn(kind, generator, n) for n in (0, 5000, 1, 64, 0, 3000, 4000, 1, 2000)]
-    tally = ScoreTally()
+    tally = ScoreCounter()
     for k, chunk in enumerate(chunks, 1):
         tally.add(chunk)
         if k in (2, 6):  # may be asked for before the end, too
@@ -180,12 +180,12 @@ def test_counting_chunk_by_chunk_counts_the_same(kind):
 
 
 def test_a_tally_of_nothing_is_empty():
-    assert ScoreTally().counts() == count_scores([])
+    assert ScoreCounter().counts() == count_scores([])
     assert count_scores([7]).scores.tolist() == [7]
 
 
 def test_a_tally_keeps_no_more_than_it_has_to():
-    tally, generator = ScoreTally(), np.random.default_rng(13)
+    tally, generator = ScoreCounter(), np.random.default_rng(13)
     for _ in range(200):
         tally.add(drawn("local", generator, 500))
         assert sum(len(part.scores) for part in tally._parts) < FEW_KEPT + 3 * 200

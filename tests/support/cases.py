@@ -12,7 +12,16 @@ from swsearch.blocks import LANES, Chunk, block_columns, interleave
 from swsearch.engines.gpu.tracks import single_track, split_tracks, two_tracks
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import PAD_SCORE, Ends, Matrix, PositionGaps, QueryRows, Scoring, matrix_from_text, rows_of
+from swsearch.scoring import (
+    PADDING_SCORE,
+    Ends,
+    Matrix,
+    PositionGapCosts,
+    QueryProfile,
+    Scoring,
+    matrix_from_text,
+    rows_of,
+)
 
 N_LETTERS = len(PROTEIN.letters)
 
@@ -57,12 +66,12 @@ def random_codes(generator: np.random.Generator, length: int, letters: int = N_L
 
 def random_profile(
     generator: np.random.Generator, length: int, lowest: int = -9, highest: int = 12, *, most_cost: int | None = None
-) -> QueryRows:
+) -> QueryProfile:
     """Make a query whose scores, and gap costs from 0 to ``most_cost`` if there is one, are its positions' own."""
-    scores = np.full((length, N_CODES), PAD_SCORE, dtype=np.int8)
+    scores = np.full((length, N_CODES), PADDING_SCORE, dtype=np.int8)
     scores[:, :N_LETTERS] = generator.integers(lowest, highest + 1, (length, N_LETTERS))
-    gaps = None if most_cost is None else PositionGaps(*generator.integers(0, most_cost + 1, (4, length)))
-    return QueryRows(scores, random_codes(generator, length, 20), is_specific=True, gaps=gaps)
+    gaps = None if most_cost is None else PositionGapCosts(*generator.integers(0, most_cost + 1, (4, length)))
+    return QueryProfile(scores, random_codes(generator, length, 20), is_specific=True, gaps=gaps)
 
 
 def make_chunk(sequences: list[np.ndarray]) -> Chunk:

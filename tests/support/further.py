@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from swsearch.alignment_table import PairAlignment
-from swsearch.pipeline.additional_hsps import find_after
+from swsearch.pipeline.additional_hsps import find_further_hsps
 
 
 def further_after(first: PairAlignment, most: int, least: int = 1) -> list[PairAlignment]:
-    """Return what `find_after` finds, as alignments."""
-    return [first.like(*each) for each in find_after(first, most, least)]
+    """Return what `find_further_hsps` finds, as alignments."""
+    return [first.like(*each) for each in find_further_hsps(first, most, least)]

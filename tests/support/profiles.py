@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from support.cases import random_profile
 from swsearch.alphabet import ByteArray
-from swsearch.scoring import PositionGaps, QueryRows, Scoring
+from swsearch.scoring import PositionGapCosts, QueryProfile, Scoring
 
 random_rows = random_profile
 
@@ -17,7 +17,7 @@ RANGES = [(-1, 1), (-9, 12), (-127, 127), (-127, 0), (0, 3), (127, 127), (-127, 
 """Least and largest scores: few, which make many ties, usual ones, and all that a profile may hold."""
 
 
-def profiles(max_size: int = 40, *, gaps: bool = True) -> st.SearchStrategy[QueryRows]:
+def profiles(max_size: int = 40, *, gaps: bool = True) -> st.SearchStrategy[QueryProfile]:
     """Queries with scores by position, and gap costs by position in some of them where these are wanted."""
     return st.builds(
         lambda seed, length, limits, cost: random_profile(
@@ -30,6 +30,6 @@ def profiles(max_size: int = 40, *, gaps: bool = True) -> st.SearchStrategy[Quer
     )
 
 
-def like_matrix(codes: ByteArray, scoring: Scoring, gaps: PositionGaps | None = None) -> QueryRows:
+def like_matrix(codes: ByteArray, scoring: Scoring, gaps: PositionGapCosts | None = None) -> QueryProfile:
     """Return a profile that scores as a sequence, shape (n,), uint8, does."""
     return replace(scoring.rows(codes), is_specific=True, gaps=gaps)

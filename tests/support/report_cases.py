@@ -14,7 +14,7 @@ from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.inputs import Query
-from swsearch.lazy import Later
+from swsearch.lazy import Lazy
 from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
 from swsearch.report import Writer, create_writer
@@ -22,7 +22,7 @@ from swsearch.results import Hit, HitList, HitTable, Hsp, SearchResult
 from swsearch.results.table import SubjectCodes
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
-from swsearch.statistics.karlin_altschul import statistics_for
+from swsearch.statistics.karlin_altschul import published_statistics
 
 QUERY = "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQVKVKALPDAQFEVV"
 SUBJECT = "GGMKTAYIAKQRQISFVKSHFSRQDERLGLIEVQAPLLSRVGDGTQWWDNLSGAEKAVQVKVKALPDAQFGG"
@@ -43,7 +43,7 @@ def make_result(
 ) -> SearchResult:
     """Align a query with subjects and give the result that a search would, in the subjects' order."""
     scoring = scoring or Scoring()
-    statistics = statistics_for(scoring, mode)
+    statistics = published_statistics(scoring, mode)
     codes = PROTEIN.encode(query[2])
     hits = []
     for index, (name, description, sequence) in enumerate(subjects):
@@ -59,7 +59,7 @@ def make_result(
             room = len(codes), [len(sequence)], effective or residues
             evalue = float(statistics.evalues([pair.score], *room)[0])
         numbers = index, len(codes), len(sequence), pair.score, bits, evalue
-        hits.append(Hit(query[0], name, description, *numbers, Later(align)))
+        hits.append(Hit(query[0], name, description, *numbers, Lazy(align)))
     sizes = 3000, residues, effective or residues
     nothing = HitList(Query(query[0], query[1], codes), scoring, HitTable.of([]), None)
     return SearchResult(
@@ -99,7 +99,7 @@ def as_columns(result: SearchResult) -> SearchResult:
 
 def with_two_alignments(result: SearchResult) -> SearchResult:
     """Give each hit of a result a second alignment."""
-    hits = [dataclasses.replace(hit, _further=Later.known(second_alignment(hit))) for hit in result.hits]
+    hits = [dataclasses.replace(hit, _further=Lazy.known(second_alignment(hit))) for hit in result.hits]
     return dataclasses.replace(result, hits=hits)
 
 

@@ -20,7 +20,7 @@ from swsearch.engines.base import ChunkPlan, Engine, Workload
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.errors import GpuUnavailableError, MemoryLimitError
 from swsearch.pipeline import checkpoint
-from swsearch.pipeline.prefetch import check_wanted
+from swsearch.pipeline.prefetch import check_cancelled
 from swsearch.server import databases
 from swsearch.server.settings import ServerLimits, ServerSettings
 
@@ -117,7 +117,7 @@ class ObedientEngine(CpuEngine):
         if self.free < 0:
             self.begun.release()
             while not self.may_go.wait(0.01):
-                check_wanted()
+                check_cancelled()
         self.scored.append(len(group.profiles))
         if self.error is not None:
             raise self.error

@@ -20,18 +20,18 @@ from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.engines.cpu.tracing import align_strands
-from swsearch.engines.pools import pool_of
+from swsearch.engines.pools import make_pool
 from swsearch.frameshift_alignment import ShiftedAlignment
 from swsearch.inputs import Query
-from swsearch.lazy import Later
+from swsearch.lazy import Lazy
 from swsearch.recurrence import Recurrence
 from swsearch.report import create_writer
 from swsearch.results import Headers, Hit, HitList, HitTable, Hsp, SearchResult
 from swsearch.results.table import SubjectCodes, numbers_of
 from swsearch.run_info import Program, RunInfo
 from swsearch.scoring import Scoring
-from swsearch.statistics.karlin_altschul import statistics_for
-from swsearch.statistics.methods import Numbers
+from swsearch.statistics.karlin_altschul import published_statistics
+from swsearch.statistics.methods import HitStatistics
 from swsearch.translation import FRAME_NUMBERS, Frame, Frames
 from swsearch.translation.genetic_codes import translated_frames
 
@@ -161,7 +161,7 @@ def align_records(program: Program, least: int = 60) -> list[list[Found]]:
 
 
 def _found(place: int, query: tuple[Record, int], subject: tuple[Record, int], pair: PairAlignment) -> Found:
-    statistics = statistics_for(Scoring(), "local")
+    statistics = published_statistics(Scoring(), "local")
     assert statistics is not None
     spans = [
         Frame(frame, len(record[2])).dna_span(begin, end) if frame else (begin, end)
@@ -258,13 +258,13 @@ def result_of(program: Program, number: int, found: Sequence[Found], *, margin: 
         numbers = subject, len(query[2]), len(letters), best.score, best.bit_score, best.evalue
         hits.append(
             Hit(
-                query[0], name, text, *numbers, Later.known(best.pair), None, None,
-                Later.known(others) if others else None, best.query_frame, best.subject_frame,
+                query[0], name, text, *numbers, Lazy.known(best.pair), None, None,
+                Lazy.known(others) if others else None, best.query_frame, best.subject_frame,
             )
         )  # fmt: skip
     residues = sum(len(letters) for _, _, letters in subjects)
     return SearchResult(
-        query[0], query[1], len(query[2]), hits, Scoring(), "local", statistics_for(Scoring(), "local"), "some/db.h5",
+        query[0], query[1], len(query[2]), hits, Scoring(), "local", published_statistics(Scoring(), "local"), "some/db.h5",
         len(subjects), residues, residues, program=program, genetic_code=1 if program in QUERY_IS_DNA else None,
         database_code=1 if program in SUBJECT_IS_DNA else None,
     )  # fmt: skip
@@ -319,8 +319,8 @@ def shifted_result(*, together: bool) -> SearchResult:
     for place, (_, _, protein) in enumerate(proteins):
         subject = PROTEIN.encode(protein)
         aligned = align_strands(
-            pool_of([strand.codes for strand in strands]),
-            pool_of([subject]),
+            make_pool([strand.codes for strand in strands]),
+            make_pool([subject]),
             np.array([[0, 0], [1, 0]]),
             Recurrence(Scoring(), "local", frame_shift=SHIFT),
         )
@@ -340,7 +340,7 @@ def shifted_result(*, together: bool) -> SearchResult:
     no_numbers = np.full(len(pairs), np.nan)
     table = HitTable(
         np.array([place for place, _, _ in found]), np.array([len(pair.subject) for pair in pairs]), scores,
-        Numbers(scores / 3.0, np.exp(-scores), no_numbers, no_numbers),
+        HitStatistics(scores / 3.0, np.exp(-scores), no_numbers, no_numbers),
         Headers.known([proteins[place][:2] for place, _, _ in found]), np.array([strand for _, strand, _ in found]),
     )  # fmt: skip
     hits = HitList(strands[0], Scoring(), table, lambda row: pairs[row], queries=strands)

@@ -15,7 +15,7 @@ from swsearch.bench.study.diagonals import IntTable
 from swsearch.bench.study.machine import POISON, GpuMachine
 from swsearch.bench.study.variants import Variant
 from swsearch.errors import OptionError
-from swsearch.scoring import PAD_SCORE, Scoring
+from swsearch.scoring import PADDING_SCORE, Scoring
 
 WARP_LANES, SIDE = 32, 4
 """Subjects of a group; residues in a word, rows and columns of a tile."""
@@ -23,7 +23,7 @@ WARP_LANES, SIDE = 32, 4
 INTER_TASK = "PPPiPiiiIPPPi"
 """Arguments of ``study_inter_task``, as `struct` has them."""
 
-LARGEST_SCORE = (1 << 15) - 1
+MAX_PACKED_SCORE = (1 << 15) - 1
 """What the packed buffer between tiles holds."""
 
 DATABASE_SEED = 2014
@@ -85,7 +85,7 @@ def random_subjects(count: int, longest: int = 3072) -> list[ByteArray]:
 def packed_profile(query: ByteArray, scoring: Scoring) -> npt.NDArray[np.uint32]:
     """Return scores of four query rows per word, shape (n_rows / 4, 32), uint32; rows after the query never gain."""
     rows = -(-len(query) // SIDE) * SIDE
-    scores = np.full((rows, N_CODES), PAD_SCORE, dtype=np.int8)
+    scores = np.full((rows, N_CODES), PADDING_SCORE, dtype=np.int8)
     scores[: len(query)] = scoring.matrix.scores[query]
     by_letter = scores.reshape(-1, SIDE, N_CODES).transpose(0, 2, 1)
     return np.ascontiguousarray(by_letter).view(np.uint32).reshape(-1, N_CODES)
@@ -122,8 +122,8 @@ class InterTaskRun:
         gaps: str, *, keep: bool = False,
     ) -> None:  # fmt: skip
         self.machine, self.variant, self.database, self._n_rows = machine, variant, database, len(query)
-        if len(query) * scoring.matrix.max > LARGEST_SCORE:
-            raise OptionError("query", len(query), f"scores of at most {LARGEST_SCORE}")
+        if len(query) * scoring.matrix.max > MAX_PACKED_SCORE:
+            raise OptionError("query", len(query), f"scores of at most {MAX_PACKED_SCORE}")
         profile = packed_profile(query, scoring)
         rows, shared = len(profile) * SIDE, 0
         threads = variant.threads * variant.blocks

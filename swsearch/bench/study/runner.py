@@ -31,7 +31,7 @@ from swsearch.inputs import Query
 from swsearch.options.kinds import Mode, StatisticsMethod
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
-from swsearch.statistics.karlin_altschul import statistics_for
+from swsearch.statistics.karlin_altschul import published_statistics
 
 SIZES = (1_024, 4_096, MEDIUM, 32_768, 37_000)
 """Lengths of the pairs: powers of two, and the longest of Huynh et al."""
@@ -278,7 +278,7 @@ def search_times(timer: Timer, gaps: str, device: int | None) -> Iterator[Measur
     with GpuEngine(device=device) as engine, database:
         queries = [Query(f"q{length}", "", inter_task_query(length)) for length in QUERIES]
         # hits above a threshold where that is known beforehand; scores with shuffled sequences are not timed
-        method: StatisticsMethod = "none" if statistics_for(scoring, "local") is None else "published"
+        method: StatisticsMethod = "none" if published_statistics(scoring, "local") is None else "published"
         options = SearchOptions(scoring=scoring, max_hits=MAX_HITS, statistics=method)
         with closing(Search(queries, options, LocalBackend(database, engine))) as search:
             for query in queries:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alignment_table import AlignmentTable, texts
+from swsearch.alignment_table import AlignmentTable, split_pool
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
@@ -26,7 +26,7 @@ ColumnArguments = tuple[ByteArray | IntArray | npt.NDArray[np.int8] | int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class FoundPairs:
+class UncountedAlignments:
     """Alignments of m pairs as they were found, not yet counted; parameters as those of `AlignmentTable`."""
 
     score: IntArray
@@ -37,7 +37,7 @@ class FoundPairs:
     run_operations: ByteArray
 
     @classmethod
-    def of(cls, traced: Sequence[tuple[int, int, int, Cigar]]) -> FoundPairs:
+    def of(cls, traced: Sequence[tuple[int, int, int, Cigar]]) -> UncountedAlignments:
         """Lay out alignments that were found one by one: score, starts in query and subject, and CIGAR of each."""
         runs = [run for each in traced for run in each[3]]
         score, query_start, subject_start = (np.array([each[k] for each in traced], dtype=np.int64) for k in range(3))
@@ -51,7 +51,7 @@ class FoundPairs:
         )
 
 
-class RowPools(NamedTuple):
+class AlignmentRows(NamedTuple):
     """Alignments as three rows of text each, all end to end.
 
     Parameters
@@ -59,7 +59,7 @@ class RowPools(NamedTuple):
     query, middle, subject : ndarray, shape (n_columns,), uint8
         ASCII; what `PairAlignment.rows` returns.
     offsets : ndarray, shape (m + 1,), int64
-        Where each alignment begins in all three; `swsearch.alignment_table.texts` cuts them.
+        Where each alignment begins in all three; `swsearch.alignment_table.split_pool` cuts them.
     """
 
     query: ByteArray
@@ -69,7 +69,7 @@ class RowPools(NamedTuple):
 
 
 def count_pools(
-    found: FoundPairs,
+    found: UncountedAlignments,
     batch: PoolPairs,
     matrix: Matrix,
     threads: int | None = None,
@@ -125,7 +125,7 @@ def rows_of(
     batch: PoolPairs,
     matrix: Matrix,
     threads: int | None = None,
-) -> RowPools:
+) -> AlignmentRows:
     """Write alignments as rows of text; they take three bytes per column, so give parts of a large table.
 
     Parameters
@@ -150,7 +150,7 @@ def rows_of(
     np.cumsum(table.length, out=offsets[1:])
     query, middle, subject = (np.empty(int(offsets[-1]), dtype=np.uint8) for _ in range(3))
     extension.load().rows(common, offsets, query, middle, subject)
-    return RowPools(query, middle, subject, offsets)
+    return AlignmentRows(query, middle, subject, offsets)
 
 
 def btop_pool(
@@ -185,11 +185,11 @@ def btops_of(
     threads: int | None = None,
 ) -> list[str]:
     """Return BLAST's trace-back operations of alignments as texts; parameters, shapes and errors as of `rows_of`."""
-    return texts(*btop_pool(table, batch, matrix, threads))
+    return split_pool(*btop_pool(table, batch, matrix, threads))
 
 
 def _common(
-    found: FoundPairs | AlignmentTable,
+    found: UncountedAlignments | AlignmentTable,
     batch: PoolPairs,
     matrix: Matrix,
     threads: int | None,

@@ -19,16 +19,16 @@ from swsearch.engines.base import (
     Progress,
     QueryGroup,
     ScoreArray,
-    empty_scores,
+    scores_of_empty,
 )
 from swsearch.engines.cpu import extension
-from swsearch.engines.cpu.queries import Queries, shift_cost, what_is_computed
+from swsearch.engines.cpu.queries import QueryArguments, recurrence_arguments, shift_cost
 from swsearch.errors import OptionError
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryRows
+from swsearch.scoring import QueryProfile
 
-WAYS = ("chosen", "lanes", "striped")
+LANE_LAYOUTS = ("chosen", "lanes", "striped")
 """How lanes are used: `Way` in ``cpu/search/search.hpp``, in its order."""
 
 
@@ -45,7 +45,7 @@ class _Group:
     """
 
     places: IntArray
-    queries: Queries
+    queries: QueryArguments
 
 
 class CpuEngine(Engine):
@@ -65,24 +65,24 @@ class CpuEngine(Engine):
     """
 
     name = "cpu"
-    way = WAYS[0]
+    way = LANE_LAYOUTS[0]
     """How lanes are used; tests and benchmarks set it, and the scores are the same."""
 
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
             raise OptionError("threads", threads, "an integer >= 1")
         self.threads = threads or available_processors()
-        self.instructions = extension.chosen()
+        self.instructions = extension.active_instruction_set()
 
     @property
     def description(self) -> str:
         """Instruction set and number of threads."""
         return f"cpu ({self.instructions}, {self.threads} thread{'' if self.threads == 1 else 's'})"
 
-    def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
+    def prepare(self, profiles: Sequence[QueryProfile], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`."""
         places = [place for place, profile in enumerate(profiles) if len(profile)]
-        queries = Queries.of([profiles[place] for place in places], recurrence)
+        queries = QueryArguments.of([profiles[place] for place in places], recurrence)
         return QueryGroup(profiles, recurrence, _Group(np.array(places, dtype=np.int64), queries))
 
     def load(self, chunk: Chunk) -> LoadedChunk:
@@ -98,11 +98,11 @@ class CpuEngine(Engine):
         covering = handle.queries.recurrence
         for query, profile in enumerate(group.profiles):
             if not len(profile):
-                values[query] = empty_scores(0, lengths, group.recurrence)
+                values[query] = scores_of_empty(0, lengths, group.recurrence)
                 continue
             if filled:
                 covering.lane_bits(len(profile), chunk.runs.longest)  # raises where 32 are not enough
-            values[query, filled:] = empty_scores(profile, lengths[filled:], group.recurrence)
+            values[query, filled:] = scores_of_empty(profile, lengths[filled:], group.recurrence)
         # where no query is empty, the extension writes straight into the result
         whole = len(handle.places) == len(group.profiles)
         found = values if whole else values[handle.places]
@@ -111,7 +111,7 @@ class CpuEngine(Engine):
             values[handle.places] = found
         return values
 
-    def _search(self, queries: Queries, chunk: Chunk, values: ScoreArray, progress: Progress | None) -> None:
+    def _search(self, queries: QueryArguments, chunk: Chunk, values: ScoreArray, progress: Progress | None) -> None:
         """Call the extension, which writes ``values``, shape (n_queries, n_subjects), int32."""
         extension.load().search(
             *queries.arguments,
@@ -120,9 +120,9 @@ class CpuEngine(Engine):
             chunk.lengths,
             np.zeros(0, dtype=np.int64),  # all subjects, not only some
             False,
-            *what_is_computed(queries.recurrence),
+            *recurrence_arguments(queries.recurrence),
             self.threads,
-            WAYS.index(self.way),
+            LANE_LAYOUTS.index(self.way),
             self.instructions,
             progress,
             values,

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from swsearch.errors import EngineError, OptionError
 
-SWITCH = "SWSEARCH_SIMD"
+SIMD_VARIABLE = "SWSEARCH_SIMD"
 """Environment variable that forces an instruction set by its name; empty or ``auto`` is the widest there is."""
 
 
@@ -62,7 +62,7 @@ def _installed() -> ModuleType | None:
 
 
 @cache
-def known() -> tuple[str, ...]:
+def known_instruction_sets() -> tuple[str, ...]:
     """Return the names of all instruction sets, of this machine or not."""
     return tuple(name for name, _ in load().instruction_sets())
 
@@ -73,8 +73,8 @@ def instruction_sets() -> tuple[str, ...]:
     return tuple(name for name, available in reversed(load().instruction_sets()) if available)
 
 
-def chosen() -> str:
-    """Return the name of the instruction set to be used: the one that `SWITCH` forces, or the widest.
+def active_instruction_set() -> str:
+    """Return the name of the instruction set to be used: the one that `SIMD_VARIABLE` forces, or the widest.
 
     Raises
     ------
@@ -83,11 +83,15 @@ def chosen() -> str:
     EngineError
         As for `extension`.
     """
-    forced = os.environ.get(SWITCH, "").strip()
+    forced = os.environ.get(SIMD_VARIABLE, "").strip()
     if forced in ("", "auto"):
         return instruction_sets()[0]
-    if forced not in known():
-        raise OptionError(SWITCH, forced, f"one of {', '.join(('auto', *known()))}, or nothing")
+    if forced not in known_instruction_sets():
+        raise OptionError(
+            SIMD_VARIABLE, forced, f"one of {', '.join(('auto', *known_instruction_sets()))}, or nothing"
+        )
     if forced not in instruction_sets():
-        raise OptionError(SWITCH, forced, f"an instruction set of this machine: {', '.join(instruction_sets())}")
+        raise OptionError(
+            SIMD_VARIABLE, forced, f"an instruction set of this machine: {', '.join(instruction_sets())}"
+        )
     return forced

@@ -10,12 +10,12 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.engines.cpu import extension, tracing
-from swsearch.engines.cpu.columns import FoundPairs, count_pools
+from swsearch.engines.cpu.columns import UncountedAlignments, count_pools
 from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.engines.pools import PoolPairs
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryLike, codes_of, specific_rows
+from swsearch.scoring import QueryLike, codes_of, position_specific_rows
 
 ALONE_CELLS = 64_000_000
 """Cells from which all threads work on one pair, about 15 ms of one thread; smaller pairs are done side by side."""
@@ -58,14 +58,18 @@ def align_codes(
     MemoryLimitError
         If the pair cannot be aligned within ``memory``.
     InputError
-        If scores could be beyond what is computed with; see `swsearch.engines.cpu.tracing.trace`.
+        If scores could be beyond what is computed with; see `swsearch.engines.cpu.tracing.align`.
     """
-    return _aligned(query, subject, recurrence, tracing.trace(query, subject, recurrence, memory, threads))
+    return _aligned(query, subject, recurrence, tracing.align(query, subject, recurrence, memory, threads))
 
 
-def _aligned(query: QueryLike, subject: ByteArray, recurrence: Recurrence, found: tracing.Traced) -> PairAlignment:
+def _aligned(
+    query: QueryLike, subject: ByteArray, recurrence: Recurrence, found: tracing.RawAlignment
+) -> PairAlignment:
     """Return what was found of a pair as an alignment."""
-    return PairAlignment(codes_of(query), subject, recurrence.scoring, *found, query_rows=specific_rows(query))
+    return PairAlignment(
+        codes_of(query), subject, recurrence.scoring, *found, query_rows=position_specific_rows(query)
+    )
 
 
 class CpuPairAligner(PairAligner):
@@ -89,7 +93,7 @@ class CpuPairAligner(PairAligner):
     def description(self) -> str:
         """What computes, its instruction set and the number of threads."""
         plural = "" if self.threads == 1 else "s"
-        return f"cpu (C++ extension, {extension.chosen()}, {self.threads} thread{plural})"
+        return f"cpu (C++ extension, {extension.active_instruction_set()}, {self.threads} thread{plural})"
 
     def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
         """See `PairAligner.align`; all threads work on the pair."""
@@ -120,9 +124,9 @@ class CpuPairAligner(PairAligner):
     def align_pools(self, batch: PoolPairs, recurrence: Recurrence) -> AlignmentTable:
         """See `PairAligner.align_pools`."""
         m, n = batch.places[:, 1], batch.places[:, 3]
-        share = tracing.Limits(self.memory // self.threads, self.threads)
+        share = tracing.BatchLimits(self.memory // self.threads, self.threads)
         gaps_vary = batch.rows is not None and batch.rows.gaps is not None
-        alone = (m * n >= ALONE_CELLS) | (tracing.enough_memory(m, n, gaps_vary=gaps_vary) > share.memory)
+        alone = (m * n >= ALONE_CELLS) | (tracing.memory_needed(m, n, gaps_vary=gaps_vary) > share.memory)
         together = np.flatnonzero(~alone)
         table, needed = tracing.align_pools(batch.part(together), recurrence, share)
         alone[together[needed > 0]] = True
@@ -130,19 +134,19 @@ class CpuPairAligner(PairAligner):
             return table
         fits, large = needed == 0, np.flatnonzero(alone)
         others = batch.part(large)
-        traced = [tracing.trace(*pair, recurrence, self.memory, self.threads) for pair in others.sequences()]
-        counted = count_pools(FoundPairs.of(traced), others, recurrence.scoring.matrix, self.threads)
+        traced = [tracing.align(*pair, recurrence, self.memory, self.threads) for pair in others.sequences()]
+        counted = count_pools(UncountedAlignments.of(traced), others, recurrence.scoring.matrix, self.threads)
         return AlignmentTable.merge([(together[fits], table.take(np.flatnonzero(fits))), (large, counted)])
 
-    def _find(self, batch: Sequence[Pair], recurrence: Recurrence, *, path: bool) -> Iterator[tracing.Traced]:
+    def _find(self, batch: Sequence[Pair], recurrence: Recurrence, *, path: bool) -> Iterator[tracing.RawAlignment]:
         memory = self.memory // self.threads
-        return iter(tracing.find_many(batch, recurrence, memory, self.threads, path=path))
+        return iter(tracing.align_many(batch, recurrence, memory, self.threads, path=path))
 
     def _is_alone(self, pair: Pair) -> bool:
         """Say whether a pair takes all threads, or may take more than a thread's share of the memory."""
         m, n = len(pair[0]), len(pair[1])
-        rows = specific_rows(pair[0])
-        enough = tracing.enough_memory(m, n, gaps_vary=rows is not None and rows.gaps is not None)
+        rows = position_specific_rows(pair[0])
+        enough = tracing.memory_needed(m, n, gaps_vary=rows is not None and rows.gaps is not None)
         return m * n >= ALONE_CELLS or enough > self.memory // self.threads
 
     def _batches(self, pairs: Iterable[Pair]) -> Iterator[list[Pair]]:

@@ -16,14 +16,14 @@ from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import (
     LANE_BITS,
-    PositionGaps,
+    PositionGapCosts,
     QueryLike,
-    QueryRows,
+    QueryProfile,
     codes_of,
     fits_lane,
-    may_start_at,
+    lane_holds_gap_costs,
+    position_specific_rows,
     rows_of,
-    specific_rows,
 )
 
 _MODES: dict[Mode, int] = {"local": 0, "global": 1, "semiglobal": 2}
@@ -41,7 +41,7 @@ _NO_COSTS = np.empty((0, 4), dtype=np.int16)
 
 
 @dataclass(frozen=True)
-class Queries:
+class QueryArguments:
     """Queries one after the other.
 
     If one of them has scores of its own, all are scored by row, and likewise with gap costs.
@@ -70,9 +70,9 @@ class Queries:
     recurrence: Recurrence
 
     @classmethod
-    def of(cls, queries: Sequence[QueryLike], recurrence: Recurrence) -> Queries:
+    def of(cls, queries: Sequence[QueryLike], recurrence: Recurrence) -> QueryArguments:
         """Put queries, given as codes, shape (length,), uint8, or as scores by position, one after the other."""
-        specific = [own for query in queries if (own := specific_rows(query)) is not None and len(own)]
+        specific = [own for query in queries if (own := position_specific_rows(query)) is not None and len(own)]
         covering = recurrence.covering(specific)
         lengths = [len(query) for query in queries]
         offsets = np.zeros(len(queries) + 1, dtype=np.int64)
@@ -104,10 +104,10 @@ class Queries:
         return self.codes, self.offsets, self.longest_16, self.scores, self.costs
 
 
-def _costs(rows: QueryRows, recurrence: Recurrence) -> npt.NDArray[np.int16]:
-    """Return a query's gap costs, shape (n_rows, 4), in the order of `Queries.costs`."""
+def _costs(rows: QueryProfile, recurrence: Recurrence) -> npt.NDArray[np.int16]:
+    """Return a query's gap costs, shape (n_rows, 4), in the order of `QueryArguments.costs`."""
     scoring = recurrence.scoring
-    gaps = rows.gaps or PositionGaps.uniform(len(rows), scoring.gap_open, scoring.gap_extend)
+    gaps = rows.gaps or PositionGapCosts.uniform(len(rows), scoring.gap_open, scoring.gap_extend)
     return np.stack(
         [
             gaps.deletion_open + gaps.deletion_extend,
@@ -119,14 +119,16 @@ def _costs(rows: QueryRows, recurrence: Recurrence) -> npt.NDArray[np.int16]:
     )
 
 
-def what_is_computed(recurrence: Recurrence) -> tuple[npt.NDArray[np.int8], int, int, int, int, int, int, int]:
+def recurrence_arguments(recurrence: Recurrence) -> tuple[npt.NDArray[np.int8], int, int, int, int, int, int, int]:
     """Return what the extension takes of a recurrence: scores, gap costs, mode, lanes to begin with and to end with.
 
     The scores have shape (32, 32), the costs are those of a gap's first residue and of each other one, then the most
     that either costs at any row, and lanes are in bits. What `shift_cost` returns comes last of all.
     """
     scoring, mode, shift = recurrence.scoring, recurrence.mode, recurrence.frame_shift or 0
-    fitting = [bits for bits in LANE_BITS if may_start_at(bits, mode, scoring) and shift <= _DEAREST_SHIFT[bits]]
+    fitting = [
+        bits for bits in LANE_BITS if lane_holds_gap_costs(bits, mode, scoring) and shift <= _DEAREST_SHIFT[bits]
+    ]
     first_bits = fitting[0] if fitting else LANE_BITS[-1]
     scores = np.ascontiguousarray(scoring.matrix.scores.astype(np.int8))
     most_extend = scoring.most_gap_cost(2) - scoring.most_gap_cost(1)

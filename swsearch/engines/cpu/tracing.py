@@ -16,20 +16,20 @@ from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import N_CODES, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.cpu import extension
-from swsearch.engines.cpu.columns import FoundPairs, count_pools
+from swsearch.engines.cpu.columns import UncountedAlignments, count_pools
 from swsearch.engines.pair_base import Pair
-from swsearch.engines.pools import PoolPairs, SequencePool, check_lengths, places_of, pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, SequencePool, check_lengths, make_pool, pair_bounds, rows_pool
 from swsearch.errors import InputError, MemoryLimitError, OptionError
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence
 from swsearch.reference import Cigar
-from swsearch.scoring import GAP_COLUMNS, QueryLike, QueryRows, codes_of, specific_rows
+from swsearch.scoring import GAP_COLUMNS, QueryLike, QueryProfile, codes_of, position_specific_rows
 
-Traced = tuple[int, int, int, Cigar]
+RawAlignment = tuple[int, int, int, Cigar]
 """Score, start in the query and in the subject, and CIGAR, as `swsearch.reference.align` returns them."""
 
 Counted = tuple[int, int, int, Cigar, int, int]
-"""As `Traced`, then the cells computed and the passes made."""
+"""As `RawAlignment`, then the cells computed and the passes made."""
 
 ScoreBytes = npt.NDArray[np.int8]
 
@@ -48,26 +48,26 @@ SHIFT_TABLE_MEMORY = 64 << 20
 """Bytes for the tables of each pair with frame shifts that is aligned beside others; others are aligned one by one.
 These tables grow with the subject's length and the root of the strand's."""
 
-BEAM = 700
+BEAM_WIDTH = 700
 """How far below the best a first pass follows alignments, in matrix units. With 700 it bridges insertions of 4,000
 bases in DNA (5, -4, 10, 1), with 350 those of 500. Where 1 % of the bases differ, it saves
 four fifths of the time."""
 
 
-class Limits(NamedTuple):
+class BatchLimits(NamedTuple):
     """What many pairs may take: bytes for the tables of each that is worked on, and threads, by default all."""
 
     memory: int = TABLE_MEMORY
     threads: int | None = None
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = BatchLimits()
 
 REACH_LIMIT = 1 << 28
 """Scores are kept in 32 bits; this leaves room for minus infinity."""
 
 
-def check_reach(query_length: int, subject_length: int, recurrence: Recurrence) -> None:
+def check_score_range(query_length: int, subject_length: int, recurrence: Recurrence) -> None:
     """Raise `InputError` where a pair of these lengths could have scores that 32 bits do not hold."""
     scoring = recurrence.scoring
     low, high = recurrence.score_range(query_length, subject_length)
@@ -79,7 +79,7 @@ def check_reach(query_length: int, subject_length: int, recurrence: Recurrence) 
         )
 
 
-def trace(
+def align(
     query: QueryLike,
     subject: ByteArray,
     recurrence: Recurrence,
@@ -87,8 +87,8 @@ def trace(
     threads: int | None = None,
     *,
     tile: int = 0,
-    beam: int = BEAM,
-) -> Traced:
+    beam: int = BEAM_WIDTH,
+) -> RawAlignment:
     """Align a query with a subject in bounded memory.
 
     Parameters
@@ -104,8 +104,8 @@ def trace(
     threads : int, optional
         At most this many; by default all processors that this process may use.
     tile, beam : int, optional
-        How to go about it: rows and columns that are computed at a time (0: the extension chooses), and `BEAM` (0:
-        no first pass). They change nothing in the result.
+        How to go about it: rows and columns that are computed at a time (0: the extension chooses), and `BEAM_WIDTH`
+        (0: no first pass). They change nothing in the result.
 
     Returns
     -------
@@ -133,13 +133,13 @@ def score(
     threads: int | None = None,
     *,
     tile: int = 0,
-    beam: int = BEAM,
+    beam: int = BEAM_WIDTH,
 ) -> int:
     """Score a query with a subject; parameters, shapes and errors as for `trace`."""
     return _run(query, subject, recurrence, memory, threads, tile, beam, path=False)[0]
 
 
-def enough_memory(query_length: Residues, subject_length: Residues, *, gaps_vary: bool = False) -> Residues:
+def memory_needed(query_length: Residues, subject_length: Residues, *, gaps_vary: bool = False) -> Residues:
     """Return bytes in which pairs can be aligned whatever they are like; lengths of any shape.
 
     They are linear in the lengths; where gap costs are by position, the root of the query's length times the
@@ -152,8 +152,8 @@ def enough_memory(query_length: Residues, subject_length: Residues, *, gaps_vary
     return linear + 8 * (rows + 2) * (subject_length + 1)
 
 
-class ManyFound:
-    """What `find_many` found: what `trace` returns, one per pair, each made when it is asked for.
+class AlignmentBatch:
+    """What `align_many` found: what `trace` returns, one per pair, each made when it is asked for.
 
     Asking for a pair that takes more memory than was allowed raises `MemoryLimitError`.
     """
@@ -168,10 +168,10 @@ class ManyFound:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def __iter__(self) -> Iterator[Traced]:
+    def __iter__(self) -> Iterator[RawAlignment]:
         return (self[place] for place in range(len(self)))
 
-    def __getitem__(self, place: int) -> Traced:
+    def __getitem__(self, place: int) -> RawAlignment:
         score, query_start, subject_start, runs, needed = self._numbers[place].tolist()
         if needed:
             raise _too_large(len(self._pairs[place][1]), self._memory, needed)
@@ -181,7 +181,7 @@ class ManyFound:
         return score, query_start, subject_start, cigar
 
 
-def find_many(
+def align_many(
     pairs: Sequence[Pair],
     recurrence: Recurrence,
     memory: int = TABLE_MEMORY,
@@ -190,8 +190,8 @@ def find_many(
     known: Sequence[int] | None = None,
     path: bool = True,
     tile: int = 0,
-    beam: int = BEAM,
-) -> ManyFound:
+    beam: int = BEAM_WIDTH,
+) -> AlignmentBatch:
     """Align pairs side by side, each on one thread, the largest first.
 
     Parameters
@@ -223,23 +223,25 @@ def find_many(
     queries: dict[int, QueryLike] = {id(query): query for query, _ in pairs}
     subjects = {id(subject): subject for _, subject in pairs}
     rows = None
-    if any(specific_rows(query) is not None for query in queries.values()):
+    if any(position_specific_rows(query) is not None for query in queries.values()):
         rows = rows_pool(list(queries.values()), recurrence.scoring)
         recurrence = recurrence.covering([rows])
     for m, n in {(len(query), len(subject)) for query, subject in pairs}:
-        check_reach(m, n, recurrence)
-    pools = pool_of([codes_of(query) for query in queries.values()]), pool_of(list(subjects.values()))
+        check_score_range(m, n, recurrence)
+    pools = make_pool([codes_of(query) for query in queries.values()]), make_pool(list(subjects.values()))
     numbers = [dict(zip(side, range(len(side)), strict=True)) for side in (queries, subjects)]
     chosen = [(numbers[0][id(query)], numbers[1][id(subject)]) for query, subject in pairs]
-    places = places_of(*pools, np.array(chosen, dtype=np.int64).reshape(-1, 2))
+    places = pair_bounds(*pools, np.array(chosen, dtype=np.int64).reshape(-1, 2))
     given = np.array([] if known is None else known, dtype=np.int64)
     settings = _settings(recurrence, memory, threads, tile, beam, path=path)
     codes = pools[0][0], pools[1][0]
-    return ManyFound(extension.load().align_many(*codes, places, given, *settings, *own_costs(rows)), pairs, memory)
+    return AlignmentBatch(
+        extension.load().align_many(*codes, places, given, *settings, *position_gap_costs(rows)), pairs, memory
+    )
 
 
 def align_pools(
-    batch: PoolPairs, recurrence: Recurrence, limits: Limits = DEFAULT_LIMITS
+    batch: PoolPairs, recurrence: Recurrence, limits: BatchLimits = DEFAULT_LIMITS
 ) -> tuple[AlignmentTable, IntArray]:
     """Align pairs of sequences of two pools side by side, each on one thread, the largest first, and count them.
 
@@ -250,7 +252,7 @@ def align_pools(
     batch : PoolPairs
         m of them.
     recurrence : Recurrence
-        As for `find_many`.
+        As for `align_many`.
     limits : Limits, optional
         What may be used.
 
@@ -271,11 +273,11 @@ def align_pools(
     """
     rows, places = batch.rows, batch.places
     covering = recurrence.covering([] if rows is None else [rows])
-    check_lengths(places, lambda m, n: check_reach(m, n, covering))
+    check_lengths(places, lambda m, n: check_score_range(m, n, covering))
     given = np.ascontiguousarray([] if batch.known is None else batch.known, dtype=np.int64)
-    settings = _settings(covering, *limits, 0, BEAM, path=True)
+    settings = _settings(covering, *limits, 0, BEAM_WIDTH, path=True)
     codes = (np.ascontiguousarray(batch.queries[0]), np.ascontiguousarray(batch.subjects[0]))
-    found = extension.load().align_many(*codes, places, given, *settings, *own_costs(rows))
+    found = extension.load().align_many(*codes, places, given, *settings, *position_gap_costs(rows))
     aligned, needed = _found_pairs([found], 5)
     return count_pools(aligned, batch, recurrence.scoring.matrix, limits.threads), needed
 
@@ -286,7 +288,7 @@ def align_strands(
     pairs: IntArray,
     recurrence: Recurrence,
     threads: int | None = None,
-) -> FoundPairs:
+) -> UncountedAlignments:
     """Align pairs of strands and proteins, with frame shifts, side by side, each on one thread, the largest first.
 
     Parameters
@@ -319,8 +321,8 @@ def align_strands(
     """
     if recurrence.frame_shift is None:
         raise OptionError("frame_shift", None, "what a shift costs")
-    places = places_of(strands, subjects, pairs)
-    check_lengths(places, lambda n, m: check_reach(n, m, recurrence))
+    places = pair_bounds(strands, subjects, pairs)
+    check_lengths(places, lambda n, m: check_score_range(n, m, recurrence))
     scoring, load = recurrence.scoring, extension.load()
     codes = np.ascontiguousarray(strands[0]), np.ascontiguousarray(subjects[0])
     scores = np.ascontiguousarray(scoring.matrix.scores.astype(np.int8))
@@ -346,7 +348,7 @@ def _strand_parts(places: IntArray, threads: int) -> Iterator[tuple[slice, int]]
         yield slice(begin, len(places)), threads
 
 
-def _found_pairs(found: Sequence[FoundBytes], width: int) -> tuple[FoundPairs, IntArray]:
+def _found_pairs(found: Sequence[FoundBytes], width: int) -> tuple[UncountedAlignments, IntArray]:
     """Decode what calls of the extension found of m pairs; return also the last of each pair's ``width`` numbers."""
     numbers = np.concatenate([np.frombuffer(each[0], dtype=np.int64) for each in found]).reshape(-1, width)
     lengths = np.concatenate([np.frombuffer(each[1], dtype=np.int64) for each in found])
@@ -354,7 +356,7 @@ def _found_pairs(found: Sequence[FoundBytes], width: int) -> tuple[FoundPairs, I
     offsets = np.zeros(len(numbers) + 1, dtype=np.int64)
     np.cumsum(numbers[:, 3], out=offsets[1:])
     score, query_start, subject_start = np.ascontiguousarray(numbers[:, :3].T)
-    return FoundPairs(score, query_start, subject_start, offsets, lengths, operations), numbers[:, -1].copy()
+    return UncountedAlignments(score, query_start, subject_start, offsets, lengths, operations), numbers[:, -1].copy()
 
 
 def _settings(
@@ -381,11 +383,11 @@ def _settings(
         threads or available_processors(),
         tile,
         beam,
-        extension.chosen(),
+        extension.active_instruction_set(),
     )
 
 
-def own_costs(rows: QueryRows | None) -> tuple[ScoreBytes, GapCosts]:
+def position_gap_costs(rows: QueryProfile | None) -> tuple[ScoreBytes, GapCosts]:
     """Return scores and gap costs by position as the extension takes them, empty where there are none.
 
     Returns
@@ -413,12 +415,12 @@ def _run(
     path: bool,
 ) -> Counted:
     """Call the extension, the path left out unless asked for."""
-    rows = specific_rows(query)
+    rows = position_specific_rows(query)
     recurrence = recurrence.covering([] if rows is None else [rows])
-    check_reach(len(query), len(subject), recurrence)
+    check_score_range(len(query), len(subject), recurrence)
     settings = _settings(recurrence, memory, threads, tile, beam, path=path)
     found: Counted | int = extension.load().align(
-        np.ascontiguousarray(codes_of(query)), np.ascontiguousarray(subject), *settings, *own_costs(rows)
+        np.ascontiguousarray(codes_of(query)), np.ascontiguousarray(subject), *settings, *position_gap_costs(rows)
     )
     if isinstance(found, int):
         raise _too_large(len(subject), memory, found)

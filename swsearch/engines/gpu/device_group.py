@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from swsearch.engines.base import Pending
+from swsearch.engines.base import PendingHits
 from swsearch.engines.devices import warn_left_out
 from swsearch.engines.gpu.device import DeviceInfo
 from swsearch.errors import EngineError, MemoryLimitError, SwsearchWarning
@@ -44,7 +44,7 @@ class DeviceLostError(EngineError):
 
 @dataclass(eq=False)
 class DeviceTask:
-    """A function that a thread calls with its device; what a `Pending` waits for is the result of its task."""
+    """A function that a thread calls with its device; what a `PendingHits` waits for is the result of its task."""
 
     function: Callable[[Any], Any]
     owner: DeviceThread[Any] | None
@@ -78,7 +78,7 @@ class DeviceThread(Generic[Opened]):
         self.opening: Future[None] = Future()
         self.error: BaseException | None = None
         self.is_dead = self.is_idle = self.is_reported = False
-        self.pending: list[tuple[DeviceTask, Pending]] = []
+        self.pending: list[tuple[DeviceTask, PendingHits]] = []
         self._thread = threading.Thread(target=self._run, name=f"{group.name}-{place}", daemon=True)
 
     def start(self, has_room: bool) -> None:
@@ -157,7 +157,7 @@ class DeviceThread(Generic[Opened]):
             error = problem
         with group.changed:
             self.pending = [each for each in self.pending if each[0] is not task]
-            if isinstance(result, Pending):
+            if isinstance(result, PendingHits):
                 self.pending.append((task, result))
                 return
             if error is None:
@@ -328,7 +328,7 @@ class DeviceGroup(Generic[Opened]):
             thread.join()
 
 
-def _poll(pending: Pending) -> Any:
+def _poll(pending: PendingHits) -> Any:
     """Return the result, or what is still pending."""
     return pending.wait() if pending.is_ready() else pending
 

@@ -17,17 +17,17 @@ import numpy as np
 
 from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
 from swsearch.engines.base import (
-    Candidates,
+    ChunkHits,
     ChunkPlan,
     Engine,
+    HitThresholds,
     LoadedChunk,
-    Pending,
+    PendingHits,
     Progress,
     QueryGroup,
     ScoreArray,
-    Thresholds,
     Workload,
-    empty_scores,
+    scores_of_empty,
 )
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, GpuMemoryError, choose_device
@@ -50,7 +50,7 @@ from swsearch.engines.gpu.variants import device_kind
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryRows
+from swsearch.scoring import QueryProfile
 
 UNPLANNED_QUERIES, UNPLANNED_ROWS = 64, 320_000
 """Queries and their residues that there is room for where no job has said what is coming."""
@@ -215,7 +215,7 @@ class GpuEngine(Engine):
 
     # queries
 
-    def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
+    def prepare(self, profiles: Sequence[QueryProfile], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`. Kernels are compiled, or taken from the cache, when they are first launched."""
         refuse_position_gaps(profiles)
         if recurrence.frame_shift is not None:
@@ -346,8 +346,8 @@ class GpuEngine(Engine):
     # scoring
 
     def find(
-        self, group: QueryGroup, loaded: LoadedChunk, thresholds: Thresholds, progress: Progress | None = None
-    ) -> Pending:
+        self, group: QueryGroup, loaded: LoadedChunk, thresholds: HitThresholds, progress: Progress | None = None
+    ) -> PendingHits:
         """See `Engine.find`."""
         chunk: GpuChunk = loaded.handle
         everything = any(thresholds.takes_all(query) for query in range(len(group.profiles)))
@@ -360,8 +360,8 @@ class GpuEngine(Engine):
         slot = self._take_slot()
         first = self._start(slot, parts[0], chunk, thresholds)
 
-        def wait() -> list[Candidates]:
-            found: list[Candidates] = []
+        def wait() -> list[ChunkHits]:
+            found: list[ChunkHits] = []
             for part, results in self._turns(parts, chunk, thresholds, slot, first):
                 found += self._hits(part, chunk, thresholds, results)
                 self._count(part, chunk, progress)
@@ -371,10 +371,10 @@ class GpuEngine(Engine):
             with self._device.active("scoring"):
                 return first.is_ready()
 
-        return Pending(wait, is_ready)
+        return PendingHits(wait, is_ready)
 
     def _turns(
-        self, parts: Sequence[Part], chunk: GpuChunk, thresholds: Thresholds | None, slot: SlotMemory, first: Turn
+        self, parts: Sequence[Part], chunk: GpuChunk, thresholds: HitThresholds | None, slot: SlotMemory, first: Turn
     ) -> Iterator[tuple[Part, Turn]]:
         """Yield each part with its turn; where the database stays, the next has begun before one is looked at.
 
@@ -397,7 +397,7 @@ class GpuEngine(Engine):
         self._slots.append(slot)
         return slot
 
-    def _start(self, slot: SlotMemory, part: Part, chunk: GpuChunk, thresholds: Thresholds | None) -> Turn:
+    def _start(self, slot: SlotMemory, part: Part, chunk: GpuChunk, thresholds: HitThresholds | None) -> Turn:
         assert self._uploaded is not None
         with self._device.active("scoring"):
             uploaded = self._uploaded.get(part)
@@ -406,19 +406,19 @@ class GpuEngine(Engine):
             slot.turn = turn = Turn(slot, uploaded, chunk, thresholds)
             return turn
 
-    def _hits(self, part: Part, chunk: GpuChunk, thresholds: Thresholds, results: Turn) -> list[Candidates]:
+    def _hits(self, part: Part, chunk: GpuChunk, thresholds: HitThresholds, results: Turn) -> list[ChunkHits]:
         with self._device.active("scoring"):
             listed, values = results.get()
         if listed is not None:
             bounds = np.searchsorted(listed["query"], np.arange(len(part.profiles) + 1)).tolist()
             return [
-                Candidates(listed["place"][a:b].astype(np.int64), listed["score"][a:b]) for a, b in pairwise(bounds)
+                ChunkHits(listed["place"][a:b].astype(np.int64), listed["score"][a:b]) for a, b in pairwise(bounds)
             ]
         # more hits than the list holds: look through all scores here
         assert values is not None
         lengths = chunk.chunk.lengths
         places = [thresholds.select(part.first + query, lengths, row) for query, row in enumerate(values)]
-        return [Candidates(found, row[found]) for found, row in zip(places, values, strict=True)]
+        return [ChunkHits(found, row[found]) for found, row in zip(places, values, strict=True)]
 
     def _count(self, part: Part, chunk: GpuChunk, progress: Progress | None) -> None:
         residues = chunk.chunk.n_residues
@@ -441,7 +441,7 @@ class GpuEngine(Engine):
             self._count(part, chunk, progress)
         for query, profile in enumerate(group.profiles):
             start = filled if len(profile) else 0
-            values[query, start:] = empty_scores(
+            values[query, start:] = scores_of_empty(
                 len(profile), lengths.part(start, chunk.n_subjects).array(), group.recurrence
             )
         return values

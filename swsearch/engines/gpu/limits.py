@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swsearch.errors import InputError, OptionError
-from swsearch.scoring import Mode, QueryRows, Scoring, lane_limits
+from swsearch.scoring import Mode, QueryProfile, Scoring, lane_limits
 
 LANE_MAX = lane_limits(16)[1]
 
@@ -45,7 +45,7 @@ LARGEST = 2**31 - 1
 """The largest threshold that the kernels hold: no score reaches it, and every score reaches its negative."""
 
 
-def highest_score(profile: QueryRows) -> int:
+def highest_score(profile: QueryProfile) -> int:
     """Return a bound for the score of any alignment of a query, matrix units: every row at its best letter."""
     scores = profile.scores[:, :-1].astype(np.int64)
     return int(np.maximum(scores.max(axis=1, initial=0), 0).sum())
@@ -57,7 +57,7 @@ def has_room(scoring: Scoring, bias: int, highest: int) -> bool:
 
 
 def lane16(
-    scoring: Scoring, mode: Mode, profile: QueryRows, rows: int, columns: int, highest: int | None = None
+    scoring: Scoring, mode: Mode, profile: QueryProfile, rows: int, columns: int, highest: int | None = None
 ) -> Lane16 | None:
     """Say how a query is scored in 16 bits against subjects of up to ``columns`` columns, or None if it cannot be.
 
@@ -96,7 +96,7 @@ def half_lane(scoring: Scoring, mode: Mode) -> Lane16 | None:
     return Lane16(0, HALF_END) if fits else None
 
 
-def refuse_position_gaps(queries: Iterable[QueryRows]) -> None:
+def refuse_position_gaps(queries: Iterable[QueryProfile]) -> None:
     """Refuse queries whose gap costs change from row to row: the kernels hold one cost of each kind in a register.
 
     Raises

@@ -20,15 +20,15 @@ import numpy as np
 
 from swsearch.blocks import LANES, Chunk, RunLengths
 from swsearch.engines.base import (
-    Candidates,
+    ChunkHits,
     ChunkPlan,
     Engine,
+    HitThresholds,
     LoadedChunk,
-    Pending,
+    PendingHits,
     Progress,
     QueryGroup,
     ScoreArray,
-    Thresholds,
     Workload,
 )
 from swsearch.engines.gpu.device import GpuMemoryError, describe_devices
@@ -51,7 +51,7 @@ from swsearch.engines.gpu.variants import device_kind
 from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import EngineError, OptionError
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryRows
+from swsearch.scoring import QueryProfile
 
 GpuThread = DeviceThread[GpuEngine]
 
@@ -254,7 +254,7 @@ class MultiGpuEngine(Engine):
 
     # queries and chunks
 
-    def prepare(self, profiles: Sequence[QueryRows], recurrence: Recurrence) -> QueryGroup:
+    def prepare(self, profiles: Sequence[QueryProfile], recurrence: Recurrence) -> QueryGroup:
         """See `Engine.prepare`; once for all devices of one kind."""
         engines = {device_kind(engine.info.capability): engine for engine in reversed(self._engines)}
         groups = {kind: engine.prepare(profiles, recurrence) for kind, engine in engines.items()}
@@ -350,11 +350,11 @@ class MultiGpuEngine(Engine):
     # scans
 
     def find(
-        self, group: QueryGroup, loaded: LoadedChunk, thresholds: Thresholds, progress: Progress | None = None
-    ) -> Pending:
+        self, group: QueryGroup, loaded: LoadedChunk, thresholds: HitThresholds, progress: Progress | None = None
+    ) -> PendingHits:
         """See `Engine.find`."""
         scan = MultiGpuScan(self, group, loaded.handle, thresholds, progress)
-        return Pending(scan.candidates, scan.is_ready)
+        return PendingHits(scan.candidates, scan.is_ready)
 
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
         """See `Engine.score`; all devices score one chunk."""
@@ -410,7 +410,7 @@ class MultiGpuScan:
         engine: MultiGpuEngine,
         group: QueryGroup,
         subjects: DistributedChunk,
-        thresholds: Thresholds | None,
+        thresholds: HitThresholds | None,
         progress: Progress | None,
     ) -> None:
         self._engine, self._group, self._subjects = engine, group, subjects
@@ -454,7 +454,7 @@ class MultiGpuScan:
         """Let a device score a piece: the one that has it, or any."""
         cells, number, generation = self._cells, len(self._tasks), self._generation
 
-        def scan(engine: GpuEngine) -> Pending | None:
+        def scan(engine: GpuEngine) -> PendingHits | None:
             if generation != self._engine.generation:  # nobody waits for it, and the piece may be gone
                 return None
             loaded = piece.loaded or engine.load(piece.chunk())
@@ -472,10 +472,10 @@ class MultiGpuScan:
                 return found
 
             if self._thresholds is None:
-                pending = Pending(partial(engine.score, group, loaded, count))  # type: ignore[arg-type]
+                pending = PendingHits(partial(engine.score, group, loaded, count))  # type: ignore[arg-type]
             else:
                 pending = engine.find(group, loaded, self._thresholds, count)
-            return Pending(finish, pending.is_ready)
+            return PendingHits(finish, pending.is_ready)
 
         self._tasks.append((piece, self._engine.group.put(scan, owner)))
 
@@ -517,7 +517,7 @@ class MultiGpuScan:
             self._subjects.source = None
         return [(piece, task.result()) for piece, task in self._tasks]
 
-    def candidates(self) -> list[Candidates]:
+    def candidates(self) -> list[ChunkHits]:
         """Wait for the hits of every query."""
         found = self._wait()
         together = []
@@ -525,7 +525,7 @@ class MultiGpuScan:
             each = [piece.moved(candidates[query]) for piece, candidates in found]
             places = np.concatenate([np.empty(0, dtype=np.int64), *(one.places for one in each)])
             scores = np.concatenate([np.empty(0, dtype=np.int32), *(one.scores for one in each)])
-            together.append(Candidates(places, scores))
+            together.append(ChunkHits(places, scores))
         return together
 
     def scores(self) -> ScoreArray:

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
-from swsearch.engines.base import Candidates, Engine, LoadedChunk, Workload
+from swsearch.engines.base import ChunkHits, Engine, LoadedChunk, Workload
 
 GOLDEN = (5**0.5 - 1) / 2
 """Its multiples, modulo 1, fill the span from 0 to 1 more evenly than those of any other number."""
@@ -64,7 +64,7 @@ class DevicePiece:
         places: IntArray = self.firsts[found // LANES] + found % LANES
         return places
 
-    def moved(self, candidates: Candidates) -> Candidates:
+    def moved(self, candidates: ChunkHits) -> ChunkHits:
         """Return candidates of the piece as those of the chunk that results refer to."""
         return replace(candidates, places=self.places(candidates.places))
 

@@ -18,7 +18,7 @@ from swsearch.engines.gpu.limits import LARGEST, UNCERTAIN, Lane16, half_lane, h
 from swsearch.engines.gpu.memory import PART_QUERIES, Region
 from swsearch.engines.gpu.tracks import BatchLayout, WavefrontLayout, plan_batches, plan_wavefront
 from swsearch.engines.gpu.variants import DeviceKind, Form, OpenExtend
-from swsearch.scoring import Mode, QueryRows, Scoring
+from swsearch.scoring import Mode, QueryProfile, Scoring
 
 
 @dataclass(eq=False)
@@ -40,7 +40,7 @@ class Part:
     """
 
     first: int
-    profiles: Sequence[QueryRows]
+    profiles: Sequence[QueryProfile]
     scoring: Scoring
     mode: Mode
     kind: DeviceKind
@@ -97,7 +97,7 @@ _laying_out = threading.Lock()
 class Group:
     """A group of queries, cut into parts as memory allows."""
 
-    profiles: Sequence[QueryRows]
+    profiles: Sequence[QueryProfile]
     scoring: Scoring
     mode: Mode
     kind: DeviceKind

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.engines.base import ScoreArray, Thresholds
+from swsearch.engines.base import HitThresholds, ScoreArray
 from swsearch.engines.gpu.launch import Launch, NeededScores
 from swsearch.engines.gpu.limits import LARGEST
 from swsearch.engines.gpu.memory import HIT_BYTES
@@ -56,7 +56,7 @@ class Turn:
     """
 
     def __init__(
-        self, memory: SlotMemory, uploaded: UploadedPart, chunk: GpuChunk, thresholds: Thresholds | None
+        self, memory: SlotMemory, uploaded: UploadedPart, chunk: GpuChunk, thresholds: HitThresholds | None
     ) -> None:
         self._memory, self.uploaded, self._chunk, self._thresholds = memory, uploaded, chunk, thresholds
         self._needed: NeededScores | None = None
@@ -86,7 +86,7 @@ class Turn:
         memory.keep()
         self._finish()
 
-    def _put_thresholds(self, uploaded: UploadedPart, thresholds: Thresholds) -> NeededScores:
+    def _put_thresholds(self, uploaded: UploadedPart, thresholds: HitThresholds) -> NeededScores:
         """Bring the thresholds of the part's queries to the device."""
         part, memory = uploaded.part, self._memory
         queries = range(part.first, part.first + len(part.profiles))

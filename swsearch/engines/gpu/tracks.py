@@ -4,8 +4,8 @@ What belongs here works on the host with arrays alone; `uploaded` brings them to
 
 A *track* is a run of strips of equal height, query after query. The inter-task kernel takes one track, with two
 subjects per lane, or two tracks of nearly equal height in the two halves of its lanes. Query rows that fill up the
-last strip score `PAD_SCORE` and follow the query; in semi-global mode, where the last row must be the query's own,
-they come first and score 0, which leaves the boundary's zeros as they are.
+last strip score `PADDING_SCORE` and follow the query; in semi-global mode, where the last row must be the query's
+own, they come first and score 0, which leaves the boundary's zeros as they are.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from swsearch.engines.gpu.variants import (
     count_strips,
     track_cost,
 )
-from swsearch.scoring import PAD_SCORE, Mode, QueryRows
+from swsearch.scoring import PADDING_SCORE, Mode, QueryProfile
 
 QUERY_PAIR_GAIN = 1.1
 """Throughput of two queries per lane over one, with strips of 28 rows (H100, 7,400 to 6,740 GCUPS, November 2026,
@@ -99,16 +99,16 @@ class WavefrontLayout:
         return int(self.table["passes"].max())
 
 
-def padded_rows(profile: QueryRows, rows: int, mode: Mode) -> npt.NDArray[np.int8]:
+def padded_rows(profile: QueryProfile, rows: int, mode: Mode) -> npt.NDArray[np.int8]:
     """Return a query's scores, matrix units, filled up to a multiple of ``rows`` rows: shape (n_rows, 32), int8."""
     padding = -len(profile) % rows
     scores = profile.scores
     if mode == "semiglobal":
         return np.concatenate((np.zeros((padding, 32), dtype=np.int8), scores))
-    return np.concatenate((scores, np.full((padding, 32), PAD_SCORE, dtype=np.int8)))
+    return np.concatenate((scores, np.full((padding, 32), PADDING_SCORE, dtype=np.int8)))
 
 
-def _track(profiles: Sequence[QueryRows], queries: Sequence[int], rows: int, mode: Mode) -> npt.NDArray[np.int32]:
+def _track(profiles: Sequence[QueryProfile], queries: Sequence[int], rows: int, mode: Mode) -> npt.NDArray[np.int32]:
     """Lay strips end to end; return their query, first row and last row, shape (n_strips, 3)."""
     strips = []
     for query in queries:
@@ -119,7 +119,7 @@ def _track(profiles: Sequence[QueryRows], queries: Sequence[int], rows: int, mod
     return np.array(strips, dtype=np.int32).reshape(-1, 3)
 
 
-def single_track(profiles: Sequence[QueryRows], queries: Sequence[int], variant: BatchVariant) -> BatchLayout:
+def single_track(profiles: Sequence[QueryProfile], queries: Sequence[int], variant: BatchVariant) -> BatchLayout:
     """Lay queries out with one query and two subjects per lane."""
     rows, mode = variant.rows, variant.mode
     track = _track(profiles, queries, rows, mode)
@@ -127,20 +127,22 @@ def single_track(profiles: Sequence[QueryRows], queries: Sequence[int], variant:
     for place, name in enumerate(("query", "row", "last")):
         strips[name] = track[:, place, None]
     scores = np.concatenate([padded_rows(profiles[query], rows, mode) for query in queries])
-    filled = np.full((len(track), variant.lines * 4, 32), PAD_SCORE, dtype=np.int8)
+    filled = np.full((len(track), variant.lines * 4, 32), PADDING_SCORE, dtype=np.int8)
     filled[:, :rows] = scores.reshape(len(track), rows, 32)
     lines = filled.reshape(len(track), variant.lines, 4, 32).transpose(0, 1, 3, 2)
     return BatchLayout(variant, list(queries), strips, np.ascontiguousarray(lines))
 
 
-def two_tracks(profiles: Sequence[QueryRows], halves: Sequence[Sequence[int]], variant: BatchVariant) -> BatchLayout:
+def two_tracks(
+    profiles: Sequence[QueryProfile], halves: Sequence[Sequence[int]], variant: BatchVariant
+) -> BatchLayout:
     """Lay queries out with two queries and one subject per lane."""
     rows, mode = variant.rows, variant.mode
     tracks = [_track(profiles, queries, rows, mode) for queries in halves]
     n = max(map(len, tracks))
     strips = np.zeros(n, dtype=STRIP)
     strips["query"], strips["last"] = -1, -1
-    scores = np.full((n, rows, 32, 2), PAD_SCORE, dtype=np.int8)
+    scores = np.full((n, rows, 32, 2), PADDING_SCORE, dtype=np.int8)
     for half, (track, queries) in enumerate(zip(tracks, halves, strict=True)):
         for place, name in enumerate(("query", "row", "last")):
             strips[name][: len(track), half] = track[:, place]
@@ -172,7 +174,7 @@ def choose_pair(lengths: dict[int, int], form: Form) -> tuple[float, BatchVarian
     return min(options, key=lambda option: (option[0], -option[1].rows))
 
 
-def plan_batches(profiles: Sequence[QueryRows], queries: Sequence[int], form: Form) -> list[BatchLayout]:
+def plan_batches(profiles: Sequence[QueryProfile], queries: Sequence[int], form: Form) -> list[BatchLayout]:
     """Divide queries among launches of the inter-task kernel.
 
     Two queries per lane are the faster form if the two tracks can be balanced; the longest queries, which would make
@@ -202,7 +204,7 @@ def _cost(lengths: dict[int, int], by_length: list[int], alone: int, form: Form)
     return cost
 
 
-def plan_wavefront(profiles: Sequence[QueryRows], queries: Sequence[int], mode: Mode) -> WavefrontLayout:
+def plan_wavefront(profiles: Sequence[QueryProfile], queries: Sequence[int], mode: Mode) -> WavefrontLayout:
     """Lay queries out for the wavefront kernel, all with the same rows per lane, so that one launch takes them."""
     rows = choose_wavefront_rows([len(profiles[query]) for query in queries])
     table = np.zeros(len(profiles), dtype=QUERY)

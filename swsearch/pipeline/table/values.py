@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from swsearch.errors import InputError, OptionError, shown, whole_number
+from swsearch.errors import InputError, OptionError, check_integer, format_value
 from swsearch.options.kinds import JsonSchema, ValueKind, Widget
 
 if TYPE_CHECKING:
@@ -118,21 +118,21 @@ class MatrixValue(ValueKind):
 
     def check_json(self, name: str, value: Any) -> Matrix:
         from swsearch.alphabet import PROTEIN
-        from swsearch.scoring import Matrix, load_matrix, matrix_from_text, usable_matrices
+        from swsearch.scoring import Matrix, load_matrix, matrix_from_text, matrix_names
 
         if isinstance(value, Matrix):
             return value
         if isinstance(value, Mapping):
             for key in value:
                 if key not in ("name", "text"):
-                    raise InputError(f"{name}: got {shown(key)}, expected name, text")
+                    raise InputError(f"{name}: got {format_value(key)}, expected name, text")
             title, text = value.get("name", "custom"), value.get("text")
             if not isinstance(title, str) or len(title) > MAX_MATRIX_NAME or "\0" in title:
                 raise OptionError(f"{name}.name", title, f"a text of at most {MAX_MATRIX_NAME:,} characters")
             if not isinstance(text, str):
                 raise OptionError(f"{name}.text", text, "a matrix in NCBI's format")
             return matrix_from_text(text, title, PROTEIN)
-        known = {each.upper(): each for each in usable_matrices(PROTEIN)}
+        known = {each.upper(): each for each in matrix_names(PROTEIN)}
         if not isinstance(value, str) or value.upper() not in known:
             names = ", ".join(known.values())
             raise OptionError(name, value, f"one of {names}, or its text: {{'name': ..., 'text': ...}}")
@@ -192,11 +192,11 @@ def read_taxids(source: Taxids, option: str) -> tuple[int, ...]:
 
 
 def _taxid(option: str, value: Any) -> int:
-    from swsearch.db.taxonomy import MOST_TAXID
+    from swsearch.db.taxonomy import MAX_TAXID
 
-    expected = f"a taxid, a number from 1 to {MOST_TAXID:,}"
+    expected = f"a taxid, a number from 1 to {MAX_TAXID:,}"
     if isinstance(value, str):
         if not re.fullmatch(r"[0-9]{1,10}", value.strip()):
             raise OptionError(option, value.strip(), expected)
         value = int(value)
-    return whole_number(option, value, 1, MOST_TAXID, expected)
+    return check_integer(option, value, 1, MAX_TAXID, expected)

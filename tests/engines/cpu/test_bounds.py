@@ -20,7 +20,7 @@ NO_ROWS = np.empty(0, dtype=np.int8)
 ROWS, GAPS = np.ones((40, 32), dtype=np.int8), np.ones((40, 4), dtype=np.int16)
 NO_GAPS = np.zeros((0, 4), dtype=np.int16)
 COLUMNS = ("count", "rows", "trace_back_operations")
-FOUND = columns.FoundPairs(
+FOUND = columns.UncountedAlignments(
     np.array([5, 5]),
     np.array([0, 30]),
     np.array([10, 0]),
@@ -58,7 +58,7 @@ SCORED: Given = {
     "last_bits": 32,
     "threads": 1,
     "way": 0,
-    "instructions": extension.chosen(),
+    "instructions": extension.active_instruction_set(),
 }
 ALIGNED: Given = {
     "scores": TABLE,
@@ -72,7 +72,7 @@ ALIGNED: Given = {
     "threads": 1,
     "tile": 0,
     "beam": 700,
-    "instructions": extension.chosen(),
+    "instructions": extension.active_instruction_set(),
 }
 COMMON: Given = dict(
     zip(

@@ -16,10 +16,10 @@ from swsearch.scoring import Scoring
 
 
 def test_the_widest_is_the_default(monkeypatch):
-    monkeypatch.delenv(extension.SWITCH, raising=False)
-    assert extension.chosen() == extension.instruction_sets()[0]
+    monkeypatch.delenv(extension.SIMD_VARIABLE, raising=False)
+    assert extension.active_instruction_set() == extension.instruction_sets()[0]
     assert extension.instruction_sets()[-1] == "scalar"
-    assert set(extension.instruction_sets()) <= set(extension.known())
+    assert set(extension.instruction_sets()) <= set(extension.known_instruction_sets())
     assert ("neon" in extension.instruction_sets()) == (platform.machine() in ("aarch64", "arm64"))
 
 
@@ -50,25 +50,25 @@ def test_those_of_this_machine_are_those_that_the_kernel_lists():
 
 def test_every_one_of_this_machine_can_be_forced(monkeypatch):
     for name in extension.instruction_sets():
-        monkeypatch.setenv(extension.SWITCH, f" {name} ")
-        assert extension.chosen() == name
+        monkeypatch.setenv(extension.SIMD_VARIABLE, f" {name} ")
+        assert extension.active_instruction_set() == name
     for automatic in ("", "auto"):
-        monkeypatch.setenv(extension.SWITCH, automatic)
-        assert extension.chosen() == extension.instruction_sets()[0]
+        monkeypatch.setenv(extension.SIMD_VARIABLE, automatic)
+        assert extension.active_instruction_set() == extension.instruction_sets()[0]
 
 
 @pytest.mark.parametrize("name", ["avx3", "avx512", "off", "baseline", "AVX2"])
 def test_an_unknown_one_is_told(name, monkeypatch):
-    monkeypatch.setenv(extension.SWITCH, name)
+    monkeypatch.setenv(extension.SIMD_VARIABLE, name)
     with pytest.raises(OptionError, match=f"SWSEARCH_SIMD: got '{name}', expected one of auto, scalar, sse41, avx2"):
         tracing.score(PROTEIN.encode("W"), PROTEIN.encode("W"), Recurrence(Scoring(), "local"))
 
 
 def test_one_that_this_machine_lacks_is_told(monkeypatch):
-    lacking = next(name for name in extension.known() if name not in extension.instruction_sets())
-    monkeypatch.setenv(extension.SWITCH, lacking)
+    lacking = next(name for name in extension.known_instruction_sets() if name not in extension.instruction_sets())
+    monkeypatch.setenv(extension.SIMD_VARIABLE, lacking)
     with pytest.raises(OptionError, match=f"got '{lacking}', expected an instruction set of this machine: .*scalar"):
-        extension.chosen()
+        extension.active_instruction_set()
     with pytest.raises(ValueError, match=f"expected an instruction set that this machine has, got '{lacking}'"):
         extension.load().align(b"", b"", bytes(1024), 0, 0, 0, 1, 15, 1, 1 << 20, 1, 0, 0, lacking)
 

@@ -9,11 +9,11 @@ from support.samples import sample
 from swsearch import reference
 from swsearch.alphabet import N_CODES
 from swsearch.engines.cpu import extension
-from swsearch.engines.cpu.engine import WAYS, CpuEngine
+from swsearch.engines.cpu.engine import LANE_LAYOUTS, CpuEngine
 from swsearch.errors import InputError
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import PositionGaps, QueryRows, Scoring
+from swsearch.scoring import PositionGapCosts, QueryProfile, Scoring
 
 SCORING = Scoring()
 EVERY_MODE = pytest.mark.parametrize("mode", MODES)
@@ -22,7 +22,7 @@ EVERY_MODE = pytest.mark.parametrize("mode", MODES)
 @pytest.fixture(params=extension.instruction_sets())
 def engine(request, monkeypatch):
     """The CPU engine, with each instruction set."""
-    monkeypatch.setenv(extension.SWITCH, request.param)
+    monkeypatch.setenv(extension.SIMD_VARIABLE, request.param)
     return CpuEngine(2)
 
 
@@ -30,7 +30,7 @@ def scored(engine, queries, subjects, mode="local"):
     return scores_in_order(engine, queries, subjects, Recurrence(SCORING, mode))
 
 
-def check(engine, queries, subjects, mode, ways=WAYS):
+def check(engine, queries, subjects, mode, ways=LANE_LAYOUTS):
     expected = [[reference.score(query, subject, SCORING, mode) for subject in subjects] for query in queries]
     for engine.way in ways:
         assert scored(engine, queries, subjects, mode).tolist() == expected, (engine.description, engine.way, mode)
@@ -63,10 +63,10 @@ def test_lanes_that_saturate(engine):
     cases = [(12, (17, 18, 19, 20), range(12)), (127, (257, 258, 515, 516), range(0, 130, 8))]
     for best, counts, more in cases:
         rows[:, 1] = best
-        query = QueryRows(rows.copy(), np.zeros(800, dtype=np.uint8), is_specific=True)
+        query = QueryProfile(rows.copy(), np.zeros(800, dtype=np.uint8), is_specific=True)
         assert engine.prepare([query], Recurrence(SCORING)).handle.queries.recurrence.scoring.lowest == -20
         subjects = [np.repeat(np.array([1, 0], dtype=np.uint8), (n, k)) for n in counts for k in more]
-        for engine.way in WAYS:
+        for engine.way in LANE_LAYOUTS:
             assert scored(engine, [query], subjects)[0].tolist() == [best * n + k for n in counts for k in more]
 
 
@@ -80,10 +80,10 @@ def test_profiles_of_the_matrix_score_as_sequences_do(engine, mode):
     expected = scored(engine, codes, subjects, mode)
     alike = [like_matrix(each, SCORING) for each in codes]
     mixed = [alike[k] if k % 2 else each for k, each in enumerate(codes)]
-    for engine.way in WAYS:
+    for engine.way in LANE_LAYOUTS:
         assert (scored(engine, alike, subjects, mode) == expected).all()
         assert (scored(engine, mixed, subjects, mode) == expected).all()
-    costs = [like_matrix(each, SCORING, PositionGaps.uniform(len(each), 11, 1)) for each in codes]
+    costs = [like_matrix(each, SCORING, PositionGapCosts.uniform(len(each), 11, 1)) for each in codes]
     assert (scored(engine, costs, subjects, mode) == expected).all()
 
 
@@ -111,7 +111,7 @@ def test_gap_costs_by_position(engine, mode, highest):
 
 def test_what_32_bits_might_not_hold_is_refused():
     codes = np.zeros(110_000, dtype=np.uint8)
-    costly = like_matrix(codes, SCORING, PositionGaps.uniform(len(codes), 10_000, 10_000))
+    costly = like_matrix(codes, SCORING, PositionGapCosts.uniform(len(codes), 10_000, 10_000))
     Recurrence(SCORING, "global").lane_bits(len(codes), len(codes))
     with pytest.raises(InputError, match="more than 32 bits"):
         scored(CpuEngine(1), [costly], [codes], "global")

@@ -12,7 +12,7 @@ from support.samples import random_cases
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.cpu.tracing import align_strands
-from swsearch.engines.pools import pool_of
+from swsearch.engines.pools import make_pool
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import OptionError
 from swsearch.pipeline.null_models import score_shuffled, scores_with_copies, shuffled_chunk
@@ -32,7 +32,7 @@ def test_every_instruction_set_equals_the_reference(strands, subjects, scoring, 
     expected = [[shifted_score(a, b, scoring, shift) for b in subjects] for a in strands]
     for name in extension.instruction_sets():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv(extension.SWITCH, name)
+            patch.setenv(extension.SIMD_VARIABLE, name)
             found = scores_in_order(CpuEngine(2), strands, subjects, Recurrence(scoring, frame_shift=shift))
         assert found.tolist() == expected, name
     reference = scores_in_order(ReferenceEngine(), strands, subjects, Recurrence(scoring, frame_shift=shift))
@@ -51,7 +51,7 @@ def test_shuffled_copies_are_scored_with_shifts():
     expected = [[shifted_score(strand, copy, Scoring(), 3) for copy in copies] for strand in strands]
     assert scores_with_copies(strands, recurrence, chunk, 2).tolist() == expected
     pairs = np.array([[a, b] for a in range(3) for b in range(2)], dtype=np.int64)
-    found = score_shuffled(strands, pool_of(subjects), pairs, range(2), recurrence, 2)
+    found = score_shuffled(strands, make_pool(subjects), pairs, range(2), recurrence, 2)
     assert found.reshape(3, 4).tolist() == expected
 
 
@@ -70,7 +70,7 @@ def test_shifts_are_refused_where_alignments_are_not_local():
 def aligned(strands, subjects, recurrence, threads=2):
     """Align every strand with every subject; as `shifted_align` returns it, by strand, then by subject."""
     pairs = np.array([[a, b] for a in range(len(strands)) for b in range(len(subjects))], dtype=np.int64)
-    found = align_strands(pool_of(strands), pool_of(subjects), pairs, recurrence, threads)
+    found = align_strands(make_pool(strands), make_pool(subjects), pairs, recurrence, threads)
     operations = found.run_operations.tobytes().decode()
     runs = list(zip(found.run_lengths.tolist(), operations, strict=True))
     ends = found.run_offsets.tolist()

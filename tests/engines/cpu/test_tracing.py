@@ -24,11 +24,11 @@ from swsearch import reference
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.pairs import align_codes
-from swsearch.engines.pools import PoolPairs, pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, make_pool, rows_pool
 from swsearch.errors import InputError, MemoryLimitError
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Ends, PositionGaps, QueryRows, Scoring, dna_matrix
+from swsearch.scoring import Ends, PositionGapCosts, QueryProfile, Scoring, dna_matrix
 
 dna_scorings = st.builds(
     Scoring,
@@ -74,7 +74,7 @@ def test_the_references_alignment_is_found(case, mode_and_ends, way):
     pair, scoring = case
     recurrence = Recurrence(scoring, *mode_and_ends)
     expected = reference.align(*pair, scoring, *mode_and_ends)
-    assert tracing.trace(*pair, recurrence, **way) == expected
+    assert tracing.align(*pair, recurrence, **way) == expected
     assert tracing.score(*pair, recurrence, **way) == expected[0]
     assert align_codes(*pair, recurrence, threads=1).rescored() == expected[0]
 
@@ -85,15 +85,15 @@ def test_memory_changes_nothing(pair, scoring, mode_and_ends, way, memory):
     mode, ends = mode_and_ends
     memory += least_memory(*pair, way["tile"])
     try:
-        found = tracing.trace(*pair, Recurrence(scoring, mode, ends), memory, **way)
+        found = tracing.align(*pair, Recurrence(scoring, mode, ends), memory, **way)
     except MemoryLimitError:
         return
     assert found == reference.align(*pair, scoring, mode, ends)
 
 
-@pytest.mark.parametrize("instructions", extension.known())
+@pytest.mark.parametrize("instructions", extension.known_instruction_sets())
 def test_every_instruction_set_gives_the_same(instructions, monkeypatch):
-    monkeypatch.setenv(extension.SWITCH, instructions)
+    monkeypatch.setenv(extension.SIMD_VARIABLE, instructions)
     if instructions not in extension.instruction_sets():
         pytest.skip(f"this processor has no {instructions}")
     generator = np.random.default_rng(3)
@@ -104,7 +104,7 @@ def test_every_instruction_set_gives_the_same(instructions, monkeypatch):
         for mode, scoring in product(MODES, systems):
             expected = traceback.trace(query, subject, scoring, mode)
             for each, tile in ((query, 0), *((like_matrix(query, scoring), tile) for tile in (0, 64, 512))):
-                found = tracing.trace(each, subject, Recurrence(scoring, mode), tile=tile)
+                found = tracing.align(each, subject, Recurrence(scoring, mode), tile=tile)
                 assert found == expected, (size, mode, scoring.describe(), tile)
 
 
@@ -122,7 +122,7 @@ def test_checkpoints_at_several_levels(mode, scoring):
         budget = memory + least_memory(query, subject, 16)
         for beam in (0, 350):
             try:
-                result = tracing.trace(
+                result = tracing.align(
                     query, subject, Recurrence(scoring, mode), budget, tile=16, beam=beam, threads=2
                 )
             except MemoryLimitError:
@@ -139,16 +139,16 @@ def test_checkpoints_and_tiles_of_profiles(mode, highest):
     profile = random_profile(generator, 900, -highest, highest)
     subject = random_codes(generator, 1_100, 20)
     recurrence = Recurrence(scoring, mode)
-    expected = tracing.trace(profile, subject, recurrence, tile=64, beam=0)
+    expected = tracing.align(profile, subject, recurrence, tile=64, beam=0)
     if mode != "global":  # before the query the scoring's costs hold
         other = Recurrence(Scoring(gap_open=3), mode)
-        gaps = PositionGaps.uniform(900, 11, 1)
-        assert tracing.trace(replace(profile, gaps=gaps), subject, other) == expected  # row by row
+        gaps = PositionGapCosts.uniform(900, 11, 1)
+        assert tracing.align(replace(profile, gaps=gaps), subject, other) == expected  # row by row
     n_found = 0
     for memory in (150_000, 1 << 20, 64 << 20):
         for tile in (16, 0, 256):
             try:
-                found = tracing.trace(profile, subject, recurrence, memory, tile=tile, threads=2)
+                found = tracing.align(profile, subject, recurrence, memory, tile=tile, threads=2)
             except MemoryLimitError:
                 continue
             assert found == expected, (memory, tile)
@@ -165,16 +165,16 @@ def test_the_memory_that_the_message_asks_for_is_enough(shape, tile):
     module, scores = extension.load(), Scoring().matrix.scores.astype(np.int8)
     needed = module.align(query, subject, scores, 11, 11, 1, False, free, True, 1_000, 1, tile, 0, "scalar")
     assert isinstance(needed, int) and needed < 150 * sum(shape) + 50_000
-    found = tracing.trace(query, subject, Recurrence(Scoring(), "semiglobal"), needed, tile=tile, beam=0)
+    found = tracing.align(query, subject, Recurrence(Scoring(), "semiglobal"), needed, tile=tile, beam=0)
     assert found == traceback.trace(query, subject, Scoring(), "semiglobal")
 
 
 def test_too_little_memory_says_so():
     long, short = np.zeros(20_000, dtype=np.uint8), np.zeros(10, dtype=np.uint8)
     several, recurrence = [(short, short), (long, long), (short, short)], Recurrence(Scoring(), "global")
-    found = tracing.find_many(several, recurrence, 100_000)
+    found = tracing.align_many(several, recurrence, 100_000)
     assert found[0] == found[2] == (40, 0, 0, ((10, "M"),))
-    for ask in (lambda: found[1], lambda: tracing.trace(long, long, recurrence, 100_000)):
+    for ask in (lambda: found[1], lambda: tracing.align(long, long, recurrence, 100_000)):
         with pytest.raises(MemoryLimitError, match="subject of 20000 residues takes more memory than the 0 MiB"):
             ask()
 
@@ -185,7 +185,7 @@ def test_a_similar_pair_leaves_most_of_the_matrix_out():
     subject = np.delete(query, generator.integers(0, len(query), 100))
     scoring = Scoring(dna_matrix(), 10, 1)
     whole = tracing._run(query, subject, Recurrence(scoring, "global"), 1 << 28, 2, 0, 0, path=True)
-    part = tracing._run(query, subject, Recurrence(scoring, "global"), 1 << 28, 2, 0, tracing.BEAM, path=True)
+    part = tracing._run(query, subject, Recurrence(scoring, "global"), 1 << 28, 2, 0, tracing.BEAM_WIDTH, path=True)
     assert part[:4] == whole[:4]
     assert part[4] < whole[4] / 5
 
@@ -206,7 +206,7 @@ def test_scores_beyond_32_bits_are_refused():
     said = (
         r"a pair of 3 and 27,000 residues with BLOSUM62, .*: scores may reach .*, expected less than 268,435,456; use"
     )
-    for call in (tracing.trace, tracing.score):
+    for call in (tracing.align, tracing.score):
         with pytest.raises(InputError, match=said):
             call(query, np.tile(query, 9_000), Recurrence(scoring, "global"))
 
@@ -224,15 +224,15 @@ def test_many_are_the_references_in_order_whatever_is_known(case, mode_and_ends,
     recurrence = Recurrence(scoring, *mode_and_ends)
     expected = [reference.align(*pair, scoring, *mode_and_ends) for pair in several]
     for known in (None, [one[0] for one in expected], [one[0] + off for one in expected]):
-        assert list(tracing.find_many(several, recurrence, 1 << 20, known=known, **way)) == expected, known
-    scores = tracing.find_many(several, recurrence, 1 << 20, path=False, **way)
+        assert list(tracing.align_many(several, recurrence, 1 << 20, known=known, **way)) == expected, known
+    scores = tracing.align_many(several, recurrence, 1 << 20, path=False, **way)
     assert [one[0] for one in scores] == [one[0] for one in expected]
-    queries, subjects = [query for query, _ in several], pool_of([subject for _, subject in several])
+    queries, subjects = [query for query, _ in several], make_pool([subject for _, subject in several])
     rows = rows_pool(queries, scoring)
     offsets = np.cumsum([0, *map(len, queries)])
     places = np.stack((np.arange(len(several)),) * 2, axis=1)
     table, needed = tracing.align_pools(
-        PoolPairs((rows.codes, offsets), subjects, places, rows=rows), recurrence, tracing.Limits(threads=1)
+        PoolPairs((rows.codes, offsets), subjects, places, rows=rows), recurrence, tracing.BatchLimits(threads=1)
     )
     assert not needed.any()
     found = zip(table.score.tolist(), table.query_start.tolist(), table.subject_start.tolist(), strict=True)
@@ -248,11 +248,11 @@ def test_many_are_found_by_any_number_of_threads(mode, threads):
     for n in generator.integers(1, 900, 40).tolist():
         subject = random_codes(generator, n, 20)
         several += [(query, subject), (query[:n], np.concatenate((subject[: n // 3], query[n // 2 :])))]
-    expected = [tracing.trace(*pair, Recurrence(Scoring(), mode), threads=1) for pair in several]
+    expected = [tracing.align(*pair, Recurrence(Scoring(), mode), threads=1) for pair in several]
     known = [one[0] for one in expected]
-    assert list(tracing.find_many(several, Recurrence(Scoring(), mode), threads=threads)) == expected
-    assert list(tracing.find_many(several, Recurrence(Scoring(), mode), threads=threads, known=known)) == expected
-    assert list(tracing.find_many([], Recurrence(Scoring(), mode), threads=threads)) == []
+    assert list(tracing.align_many(several, Recurrence(Scoring(), mode), threads=threads)) == expected
+    assert list(tracing.align_many(several, Recurrence(Scoring(), mode), threads=threads, known=known)) == expected
+    assert list(tracing.align_many([], Recurrence(Scoring(), mode), threads=threads)) == []
 
 
 @pytest.mark.usefixtures("ctrl_c")
@@ -261,9 +261,9 @@ def test_control_c_is_answered():
     short, long = ([random_codes(generator, size, 4) for _ in range(2)] for size in (2_000, 150_000))
     by_rows = random_profile(generator, 60_000, most_cost=12), random_codes(generator, 60_000, 20)
     for call in (
-        lambda: tracing.find_many([short] * 20_000, recurrence, threads=1),
-        lambda: tracing.find_many([long] * 2, recurrence, threads=3),
-        lambda: tracing.trace(*long, recurrence),
+        lambda: tracing.align_many([short] * 20_000, recurrence, threads=1),
+        lambda: tracing.align_many([long] * 2, recurrence, threads=3),
+        lambda: tracing.align(*long, recurrence),
         lambda: tracing.score(*by_rows, recurrence),
     ):
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -276,7 +276,7 @@ def test_control_c_is_answered():
 @random_cases(150)
 @given(profile_pairs, scorings)
 def test_further_alignments_are_the_references(pair, scoring):
-    expected = reference.align_with_further(*pair, scoring, 4)
+    expected = reference.align_with_hsps(*pair, scoring, 4)
     if expected:
         best = align_codes(*pair, Recurrence(scoring), threads=1)
         found = [best, *further_after(best, 3)]
@@ -288,18 +288,18 @@ def test_gap_costs_by_position_that_are_all_the_same():
     generator = np.random.default_rng(7)
     query = random_codes(generator, 400, 20)
     subject = np.concatenate((query[:100], random_codes(generator, 9), query[130:390]))
-    profile = like_matrix(query, Scoring(), PositionGaps.uniform(400, 9, 2))
-    expected = tracing.trace(query, subject, Recurrence(Scoring(gap_open=9, gap_extend=2)))
-    assert tracing.trace(profile, subject, Recurrence(Scoring(gap_open=9, gap_extend=2))) == expected
-    assert tracing.trace(profile, subject, Recurrence(Scoring(gap_open=3, gap_extend=1))) == expected
+    profile = like_matrix(query, Scoring(), PositionGapCosts.uniform(400, 9, 2))
+    expected = tracing.align(query, subject, Recurrence(Scoring(gap_open=9, gap_extend=2)))
+    assert tracing.align(profile, subject, Recurrence(Scoring(gap_open=9, gap_extend=2))) == expected
+    assert tracing.align(profile, subject, Recurrence(Scoring(gap_open=3, gap_extend=1))) == expected
 
 
 def test_gaps_stand_where_they_cost_least():
     query = np.repeat(np.arange(6, dtype=np.uint8), 4)
     subject = np.delete(query, 9)  # one of four equal residues, so that the costs decide which
-    gaps = PositionGaps.uniform(24, 11, 1)
+    gaps = PositionGapCosts.uniform(24, 11, 1)
     gaps.deletion_open[10] = 2
-    found = tracing.trace(like_matrix(query, Scoring(), gaps), subject, Recurrence(Scoring(), "global"))
+    found = tracing.align(like_matrix(query, Scoring(), gaps), subject, Recurrence(Scoring(), "global"))
     assert found[3] == ((10, "M"), (1, "I"), (13, "M"))
 
 
@@ -307,38 +307,40 @@ def test_memory_for_gap_costs_by_position():
     generator = np.random.default_rng(8)
     profile, subject = random_profile(generator, 700, most_cost=12), random_codes(generator, 900, 20)
     recurrence = Recurrence(Scoring(), "semiglobal")
-    expected = tracing.trace(profile, subject, recurrence)
+    expected = tracing.align(profile, subject, recurrence)
     with pytest.raises(MemoryLimitError, match="subject of 900 residues takes more memory than the 0 MiB"):
-        tracing.trace(profile, subject, recurrence, 100_000)
-    needed = tracing.find_many([(profile, subject)], recurrence, 100_000)._numbers[0, 4]
-    assert tracing.trace(profile, subject, recurrence, int(needed)) == expected
-    assert needed <= tracing.enough_memory(700, 900, gaps_vary=True) < 2 << 20
+        tracing.align(profile, subject, recurrence, 100_000)
+    needed = tracing.align_many([(profile, subject)], recurrence, 100_000)._numbers[0, 4]
+    assert tracing.align(profile, subject, recurrence, int(needed)) == expected
+    assert needed <= tracing.memory_needed(700, 900, gaps_vary=True) < 2 << 20
     for m, n in ((1, 1), (2, 50_000), (50_000, 2), (7_000, 7_000)):
         codes = np.zeros(m, dtype=np.uint8)
-        profile = like_matrix(codes, Scoring(), PositionGaps.uniform(m, 2, 1))
-        enough = tracing.enough_memory(m, n, gaps_vary=True)
+        profile = like_matrix(codes, Scoring(), PositionGapCosts.uniform(m, 2, 1))
+        enough = tracing.memory_needed(m, n, gaps_vary=True)
         assert tracing.score(profile, codes[:1].repeat(n), recurrence, enough) == 4 * min(m, n)
 
 
 def test_bounds_are_those_of_the_profile():
     codes = np.zeros(3, dtype=np.uint8)
-    gaps = PositionGaps.uniform(3, 0, 10_000)
+    gaps = PositionGapCosts.uniform(3, 0, 10_000)
     with pytest.raises(InputError, match=r"scores may reach .*, expected less than 268,435,456"):
-        tracing.trace(like_matrix(codes, Scoring(), gaps), np.zeros(27_000, dtype=np.uint8), Recurrence(Scoring()))
+        tracing.align(like_matrix(codes, Scoring(), gaps), np.zeros(27_000, dtype=np.uint8), Recurrence(Scoring()))
     # scores that only a profile has: tiles would overflow if they counted with the matrix's largest
     profile, subject = random_profile(np.random.default_rng(1), 3_000, 127, 127), np.zeros(3_000, dtype=np.uint8)
     for mode in MODES:
-        assert tracing.trace(profile, subject, Recurrence(Scoring(), mode)) == (381_000, 0, 0, ((3_000, "M"),))
+        assert tracing.align(profile, subject, Recurrence(Scoring(), mode)) == (381_000, 0, 0, ((3_000, "M"),))
 
 
 @pytest.mark.parametrize("ends", [Ends(), Ends(False, True, True, False), Ends(False, False, False, False)])
 def test_one_side_is_empty(ends):
     recurrence = Recurrence(Scoring(), "semiglobal", ends)
     nothing, subject = np.zeros(0, dtype=np.uint8), np.zeros(3, dtype=np.uint8)
-    empty = QueryRows(np.zeros((0, 32), dtype=np.int8), nothing, is_specific=True, gaps=PositionGaps.uniform(0, 1, 1))
+    empty = QueryProfile(
+        np.zeros((0, 32), dtype=np.int8), nothing, is_specific=True, gaps=PositionGapCosts.uniform(0, 1, 1)
+    )
     profile = random_profile(np.random.default_rng(2), 3, most_cost=20)
     for pair in ((empty, subject), (profile, nothing), (empty, nothing)):
-        assert tracing.trace(*pair, recurrence) == reference.align(*pair, Scoring(), "semiglobal", ends)
+        assert tracing.align(*pair, recurrence) == reference.align(*pair, Scoring(), "semiglobal", ends)
 
 
 @pytest.mark.exhaustive
@@ -350,6 +352,6 @@ def test_titin_against_titin_equals_the_numpy_path(mode, shared_data):
     records = [entry.partition("\n") for entry in text.split(">")[1:]]
     titins = {header.split()[0]: letters.replace("\n", "") for header, _, letters in records}
     query, subject = (PROTEIN.encode(titins[name]) for name in ("Q8WZ42", "A2ASS6"))
-    assert tracing.trace(query, subject, Recurrence(Scoring(), mode), threads=2) == traceback.trace(
+    assert tracing.align(query, subject, Recurrence(Scoring(), mode), threads=2) == traceback.trace(
         query, subject, Scoring(), mode
     )

@@ -13,7 +13,7 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
-from swsearch.engines.cpu.columns import FoundPairs, count_pools
+from swsearch.engines.cpu.columns import UncountedAlignments, count_pools
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, choose_device
 from swsearch.engines.gpu.kernels import Kernels
@@ -25,10 +25,10 @@ from swsearch.engines.gpu.pairs.long_pair import LongPair
 from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY, direction_bytes
 from swsearch.engines.gpu.pairs.short_pairs import ShortPairs
 from swsearch.engines.pair_base import Pair, PairAligner
-from swsearch.engines.pools import PoolPairs, check_lengths, pool_of, rows_pool
+from swsearch.engines.pools import PoolPairs, check_lengths, make_pool, rows_pool
 from swsearch.errors import EngineError
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryLike, QueryRows, codes_of, specific_rows
+from swsearch.scoring import QueryLike, QueryProfile, codes_of, position_specific_rows
 
 Side = TypeVar("Side", ByteArray, QueryLike)
 
@@ -113,14 +113,18 @@ class GpuPairAligner(PairAligner):
         if len(others := np.flatnonzero(~short)):
             alone = batch.part(others)
             found = [self._find([pair], recurrence, True)[0] for pair in alone.sequences()]
-            traced = FoundPairs.of([(one.score, one.query_start, one.subject_start, one.cigar) for one in found])
+            traced = UncountedAlignments.of(
+                [(one.score, one.query_start, one.subject_start, one.cigar) for one in found]
+            )
             parts.append((others, count_pools(traced, alone, recurrence.scoring.matrix)))
         return AlignmentTable.merge(parts)
 
     def _find(self, pairs: list[Pair], recurrence: Recurrence, align: bool) -> list[FoundAlignment]:
         """Find the alignments of some pairs; only scores are sure where they are not asked for."""
         scoring, mode, ends = recurrence.scoring, recurrence.mode, recurrence.ends
-        bounds = _covering(recurrence, _different(query for query, _ in pairs if specific_rows(query) is not None))
+        bounds = _covering(
+            recurrence, _different(query for query, _ in pairs if position_specific_rows(query) is not None)
+        )
         found: dict[int, FoundAlignment] = {}
         short: dict[bool, list[int]] = {False: [], True: []}  # by whether the query is a profile
         for place, (query, subject) in enumerate(pairs):
@@ -129,7 +133,7 @@ class GpuPairAligner(PairAligner):
                 continue
             bounds.lane_bits(len(query), len(subject))  # raises where 32 bits are not enough
             if len(pairs) > 1 and direction_bytes(len(query), len(subject)) <= SHORT_BYTES:
-                short[specific_rows(query) is not None].append(place)
+                short[position_specific_rows(query) is not None].append(place)
             else:
                 found[place] = self._find_long((query, subject), recurrence, align)
         for are_profiles, places in short.items():
@@ -144,8 +148,8 @@ class GpuPairAligner(PairAligner):
         subjects, of_subject = _placed([subject for _, subject in pairs])
         rows = rows_pool(every, recurrence.scoring) if are_profiles else None
         places = np.stack((of_query, of_subject), axis=1)
-        queries = pool_of([codes_of(query) for query in every])
-        table = self._find_short(PoolPairs(queries, pool_of(subjects), places, rows=rows), recurrence)
+        queries = make_pool([codes_of(query) for query in every])
+        table = self._find_short(PoolPairs(queries, make_pool(subjects), places, rows=rows), recurrence)
         starts = zip(table.score.tolist(), table.query_start.tolist(), table.subject_start.tolist(), strict=True)
         return [FoundAlignment(*one, table.cigar(k)) for k, one in enumerate(starts)]
 
@@ -157,7 +161,7 @@ class GpuPairAligner(PairAligner):
     def _find_long(self, pair: Pair, recurrence: Recurrence, align: bool) -> FoundAlignment:
         """Do one pair with the whole device, and add its alignment up again."""
         query, subject = pair
-        rows, subject_letters = specific_rows(query), letters_in(subject)
+        rows, subject_letters = position_specific_rows(query), letters_in(subject)
         if rows is None:
             letters = letters_of(recurrence.scoring, letters_in(codes_of(query)), subject_letters)
         else:
@@ -241,7 +245,7 @@ def _placed(parts: Sequence[Side]) -> tuple[list[Side], IntArray]:
 
 def _covering(recurrence: Recurrence, queries: Sequence[QueryLike]) -> Recurrence:
     """Return the recurrence with bounds that hold for profiles; raise `InputError` where their gap costs vary."""
-    rows = [query for query in queries if isinstance(query, QueryRows)]
+    rows = [query for query in queries if isinstance(query, QueryProfile)]
     refuse_position_gaps(rows)
     return recurrence.covering(rows)
 
@@ -249,5 +253,5 @@ def _covering(recurrence: Recurrence, queries: Sequence[QueryLike]) -> Recurrenc
 def _alignment(query: QueryLike, subject: ByteArray, recurrence: Recurrence, found: FoundAlignment) -> PairAlignment:
     return PairAlignment(
         codes_of(query), subject, recurrence.scoring, found.score, found.query_start, found.subject_start,
-        found.cigar, query_rows=specific_rows(query),
+        found.cigar, query_rows=position_specific_rows(query),
     )  # fmt: skip

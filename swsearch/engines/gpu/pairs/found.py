@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
-from swsearch.engines.cpu.columns import FoundPairs
+from swsearch.engines.cpu.columns import UncountedAlignments
 
 STOP, PAIR, FROM_F, FROM_E = range(4)
 """States and operations of the way back, as ``cuda/strip.cuh`` numbers them."""
@@ -59,7 +59,7 @@ def decode_runs(found: npt.NDArray[np.uint32]) -> list[tuple[str, int]]:
 
 def decode_answers(
     answers: npt.NDArray[np.int32], starts: npt.NDArray[np.uint32], runs: npt.NDArray[np.uint32], local: bool
-) -> tuple[npt.NDArray[np.bool_], FoundPairs]:
+) -> tuple[npt.NDArray[np.bool_], UncountedAlignments]:
     """Translate what the kernel for many pairs found.
 
     Parameters
@@ -90,4 +90,4 @@ def decode_answers(
     np.cumsum(counts, out=offsets[1:])
     # the last run of each stands where its first one is to stand
     words = runs[np.repeat(ends + offsets[:-1], counts) - 1 - np.arange(offsets[-1])]
-    return fitted, FoundPairs(score, row, column, offsets, (words >> 2).astype(np.int64), _CODES[words & 3])
+    return fitted, UncountedAlignments(score, row, column, offsets, (words >> 2).astype(np.int64), _CODES[words & 3])

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import N_CODES, ByteArray
-from swsearch.scoring import QueryRows, Scoring
+from swsearch.scoring import QueryProfile, Scoring
 
 LETTER_COUNTS = (4, 8, 32)
 """Different letters of a subject that a lookup holds: in one register per row, in two, or in shared memory."""
@@ -81,7 +81,7 @@ def letters_of(scoring: Scoring, query_letters: ByteArray, subject_letters: Byte
     return Letters(count, table, _columns(count, class_of))
 
 
-def letters_by_row(rows: QueryRows) -> Letters:
+def letters_by_row(rows: QueryProfile) -> Letters:
     """Build the lookup for pairs whose queries' scores are the positions' own: always that of 32 letters."""
     count = LETTER_COUNTS[-1]
     return Letters(count, np.ascontiguousarray(rows.scores), _columns(count, np.arange(N_CODES)), by_row=True)

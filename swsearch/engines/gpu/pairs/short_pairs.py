@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from swsearch.alignment_table import AlignmentTable
 from swsearch.blocks import IntArray
-from swsearch.engines.cpu.columns import FoundPairs, count_pools
+from swsearch.engines.cpu.columns import UncountedAlignments, count_pools
 from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.engines.gpu.pairs.found import decode_answers
 from swsearch.engines.gpu.pairs.handles import PairHandles
@@ -21,7 +21,7 @@ from swsearch.engines.gpu.pairs.plan import CELL_BYTES, direction_bytes
 from swsearch.engines.gpu.variants import PairsVariant
 from swsearch.engines.pools import PoolPairs, SequencePool, subset_of
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import QueryRows
+from swsearch.scoring import QueryProfile
 
 PAIR = np.dtype([("query", "<u8"), ("columns", "<u8"), ("rows", "<i4"), ("n", "<i4")])
 """A pair in device memory, as ``cuda/pairs.cu`` has it."""
@@ -104,7 +104,7 @@ class ShortPairs:
                 room *= 8
         return AlignmentTable.merge(parts)
 
-    def _launch(self, batch: PoolPairs, room: int) -> tuple[npt.NDArray[np.bool_], FoundPairs]:
+    def _launch(self, batch: PoolPairs, room: int) -> tuple[npt.NDArray[np.bool_], UncountedAlignments]:
         """Align some pairs; say of which the runs fitted, and what was found for these."""
         handles = self._handles
         mark = self._scratch.mark()
@@ -197,8 +197,8 @@ def _used(pool: SequencePool, chosen: IntArray) -> tuple[SequencePool, IntArray]
     return subset_of(pool, used), np.asarray(places).reshape(-1)
 
 
-def rows_of_pool(rows: QueryRows, pool: SequencePool, chosen: IntArray) -> QueryRows:
+def rows_of_pool(rows: QueryProfile, pool: SequencePool, chosen: IntArray) -> QueryProfile:
     """Return the rows of some sequences of a pool, ascending places of shape (n,), of those of all its residues."""
     offsets = pool[1]
     places = np.concatenate([np.arange(offsets[place], offsets[place + 1]) for place in chosen.tolist()])
-    return QueryRows(rows.scores[places], rows.codes[places], is_specific=True)
+    return QueryProfile(rows.scores[places], rows.codes[places], is_specific=True)
