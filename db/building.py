@@ -197,8 +197,8 @@ def write_database(
 
 
 def anonymous_file(
-    stream: Iterator[SegmentInput], kind: DatabaseKind, name: str, memory: int = 3 * MAX_SEGMENT, in_memory: bool = True,
-    folder: Path | None = None,
+    stream: Iterator[SegmentInput], kind: DatabaseKind, name: str, memory: int = 3 * MAX_SEGMENT,
+    in_memory: bool = True, folder: Path | None = None,
 ) -> OpenFile:  # fmt: skip
     """Write records into a file without a name, in memory or in a folder, for this process only."""
     with output_errors(folder or Path(tempfile.gettempdir())):

@@ -350,7 +350,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
 
     def masked(self, index: int, mask: Mask) -> list[tuple[int, int]]:
         """Return the masked runs of one subject, by ordinal: 0-based, half-open."""
-        _, starts, ends = self.masked_of([index], mask)
+        _, starts, ends = self.masked_runs_of([index], mask)
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
     def _strips(self, subjects: Ordinals, read: Callable[[Segment, IntArray], Strips]) -> Strips:
@@ -420,7 +420,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         found = self._header_strips(subjects)
         return found.data, found.offsets
 
-    def masked_of(
+    def masked_runs_of(
         self, subjects: Ordinals, mask: Mask
     ) -> tuple[IntArray, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Return the masked runs of many subjects.
@@ -467,9 +467,9 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         """
         if not isinstance(identifier, str):
             raise OptionError("identifier", identifier, "a string")
-        return self.find_all([identifier])[0]
+        return self.find_many([identifier])[0]
 
-    def find_all(self, identifiers: Iterable[str]) -> list[list[int]]:
+    def find_many(self, identifiers: Iterable[str]) -> list[list[int]]:
         """Return the ordinals of `find` for each identifier."""
         names = checked_identifiers(identifiers)
         asked, subjects = self.places_of(names)
@@ -477,7 +477,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         return [part.tolist() for part in np.split(subjects, cuts)][: len(names)]
 
     def places_of(self, identifiers: Iterable[str]) -> tuple[IntArray, IntArray]:
-        """Return the ordinals of `find_all` as arrays, for millions of identifiers; repeats are allowed.
+        """Return the ordinals of `find_many` as arrays, for millions of identifiers; repeats are allowed.
 
         Returns
         -------
@@ -538,7 +538,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
             "software": str(segments[-1].attributes.get("software")),
             "n_subjects": self.n_subjects,
             "n_residues": lengths.n_residues,
-            "n_empty": self.n_subjects - lengths.n_filled,
+            "n_empty": self.n_subjects - lengths.n_nonempty,
             **({} if self.genetic_code is None else {"genetic_code": self.genetic_code}),
             "mask": self.mask,
             **{name: sum(each.n_masked(mask) for each in segments) for mask, name in masks},

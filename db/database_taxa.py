@@ -34,7 +34,7 @@ class TaxonomyMixin:
         return any(segment.has_taxids for segment in self._segments)
 
     @property
-    def n_of_no_taxa(self) -> int:
+    def n_without_taxids(self) -> int:
         """Number of subjects in segments without taxids."""
         return sum(segment.n_subjects for segment in self._segments if not segment.has_taxids)
 

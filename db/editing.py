@@ -170,7 +170,8 @@ def merge_databases(
             again = building.find_duplicates(opened.all_headers, opened.n_subjects, 0, memory)
             if on_duplicate == "error" and again.n_identifiers:
                 raise InputError(
-                    f"{os.fsdecode(output)}: {describe_duplicates(again)}; --on-duplicate skip keeps the first of each, keep all"
+                    f"{os.fsdecode(output)}: {describe_duplicates(again)}; --on-duplicate skip keeps the first of "
+                    f"each, keep all"
                 )
             dropped = again.dropped
         stream = read_segments(opened, segment_limit(memory), progress, dropped)
@@ -431,7 +432,8 @@ def _append(
                 found = _again(database, new, memory)
             if found.n_identifiers:
                 raise InputError(
-                    f"{database.name}: {describe_duplicates(found)}; nothing was appended; --on-duplicate skip keeps the old "
+                    f"{database.name}: {describe_duplicates(found)}; nothing was appended; --on-duplicate skip "
+                    f"keeps the old "
                     "record, keep both records"
                 )
         what = "read; append the records again"

@@ -241,7 +241,7 @@ class FastaReader:
         header = self._current if record < 0 else headers[offsets[record] : offsets[record + 1]]
         ends = self._line_ends(data[:at])
         column = at - int(ends[-1]) if len(ends) else self._line_bytes + at + 1
-        return at, f"{self._alphabet.complaint(int(data[at]))} (column {column})", header
+        return at, f"{self._alphabet.describe_illegal_byte(int(data[at]))} (column {column})", header
 
     @staticmethod
     def _bad_headers(first: IntArray, offsets: IntArray, headers: bytes) -> list[FastaFault]:

@@ -96,7 +96,7 @@ def _texts(database: Any, subjects: IntArray, codes: Strips, part: ResidueRange 
     # takes half the time of decode_table[...]
     letters = np.frombuffer(bytearray(codes.data).translate(PROTEIN.decode_table.tobytes()), dtype=np.uint8)
     starts, lengths = codes.offsets[:-1], codes.counts
-    runs, begins, ends = database.masked_of(subjects, "lower")
+    runs, begins, ends = database.masked_runs_of(subjects, "lower")
     if len(begins):
         letters[ranges(np.repeat(starts, np.diff(runs)) + begins, (ends - begins).astype(np.int64))] |= 0x20
     headers = Strips(*database.headers_of(subjects))

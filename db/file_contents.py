@@ -396,7 +396,8 @@ def _file_entry(where: str, said: dict[str, Any]) -> FileEntry:
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/") or ".." in parts:
         raise ContentsError(
-            f"{where}: file is {format_value(path)}, expected a file in the manifest's folder or below it; it may be a link"
+            f"{where}: file is {format_value(path)}, expected a file in the manifest's folder or below it; it may "
+            f"be a link"
         )
     identity = said.get("identity")
     if not _is_sha256(identity):

@@ -169,7 +169,7 @@ class Segment:
         self._ranks: npt.NDArray[np.uint32] | None = None
         self._take_lengths()
         self._check_count("n_residues", self.lengths.n_residues)
-        self._check_count("n_empty", self.n_subjects - self.lengths.n_filled)
+        self._check_count("n_empty", self.n_subjects - self.lengths.n_nonempty)
         self._check_count("longest", self.lengths.longest)
 
     def _take_lengths(self) -> None:

@@ -127,7 +127,7 @@ def _entries(database: Any, subjects: IntArray) -> Iterator[Entry]:
     """Yield subjects in an order that is asked for, some thousands read at once."""
     for some, codes in in_order(database, subjects):
         headers, bounds = database.headers_of(some)
-        runs, starts, ends = database.masked_of(some, "lower")
+        runs, starts, ends = database.masked_runs_of(some, "lower")
         text, spans = headers.tobytes(), list(zip(starts.tolist(), ends.tolist(), strict=True))
         pairs = (pairwise(offsets.tolist()) for offsets in (bounds, codes.offsets, runs))
         for subject, (a, b), (c, d), (e, f) in zip(some.tolist(), *pairs, strict=True):

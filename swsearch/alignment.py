@@ -93,7 +93,7 @@ class PairAlignment:
             self, score=score, query_start=query_start, subject_start=subject_start, cigar=cigar, counts=None
         )
 
-    def shown_as(self, query_letters: ByteArray | None, subject_letters: ByteArray | None) -> PairAlignment:
+    def with_letters(self, query_letters: ByteArray | None, subject_letters: ByteArray | None) -> PairAlignment:
         """Return the same alignment with the letters it is shown with, each of shape (n,), uint8, or None."""
         if query_letters is None and subject_letters is None:
             return self

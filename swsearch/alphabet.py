@@ -89,7 +89,7 @@ class Alphabet:
             at = int(np.flatnonzero(codes == ILLEGAL)[0])
             line = raw.count(b"\n", 0, at) + 1 if b"\n" in raw else None
             place = f" (position {at + 1})" if line is None else ""
-            raise SequenceError(source, self.complaint(int(data[at])) + place, record, line)
+            raise SequenceError(source, self.describe_illegal_byte(int(data[at])) + place, record, line)
         blank = codes == BLANK
         return codes[~blank] if blank.any() else codes
 
@@ -97,7 +97,7 @@ class Alphabet:
         """Turn codes, shape (n,), uint8, back into upper-case letters."""
         return self.decode_table[codes].tobytes().decode("ascii")
 
-    def complaint(self, byte: int) -> str:
+    def describe_illegal_byte(self, byte: int) -> str:
         """Return the error text for a byte that is not a residue letter, with the remedy."""
         shown = f"{chr(byte)!r}" if 32 < byte < 127 else f"byte 0x{byte:02X}"
         expected = f"one of the {self.name} letters {self.letters}"

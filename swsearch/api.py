@@ -169,7 +169,7 @@ def search(
         origin=Origin(input_path(queries)),
     )  # fmt: skip
     if folder is not None:
-        results.keep_in(folder)
+        results.use_checkpoint(folder)
     return results
 
 
@@ -362,11 +362,11 @@ def score(
     _check_callable(progress)
     check_subjects(subjects)
     check_not_swapped(queries, subjects)
-    is_named, own = scoring is not None or preset is not None, recurrence.scoring
+    has_explicit_scoring, own = scoring is not None or preset is not None, recurrence.scoring
     read = read_queries(
         queries, own.matrix.alphabet, argument="queries", allow_dna=allow_dna, scoring=own, query_format=query_format
     )
-    recurrence = replace(recurrence, scoring=apply_profile_gap_costs(read, own, is_named))
+    recurrence = replace(recurrence, scoring=apply_profile_gap_costs(read, own, has_explicit_scoring))
     with ExitStack() as closing:
         used, close = make_engine_if_named(engine, threads, device, gpu_memory)
         closing.callback(close)
@@ -464,12 +464,12 @@ def align(
     MemoryLimitError
         If the pair does not fit the memory allowed.
     """
-    is_named = scoring is not None or preset is not None
+    has_explicit_scoring = scoring is not None or preset is not None
     scoring = resolve_scoring(scoring, preset)
     check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     check_flag("score_only", score_only)
-    asked = PairwiseJob.read(a, b, pairs, recurrence, is_named, allow_dna)
+    asked = PairwiseJob.read(a, b, pairs, recurrence, has_explicit_scoring, allow_dna)
     made = create_pair_aligner(
         engine,
         threads=threads,

@@ -123,7 +123,7 @@ class RunLengths:
         return int((self.values * self.counts).sum())
 
     @property
-    def n_filled(self) -> int:
+    def n_nonempty(self) -> int:
         """Subjects that have residues."""
         return int(self.counts[self.values > 0].sum())
 

@@ -99,7 +99,7 @@ class Query:
         return self.frame.dna_length if self.frame is not None and self.frame.number else len(self.codes)
 
     @classmethod
-    def of_profile(cls, profile: Profile) -> Query:
+    def from_profile(cls, profile: Profile) -> Query:
         """Return a profile as a query."""
         return cls(profile.identifier, profile.description, profile.codes, profile=profile)
 
@@ -256,7 +256,7 @@ def _profiled(given: Profile | QueryAlignment, place: str, scoring: Scoring | No
         given = build_profile(given, scoring)
     if given.lambda_ is not None:
         check_profile_units(given, scoring)
-    return Query.of_profile(given)
+    return Query.from_profile(given)
 
 
 def check_profile_units(profile: Profile, scoring: Scoring) -> None:
@@ -299,7 +299,9 @@ def apply_profile_gap_costs(queries: Sequence[Query], scoring: Scoring, named: b
     return Scoring(scoring.matrix, *next(iter(wanted))) if wanted else scoring
 
 
-def read_pair(a: Any, b: Any, scoring: Scoring, is_named: bool, allow_dna: bool) -> tuple[Query, Query, Scoring]:
+def read_pair(
+    a: Any, b: Any, scoring: Scoring, has_explicit_scoring: bool, allow_dna: bool
+) -> tuple[Query, Query, Scoring]:
     """Read one query and one subject; return them, and the scoring with a profile's gap costs unless it is named."""
     alphabet, kinds = scoring.matrix.alphabet, (Profile, QueryAlignment)
     if isinstance(b, kinds):
@@ -316,7 +318,7 @@ def read_pair(a: Any, b: Any, scoring: Scoring, is_named: bool, allow_dna: bool)
         if len(found) != 1:
             raise InputError(f"{name}: got {len(found)} sequences, expected one")
         pair.append(found[0])
-    return pair[0], pair[1], apply_profile_gap_costs(pair[:1], scoring, is_named)
+    return pair[0], pair[1], apply_profile_gap_costs(pair[:1], scoring, has_explicit_scoring)
 
 
 def check_sequences(given: Any, argument: str) -> None:

@@ -283,7 +283,7 @@ class _ChangeLock:
 
     def wait(self, target: Path, is_needed: bool) -> bool:
         """Lock the file, made if missing; return False if it cannot be had and is not needed."""
-        begun, is_told = time.monotonic(), False
+        started, is_told = time.monotonic(), False
         flags = os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         while True:
             self._descriptor = os.open(self._path, flags, 0o666)
@@ -297,7 +297,7 @@ class _ChangeLock:
                 self._path.unlink(missing_ok=True)
                 return False
             self._close()
-            waited = time.monotonic() - begun
+            waited = time.monotonic() - started
             if waited >= LOCK_SECONDS and not is_needed:
                 return False
             if waited >= LOCK_SECONDS:

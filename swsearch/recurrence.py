@@ -68,7 +68,7 @@ class Recurrence:
         return self.scoring.gap_open == 0
 
     @property
-    def has_usual_ends(self) -> bool:
+    def has_default_ends(self) -> bool:
         """Whether the free ends are the mode's default."""
         return self.ends == Ends.of_mode(self.mode)
 

@@ -68,12 +68,12 @@ class Execution:
 
     engine: str
     command: str
-    begun: datetime
+    started: datetime
     ended: datetime | None = None
 
     def seconds(self) -> float:
         """Return the seconds that it took, or since it began."""
-        return ((self.ended or datetime.now(UTC)) - self.begun).total_seconds()
+        return ((self.ended or datetime.now(UTC)) - self.started).total_seconds()
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Origin:
 
     queries: str = ""
     command: str = PYTHON
-    begun: datetime = field(default_factory=lambda: datetime.now(UTC))
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
     checksums: tuple[Checksum, ...] | None = None
     ended: datetime | None = None
     files: Mapping[str, str] = field(default_factory=dict)
@@ -191,11 +191,11 @@ class RunInfo:
     max_hits: int
     checksums: tuple[Checksum, ...] = ()
     execution: Execution | None = None
-    asked: ActiveOptions = field(default_factory=dict)
+    options: ActiveOptions = field(default_factory=dict)
     effective_residues: int | None = None
     database_sources: tuple[dict[str, Any], ...] = ()
     queries: str = ""
-    known_checksums: tuple[Checksum, ...] | None = None
+    given_checksums: tuple[Checksum, ...] | None = None
     program: Program = "blastp"
     genetic_code: int | None = None
     database_code: int | None = None
@@ -206,8 +206,8 @@ class RunInfo:
 
     def with_checksums(self) -> RunInfo:
         """Return the same with the checksums of the files that went in, which are read where they are not known."""
-        if self.known_checksums is not None:
-            return replace(self, checksums=(*self.known_checksums, *_built_from(self.database_sources)))
+        if self.given_checksums is not None:
+            return replace(self, checksums=(*self.given_checksums, *_built_from(self.database_sources)))
         return replace(self, checksums=checksums(self.queries, self.database_name, self.database_sources))
 
     def is_of(self, other: RunInfo) -> bool:
@@ -216,4 +216,4 @@ class RunInfo:
 
 
 def _without_circumstances(run: RunInfo) -> RunInfo:
-    return replace(run, checksums=(), execution=None, queries="", known_checksums=None)
+    return replace(run, checksums=(), execution=None, queries="", given_checksums=None)

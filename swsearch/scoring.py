@@ -322,11 +322,11 @@ class Scoring:
         return self.matrix.min if self._reach is None else self._reach[0]
 
     @property
-    def costliest(self) -> int:
+    def max_first_gap_cost(self) -> int:
         """Largest cost of a gap's first residue; none costs more."""
-        return self.most_gap_cost(1)
+        return self.max_gap_cost(1)
 
-    def most_gap_cost(self, length: int) -> int:
+    def max_gap_cost(self, length: int) -> int:
         """Return the maximum cost of a gap of ``length`` residues anywhere in the query; 0 for none."""
         if self._reach is None or length <= 0:
             return self.gap_cost(length)
@@ -370,8 +370,8 @@ class Scoring:
         """
         high = min(query_length, subject_length) * max(self.highest, 0)
         if mode == "local":
-            return -self.costliest, high
-        low = -self.most_gap_cost(query_length) - self.most_gap_cost(subject_length) - self.costliest
+            return -self.max_first_gap_cost, high
+        low = -self.max_gap_cost(query_length) - self.max_gap_cost(subject_length) - self.max_first_gap_cost
         return low + min(self.lowest, 0), high
 
     def lane_bits(self, mode: Mode, query_length: int, subject_length: int) -> int:
@@ -428,7 +428,7 @@ def fits_lane(bits: int, low: int, high: int, scoring: Scoring) -> bool:
     with the limit less the largest cost.
     """
     lane_low, lane_high = lane_limits(bits)
-    headroom = max(abs(scoring.highest), abs(scoring.lowest), scoring.costliest) + 1
+    headroom = max(abs(scoring.highest), abs(scoring.lowest), scoring.max_first_gap_cost) + 1
     return lane_low + headroom < low and high < lane_high - headroom
 
 
@@ -438,7 +438,7 @@ def lane_holds_gap_costs(bits: int, mode: Mode, scoring: Scoring) -> bool:
     A lane that cannot hold one gap opening or one matrix entry would wrap without noticing.
     """
     lane_low, _ = lane_limits(bits)
-    floor = scoring.costliest + abs(min(scoring.lowest, 0)) + abs(scoring.highest)
+    floor = scoring.max_first_gap_cost + abs(min(scoring.lowest, 0)) + abs(scoring.highest)
     return (mode == "local" or bits > 8) and lane_low // 2 < -floor
 
 
@@ -563,7 +563,8 @@ def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet | None, *
                 )
     if unknown := letters - set(alphabet.letters):
         raise InputError(
-            f"matrix {name}: scores for {format_value(min(unknown))}, expected {alphabet.name} letters {alphabet.letters}"
+            f"matrix {name}: scores for {format_value(min(unknown))}, expected {alphabet.name} letters "
+            f"{alphabet.letters}"
         )
     for a, b in table:
         value = table[a, b]

@@ -81,13 +81,13 @@ FIRST = {
     db.Database.lengths_of: {"subjects": [0]},
     db.Database.codes_of: {"subjects": [0]},
     db.Database.headers_of: {"subjects": [0]},
-    db.Database.masked_of: {"subjects": [0], "mask": "none"},
+    db.Database.masked_runs_of: {"subjects": [0], "mask": "none"},
     db.Database.sequence: {"index": 0},
     db.Database.header: {"index": 0},
     db.Database.identifier: {"index": 0},
     db.Database.description: {"index": 0},
     db.Database.find: {"identifier": "x"},
-    db.Database.find_all: {"identifiers": ["x"]},
+    db.Database.find_many: {"identifiers": ["x"]},
     db.Database.taxids_of: {"subjects": []},
     db.Database.taxa_of: {"subjects": []},
     db.Database.subjects_of: {"taxids": []},
@@ -162,8 +162,8 @@ def test_a_wrong_argument_gets_one_sentence(function, argument, made):
 
 
 READING = (
-    "chunks", "codes", "masked", "sequence", "header", "identifier", "description", "find", "find_all", "sources",
-    "lengths_of", "codes_of", "headers_of", "masked_of", "share", "identity", "info",
+    "chunks", "codes", "masked", "sequence", "header", "identifier", "description", "find", "find_many", "sources",
+    "lengths_of", "codes_of", "headers_of", "masked_runs_of", "share", "identity", "info",
     "check_open", "shared", "__enter__",
 )  # fmt: skip
 

@@ -61,7 +61,7 @@ def test_lengths_counted(parts):
 def check(runs, array):
     """Compare runs with the array that they stand for."""
     assert len(runs) == len(array) and runs.array().tolist() == array.tolist() and runs.array().dtype == np.int32
-    assert (runs.n_residues, runs.n_filled) == (array.sum(), np.count_nonzero(array))
+    assert (runs.n_residues, runs.n_nonempty) == (array.sum(), np.count_nonzero(array))
     assert runs.longest == array.max(initial=0)
     assert runs.shortest_filled == min((length for length in array.tolist() if length), default=0)
     assert (np.diff(runs.ends, prepend=0) > 0).all() and (runs.values[1:] != runs.values[:-1]).all()

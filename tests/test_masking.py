@@ -94,7 +94,7 @@ def test_tantan_masks_low_complexity_of_queries_and_subjects():
     row = result.hits[0].pair.query_row()
     assert re.fullmatch("[A-Z]+a{13}d[A-Z]+", row)
     assert result.hits[0].pair.subject_row() == QUERY
-    assert result.asked == {"query_mask": "tantan"}
+    assert result.options == {"query_mask": "tantan"}
     assert result.hits[0].identities == len(QUERY)
     assert result.hits[0].score == reference.score(
         PROTEIN.encode(with_x(row)), PROTEIN.encode(QUERY), Scoring(gap_open=3)
@@ -102,7 +102,7 @@ def test_tantan_masks_low_complexity_of_queries_and_subjects():
     of_subject = search(QUERY, [("s", QUERY)], subject_mask="tantan")
     assert of_subject.hits[0].pair.subject_row() == row
     assert of_subject.hits[0].score == result.hits[0].score
-    assert of_subject.asked == {"subject_mask": "tantan"}
+    assert of_subject.options == {"subject_mask": "tantan"}
     assert str(result.hits[0].alignment.query.seq) == row
 
 
@@ -209,7 +209,7 @@ def test_tantan_of_a_database_that_was_built_without_it():
     with swsearch.Database.from_records([("s", QUERY)]) as made:
         with pytest.raises(InputError, match="<memory> was built without tantan; build it with: swsearch db build"):
             search(QUERY, made, subject_mask="tantan")
-        assert search(QUERY, made, subject_mask="lower").asked == {"subject_mask": "lower"}
+        assert search(QUERY, made, subject_mask="lower").options == {"subject_mask": "lower"}
 
 
 def test_without_pytantan(monkeypatch):

@@ -19,7 +19,7 @@ from swsearch.scoring import Ends, Scoring, dna_matrix
 def test_without_a_choice_the_ends_in_force_are_those_of_the_mode(mode):
     recurrence = Recurrence(Scoring(), mode)
     assert recurrence.ends == Ends.of_mode(mode)
-    assert recurrence.has_usual_ends
+    assert recurrence.has_default_ends
     assert recurrence.is_local == (mode == "local")
     assert recurrence == Recurrence(Scoring(), mode, Ends.of_mode(mode))
 
@@ -31,7 +31,7 @@ def test_local_is_the_default_mode():
 def test_ends_can_be_chosen_in_semiglobal_mode():
     recurrence = Recurrence(Scoring(), "semiglobal", Ends.parse("query"))
     assert recurrence.ends.names() == ["query-start", "query-end"]
-    assert not recurrence.has_usual_ends
+    assert not recurrence.has_default_ends
 
 
 @pytest.mark.parametrize(

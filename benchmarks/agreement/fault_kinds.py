@@ -57,7 +57,7 @@ class Client:
         for name in OUTPUTS:
             (folder / name).unlink(missing_ok=True)
         outputs = [word for name, outfmt in OUTPUTS.items() for word in ("-o", name, "--outfmt", outfmt)]
-        self.begun = time.monotonic()
+        self.started = time.monotonic()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "swsearch", *SEARCH, *words, *outputs], cwd=folder, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "SWSEARCH_FAULT": self.mark},
@@ -79,7 +79,7 @@ class Client:
             _, err = self.process.communicate()
             said = err.decode(errors="replace").strip()[-300:]
             raise Wrong(f"still ran after {limit:.0f} s; it said {said!r}") from None
-        self.seconds, self.err = time.monotonic() - self.begun, err.decode(errors="replace")
+        self.seconds, self.err = time.monotonic() - self.started, err.decode(errors="replace")
         if out:
             raise Wrong(f"stdout: {out[:200]!r}")
         if "Traceback" in self.err:
@@ -120,7 +120,7 @@ class Trial:
     def wait(self, share: float = 1.05) -> None:
         """Wait for a random moment, and see whether workers have tasks then."""
         self.after = self.chance.random() * self.takes * share
-        time.sleep(max(0.0, self.client.begun + self.after - time.monotonic()))
+        time.sleep(max(0.0, self.client.started + self.after - time.monotonic()))
         self.at_work = self.machines.n_at_work()
 
     def some_worker(self) -> psutil.Process:

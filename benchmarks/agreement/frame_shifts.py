@@ -155,9 +155,9 @@ def main() -> None:
             reads, truth = cut(genome, places, options, rate)
             kept: list[Found] = []
             for contender, search in contenders(folder, write(folder / "reads.fasta", reads)).items():
-                begun = time.perf_counter()
+                started = time.perf_counter()
                 kept.append(search())
-                seconds = time.perf_counter() - begun
+                seconds = time.perf_counter() - started
                 best = [kept[-1].get(pair, NOTHING) for pair in sorted(truth)]
                 whole, parts = sum(each[0] >= WHOLE for each in best), sum(each != NOTHING for each in best)
                 right = f"{sum(each[2] for each in best) / len(best):.1%}"

@@ -219,12 +219,12 @@ def run(data: Data, place: Place, case: Case, address: str) -> Result:
         else:
             for end, outfmt in FORMATS.items():
                 words += ["-o", str(outputs / f"hits.{end}"), "--outfmt", outfmt]
-        begun = time.monotonic()
+        started = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "swsearch", *words, "--quiet"],
             cwd=data.folder / place.subjects, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        seconds = time.monotonic() - begun
+        seconds = time.monotonic() - started
         if done.returncode:
             last = done.stderr.strip().splitlines()[-1:] or ["no word"]
             return Result(command, {}, {}, seconds, f"exit code {done.returncode}: {last[0]}")

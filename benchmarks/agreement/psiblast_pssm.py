@@ -39,8 +39,8 @@ from swsearch.profiles.query_alignment import GAP, QueryAlignment
 from swsearch.scoring import Scoring
 
 SETTINGS = {
-    "as psiblast": ProfileSettings(least_block=1, most_block=1 << 30, scale=1.0, longest_gap=9),
-    "blocks of 25": ProfileSettings(least_block=25, scale=1.0, longest_gap=9),
+    "as psiblast": ProfileSettings(min_block_columns=1, max_block_columns=1 << 30, scale=1.0, max_gap_length=9),
+    "blocks of 25": ProfileSettings(min_block_columns=25, scale=1.0, max_gap_length=9),
     "as searches do": ProfileSettings(),
 }
 """How our profiles are made, by the name of the table's row."""

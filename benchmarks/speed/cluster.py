@@ -140,17 +140,17 @@ def small_volumes(folder: Path, records: Records, number: int) -> tuple[Path, Pa
 def watched(*words: object) -> tuple[float, list[tuple[float, int]]]:
     """Search in small groups; return the seconds, and the client's resident bytes at some of them."""
     line = [sys.executable, "-c", SMALL_GROUPS, str(5 * 300), "search", *map(str, words)]
-    begun, seen = time.perf_counter(), []
+    started, seen = time.perf_counter(), []
     with tempfile.TemporaryFile("w+") as said, subprocess.Popen(line, stderr=said) as process:
         while process.poll() is None:
             for entry in Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines():
                 if entry.startswith("VmRSS:"):
-                    seen.append((time.perf_counter() - begun, int(entry.split()[1]) * 1024))
+                    seen.append((time.perf_counter() - started, int(entry.split()[1]) * 1024))
             time.sleep(LOOK_EVERY)
         said.seek(0)
         if process.returncode:
             sys.exit(f"{' '.join(line)}: exit code {process.returncode}\n{said.read()[-2000:]}")
-    return time.perf_counter() - begun, seen
+    return time.perf_counter() - started, seen
 
 
 def many_tasks(options: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:

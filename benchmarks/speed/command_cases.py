@@ -129,11 +129,11 @@ def scan_seconds(engine: str, queries: Path, database: Path) -> float:
 
 def search_seconds(searcher: library.Searcher, record: tuple[str, str]) -> tuple[float, int]:
     """Return the seconds of a call of a resident searcher until hits and alignments are arrays, and its hits."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     (result,) = searcher.search([record])
     hits, alignments = result.table, result.hsps.alignments
     columns = hits.subjects, hits.scores, hits.numbers.evalues, alignments.query_start, alignments.identities
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     assert all(len(column) == len(result) for column in columns)
     return seconds, len(result)
 
@@ -221,9 +221,9 @@ def busy(work: Callable[[], object], runs: int = 1) -> float:
     """Return the processor seconds of a call, the median of several."""
     seconds = []
     for _ in range(runs):
-        begun = time.process_time()
+        started = time.process_time()
         work()
-        seconds.append(time.process_time() - begun)
+        seconds.append(time.process_time() - started)
     return statistics.median(seconds)
 
 

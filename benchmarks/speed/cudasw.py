@@ -21,9 +21,9 @@ def align(program: Path, database: Path, queries: Path, top: int, passes: int) -
     options = (
         f"--db {database} --dpx --verbose --uploadFull --prefetchDBFile --top {top}" + f" --query {queries}" * passes
     )
-    begun = time.perf_counter()
+    started = time.perf_counter()
     done = subprocess.run([program, *options.split()], capture_output=True, text=True, check=True, timeout=300)
-    return time.perf_counter() - begun, done.stdout
+    return time.perf_counter() - started, done.stdout
 
 
 def scans(program: Path, database: Path, queries: Path, top: int, runs: int) -> dict[str, Any]:

@@ -120,9 +120,9 @@ def measure_parts(setup: Setup, only: list[str], stored: Path | None) -> dict[st
     for name, measure in PARTS.items():
         if name not in only or (name == "cudasw" and setup.cudasw is None):
             continue
-        begun = time.perf_counter()
+        started = time.perf_counter()
         results[name] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), **measure(setup)}
-        print(f"{name}: {time.perf_counter() - begun:.1f} s", flush=True)
+        print(f"{name}: {time.perf_counter() - started:.1f} s", flush=True)
         if stored is not None:
             stored.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
             write_text(results, stored)

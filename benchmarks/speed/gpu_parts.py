@@ -192,9 +192,9 @@ def load(setup: Setup) -> dict[str, Any]:
     """Time the way from opening the file to all residues on the device."""
     turns = []
     for _ in range(LOAD_RUNS + 1):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         with setup.engine() as engine:
-            marks = [begun, time.perf_counter()]
+            marks = [started, time.perf_counter()]
             with Database.open(setup.database_path) as database:
                 marks.append(time.perf_counter())
                 groups = [[len(query.codes) for query in group] for group in query_groups(setup.queries)]
@@ -227,9 +227,9 @@ def command(setup: Setup) -> dict[str, Any]:
         line = [sys.executable, "-m", "swsearch", *map(str, words)]
 
         def run(more: str) -> tuple[float, str]:
-            begun = time.perf_counter()
+            started = time.perf_counter()
             done = subprocess.run([*line, more], capture_output=True, text=True, check=False, env=ENVIRONMENT)
-            taken = time.perf_counter() - begun
+            taken = time.perf_counter() - started
             if done.returncode:
                 sys.exit(f"{' '.join(line)}: exit code {done.returncode}\n{done.stderr[-2000:]}")
             return taken, done.stderr

@@ -133,9 +133,9 @@ def child(name: str, case: str, sequence: Path | None) -> None:
     work = CONTENDERS[name][1]
     work("ACGTACGTAC", "ACGTCGTAC")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    begun, busy = time.perf_counter(), time.process_time()
+    started, busy = time.perf_counter(), time.process_time()
     score = work(a, b)
-    seconds, busy = time.perf_counter() - begun, time.process_time() - busy
+    seconds, busy = time.perf_counter() - started, time.process_time() - busy
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps([seconds, busy, (peak - before) / 1024, score]))
 
@@ -205,7 +205,8 @@ def main() -> None:
         return
     lines = [
         *heading(__file__, ["numpy", "parasail", "pywfa", "edlib"]),
-        f"{options.sequence.name if options.sequence else 'made-up sequence'}; extension: {extension.active_instruction_set()}; "
+        f"{options.sequence.name if options.sequence else 'made-up sequence'}; extension: "
+        f"{extension.active_instruction_set()}; "
         f"this process may use {len(os.sched_getaffinity(0))} processors; limit {options.limit:.0f} s a run",
     ]
     for case in [options.case] if options.case else CASES:

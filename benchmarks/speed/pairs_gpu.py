@@ -162,12 +162,12 @@ class Measurements:
         usage, runs, taken = self.aligner.usage, self.runs, []
         while len(taken) <= runs:
             usage.peak_bytes = 0
-            before, followed, begun = usage.kernel_seconds, usage.trace_seconds, time.perf_counter()
+            before, followed, started = usage.kernel_seconds, usage.trace_seconds, time.perf_counter()
             if is_score:
                 score, digest = self.aligner.score(*pairs[0], recurrence), ""
             else:
                 score, digest = aligned(self.aligner, pairs, recurrence)
-            wall = time.perf_counter() - begun
+            wall = time.perf_counter() - started
             taken.append((usage.kernel_seconds - before, usage.trace_seconds - followed, wall))
             if taken[0][2] > 2:
                 runs = 0 if taken[0][2] > 8 else 1

@@ -50,9 +50,9 @@ def run(revision: Path, folder: Path, *words: str) -> Taken:
         python = "python3"
         environment["PYTHONPATH"] = os.pathsep.join([str(revision), os.environ.get("PYTHONPATH", "")])
     command = [python, "-m", "swsearch", *words, "-q"]
-    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, cwd=folder, env=environment, check=True, stderr=subprocess.DEVNULL)
-    wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    wall, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     return Taken(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 

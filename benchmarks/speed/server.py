@@ -103,9 +103,9 @@ def in_blocks(works: Mapping[str, Work], queries: Records) -> dict[str, list[flo
 
 def ask(asker: Asker, asked: Asked, answers: dict[str, object], query: tuple[str, str]) -> float:
     """Search by the server; keep the hits, which revisions say alike."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     answer = asker.ask(asked.path, asked.body(query))
-    taken = time.perf_counter() - begun
+    taken = time.perf_counter() - started
     if asked.is_right(query, answer):
         answers[query[0]] = hits_in(answer.body)
     return taken
@@ -113,11 +113,11 @@ def ask(asker: Asker, asked: Asked, answers: dict[str, object], query: tuple[str
 
 def ask_job(asker: Asker, asked: Asked, answers: dict[str, object], query: tuple[str, str]) -> float:
     """Submit a job, wait for its end, and read its report."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     submitted = asker.ask(f"{API}/jobs?wait=60", asked.body(query))
     assert submitted.status == 202, submitted.body
     answer = asker.ask(f"{API}/jobs/{submitted.json()['id']}/results?format=json")
-    taken = time.perf_counter() - begun
+    taken = time.perf_counter() - started
     assert answer.status == 200, answer.body
     answers[query[0]] = hits_in(answer.body)
     return taken
@@ -190,24 +190,24 @@ def together(clients: int, queries: Records, server: Serving, asked: Asked) -> T
             asker.ask(f"{API}/health")  # the connection is there
             gate.wait()
             for query in queries[number::clients]:
-                begun = time.perf_counter()
+                started = time.perf_counter()
                 try:
                     answer, waited = patiently(partial(asker.ask, asked.path, asked.body(query)))
                 except OSError as error:
                     errors.append(repr(error))
                     continue
                 waits.append(waited)
-                seconds.append(time.perf_counter() - begun)
+                seconds.append(time.perf_counter() - started)
                 asked.is_right(query, answer)
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
     for thread in threads:
         thread.start()
     gate.wait()
-    before, begun = server.metrics(), time.perf_counter()
+    before, started = server.metrics(), time.perf_counter()
     for thread in threads:
         thread.join()
-    wall, after = time.perf_counter() - begun, server.metrics()
+    wall, after = time.perf_counter() - started, server.metrics()
     cells, scoring = (after[name] - before[name] for name in (CELLS, SECONDS))
     return Together(seconds, wall, cells, max(scoring, 1e-9), sum(waits), errors)
 

@@ -132,11 +132,11 @@ def judge(searches: Searches, queries: dict[str, Records], judged: list[System],
             for source in [*system.statistics(), *system.peers()]:
                 if source not in sources:
                     continue
-                begun = time.perf_counter()
+                started = time.perf_counter()
                 evalues = by_query(searches.found(source, records, system), len(records))
                 counts = np.array([np.searchsorted(each, LEVELS, side="right") for each in evalues])
                 row = Row(system, kind, source, counts)
-                say(f"{' '.join(row.cells())}; {time.perf_counter() - begun:.1f} s")
+                say(f"{' '.join(row.cells())}; {time.perf_counter() - started:.1f} s")
                 yield row
 
 

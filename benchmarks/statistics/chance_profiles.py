@@ -71,7 +71,7 @@ def by_iteration(queries: Records, database: swsearch.Database) -> Iterator[list
     """Search queries that have no relatives, and count what each iteration finds."""
     asked: Any = queries
     for iteration in range(1, N_ITERATIONS + 1):
-        found = list(swsearch.search(asked, database, evalue=max(LEVELS), max_hits=MOST, keep_next=True))
+        found = list(swsearch.search(asked, database, evalue=max(LEVELS), max_hits=MOST, keep_profiles=True))
         grown = sum(n > 1 for n in rows_of(asked))
         yield [str(iteration), str(grown), *cells(counts_of(found))]
         asked = [result.next_profile for result in found]
@@ -89,7 +89,7 @@ def elsewhere(
     asked: Any = queries
     for iterations in range(N_ITERATIONS):
         if iterations:
-            found = swsearch.search(asked, related, keep_next=True, max_hits=1, **options)
+            found = swsearch.search(asked, related, keep_profiles=True, max_hits=1, **options)
             asked = [result.next_profile for result in found]
         hits = swsearch.search(asked, unrelated, evalue=max(LEVELS), max_hits=MOST)
         yield [str(iterations), f"{np.mean(rows_of(asked)):.1f}", *cells(counts_of(hits))]

@@ -52,7 +52,7 @@ def draw(axes: Axes, title: str, query: str, subject: str) -> None:
     recurrence = Recurrence(Scoring(), "local")
     maker = NullModelFitter(FitSettings("local", 1, SUBJECTS, RESIDUES), recurrence, 1)
     codes, other = PROTEIN.encode(query), PROTEIN.encode(subject)
-    (null,) = maker.of_queries([Query("query", "", codes)])
+    (null,) = maker.fit_queries([Query("query", "", codes)])
     assert null is not None
     scores = score_shuffled(
         [codes], make_pool([other]), np.zeros((1, 2), dtype=np.int64), range(REVERSED, N_SHUFFLED), recurrence, 1

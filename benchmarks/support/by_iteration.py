@@ -1,6 +1,7 @@
 """Search by iteration with swsearch, and print every iteration's hits: what `iterated.py` runs as a contender.
 
-Each iteration's search leaves the profiles of the next one (``keep_next``), as ``--save-profile`` does, so that three
+Each iteration's search leaves the profiles of the next one (``keep_profiles``), as ``--save-profile`` does,
+so that three
 iterations take three searches. Lines are iteration, query, subject and E-value, tab-separated.
 """
 
@@ -32,7 +33,7 @@ def main() -> None:
         found = list(
             swsearch.search(
                 asked, options.database, evalue=options.evalue, max_hits=MOST, threads=options.threads,
-                inclusion_evalue=options.inclusion_evalue, preset=options.preset, keep_next=True,
+                inclusion_evalue=options.inclusion_evalue, preset=options.preset, keep_profiles=True,
             )
         )  # fmt: skip
         for result in found:

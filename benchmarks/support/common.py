@@ -149,9 +149,9 @@ def swsearch(*parts: object) -> str:
 
 def timed(work: Callable[[], object]) -> float:
     """Return the wall seconds of a call."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     work()
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 def blosum62(rows: Any = None) -> Any:

@@ -40,9 +40,9 @@ def kernel_seconds(engine: Engine) -> float | None:
 def seconds_of(engine: Engine, work: Callable[[], object]) -> Seconds:
     """Time a call; an engine without kernels counts as computing all the time."""
     before = kernel_seconds(engine)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     work()
-    wall = time.perf_counter() - begun
+    wall = time.perf_counter() - started
     after = kernel_seconds(engine)
     return Seconds(wall if before is None or after is None else after - before, wall)
 

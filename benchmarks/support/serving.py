@@ -114,7 +114,7 @@ class Serving:
         self.said = folder / "server.log"
         words = ["serve", *(path.absolute() for path in databases), "--port", self.port, "--folder", folder / "jobs"]
         line = [sys.executable, "-m", "swsearch", *map(str, [*words, *options])]
-        begun = time.monotonic()
+        started = time.monotonic()
         with self.said.open("wb") as log:
             self.process = subprocess.Popen(
                 line, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=cwd, env=ENVIRONMENT
@@ -125,7 +125,7 @@ class Serving:
             self.process.kill()
             self.process.wait()
             raise
-        self.start_seconds = time.monotonic() - begun
+        self.start_seconds = time.monotonic() - started
 
     def __enter__(self) -> Serving:
         return self

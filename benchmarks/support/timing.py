@@ -44,9 +44,9 @@ def processor_seconds() -> float:
 
 def take_turn(timing: Timing, work: Callable[[], Any]) -> Any:
     """Time a call, and return what it returned."""
-    busy, begun = processor_seconds(), time.perf_counter()
+    busy, started = processor_seconds(), time.perf_counter()
     result = work()
-    timing.wall.append(time.perf_counter() - begun)
+    timing.wall.append(time.perf_counter() - started)
     timing.busy.append(processor_seconds() - busy)
     return result
 
@@ -83,14 +83,14 @@ class Cost(NamedTuple):
 def cost_of(*words: object) -> Cost:
     """Run ``swsearch`` to its end; this process stays small, since a child's peak begins at its parent's."""
     line = [sys.executable, "-m", "swsearch", *map(str, words)]
-    begun = time.perf_counter()
+    started = time.perf_counter()
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL)
     disk = 0
     while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
         disk = max(disk, bytes_on_disk(process.pid))
         time.sleep(0.05)
     _, status, usage = ended
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"{' '.join(line)}: exit code {process.returncode}")

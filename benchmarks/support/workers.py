@@ -101,10 +101,10 @@ class Workers:
         TimeoutError
             If that is not so after ``limit`` seconds.
         """
-        begun = time.monotonic()
+        started = time.monotonic()
         wait_until(lambda: self.n_tasks() == 0, "a scheduler without tasks", limit)
         wait_until(lambda: self._share_used(0.5) < 0.2, "workers that rest", limit)
-        return time.monotonic() - begun - 0.5
+        return time.monotonic() - started - 0.5
 
     def _share_used(self, seconds: float) -> float:
         """Return the processors that the workers use on average for some seconds."""

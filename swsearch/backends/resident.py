@@ -299,14 +299,14 @@ class ResidentBackend:
         together = scorer.join([part.prepared for part in parts])
         rows = sum(part.n_rows for part in parts)
         loaded = self._load(subjects, rows)
-        begun, clock = time.monotonic(), self._engine_seconds()
+        started, clock = time.monotonic(), self._engine_seconds()
         try:
             scorer.update_top_hits(together, scorer.scan(together, loaded, self.plan.in_flight, _shared(parts)))
         except BaseException as error:
             if not isinstance(error, SearchCancelled) or self.engine.name != "cpu":
                 self._unload()  # what is loaded may be in an unknown state
             raise
-        seconds = max(time.monotonic() - begun, 1e-6)
+        seconds = max(time.monotonic() - started, 1e-6)
         cells = rows * subjects.n_residues
         scored = seconds if clock is None else (self._engine_seconds() or 0.0) - clock
         self.cells, self.seconds = self.cells + cells, self.seconds + scored

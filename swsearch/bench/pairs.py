@@ -134,9 +134,9 @@ def measure(aligner: PairAligner, pair: TwoSequences, recurrence: Recurrence, ru
     run(query[:WARM_UP], subject[:WARM_UP])
     seconds, score = [], 0
     for _ in range(runs):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         score = run(query, subject)
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - started)
     return Timing(score, len(query) * len(subject), seconds, peak_memory())
 
 

@@ -152,10 +152,10 @@ def measure(
                 _execute(line)
         for turn in range(runs + 1):
             for one in contenders:
-                begun = time.perf_counter()
+                started = time.perf_counter()
                 _execute(one.run(work))
                 if turn:
-                    one.seconds.append(time.perf_counter() - begun)
+                    one.seconds.append(time.perf_counter() - started)
         return contenders, missing, work
 
 

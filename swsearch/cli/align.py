@@ -108,7 +108,7 @@ def align_command(
     from swsearch.scoring import Ends, check_ends
     from swsearch.version import version
 
-    begun = time.monotonic()
+    started = time.monotonic()
     if asked.score_only and asked.outfmt not in (None, "score"):
         raise OptionError("outfmt", asked.outfmt, "score with --score-only", "leave one of them out")
     by_name = format_of_file(output)
@@ -136,7 +136,7 @@ def align_command(
             _say_what_runs(aligner, run)
         _write(wanted, run, aligner, output, messages.quiet)
         if not messages.quiet:
-            seconds = time.monotonic() - begun
+            seconds = time.monotonic() - started
             rate = run.cells / max(seconds, 1e-9) / 1e9
             print_message(
                 f"{counted(run.n_pairs, 'pair')}, {run.cells:,} cells, {seconds:.2f} s, {rate:.2f} GCUPS, "

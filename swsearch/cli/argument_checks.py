@@ -270,8 +270,8 @@ def _like(wanted: str, known: Collection[str]) -> list[str]:
     """Return what a word may be meant for, the likeliest first: the same, a beginning, or much alike."""
     if wanted in known:
         return [wanted]
-    if len(wanted) >= MIN_OF_A_NAME and (begun := [each for each in known if each.startswith(wanted)]):
-        return begun[:2]
+    if len(wanted) >= MIN_OF_A_NAME and (started := [each for each in known if each.startswith(wanted)]):
+        return started[:2]
     import difflib
 
     return difflib.get_close_matches(wanted, known, n=2, cutoff=MIN_SIMILARITY)

@@ -129,7 +129,8 @@ class SearchCommand:
 
             made = engine = create_engine(
                 asked.engine, threads=threads, device=asked.device, gpu_memory=asked.gpu_memory,
-                notice=None if self.messages.quiet or self.messages.verbose else print_message, cpu_only=options.cpu_only,
+                notice=None if self.messages.quiet or self.messages.verbose else print_message,
+                cpu_only=options.cpu_only,
             )  # fmt: skip
             backend_of = partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
         else:
@@ -185,8 +186,8 @@ def _say_beforehand(search: Search, messages: MessageTable) -> None:
     note = search.session.note
     if messages.verbose and note:
         print_message(note)
-    if search.checkpoint is not None and search.checkpoint.n_kept and not messages.quiet:
-        kept = f"{search.checkpoint.n_kept // options.n_frames:,} of {len(search.queries):,}"
+    if search.checkpoint is not None and search.checkpoint.n_finished and not messages.quiet:
+        kept = f"{search.checkpoint.n_finished // options.n_frames:,} of {len(search.queries):,}"
         state = "go on from where they were" if options.makes_profiles else "are done and not searched again"
         print_message(f"checkpoint {search.checkpoint.folder}: {kept} queries {state}")
     if search.criteria.method is None:
@@ -208,7 +209,7 @@ def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
         yield f"E-values: {method.name}"
     if reasons:
         yield f"{len(reasons)} of {n_queries} queries: {reasons[0]}"
-    yield from results.doubts
+    yield from results.warnings
 
 
 def summary(n_queries: int, size: str, cells: int, seconds: float, engine: str) -> str:
@@ -244,9 +245,9 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
         match_outputs_to_formats(written.output, written.outfmt, written.header), written.save_config
     )
     places, paths = (written.save_profile, written.save_msa), [each.path for each in outputs]
-    options = SearchOptions.of({**given, "keep_next": places != (None, None)})
-    for doubt in options.filters.doubts():
-        name, _, rest = doubt.partition(" ")
+    options = SearchOptions.of({**given, "keep_profiles": places != (None, None)})
+    for warning in options.filters.warnings():
+        name, _, rest = warning.partition(" ")
         print_message(f"warning: --{name.replace('_', '-')} {rest}")
     check_places(*places, paths)
     if command.url is not None:
@@ -259,7 +260,7 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
     with command.results(found, options, origin) as results:
         keep_distribution_if_shown(results, outputs)  # before the search is asked for, which plans its memory by it
         if folder is not None:
-            results.keep_in(folder)
+            results.use_checkpoint(folder)
         identifiers = [query.identifier for query in found]
         command.check_spared([*paths, *saved_files(*places, identifiers)], results, *files.values())
         with command.progress(results) as done, saved(results, identifiers, *places):
@@ -289,7 +290,7 @@ def run_remote_search(
     from swsearch.client.search_request import request_for
     from swsearch.report.outputs import saved_formats
 
-    begun, url, run, messages = time.monotonic(), str(command.url), command.run, command.messages
+    started, url, run, messages = time.monotonic(), str(command.url), command.run, command.messages
     _check_options(url, command.engine, run)
     if not origin.queries.strip():
         raise InputError("queries: the name is empty, expected a file, or - for stdin")
@@ -298,7 +299,7 @@ def run_remote_search(
     paths = [*(each.path for each in outputs), *saved]
     formats = [*(each.outfmt for each in outputs), *saved_formats(written.save_profile, written.save_msa)]
     check_not_an_input(paths, read)
-    doubts = options.filters.doubts()
+    warnings = options.filters.warnings()
     with (
         Client(url, notice=None if messages.quiet else print_message) as client,
         _submission_key(run.checkpoint) as key,
@@ -325,11 +326,11 @@ def run_remote_search(
             raise
         _end(job, key)
         for note in job.stated.get("notes", ()):
-            if note not in doubts:
+            if note not in warnings:
                 print_message(note)
         if not messages.quiet:
             n_queries, cells = job.stated.get("n_queries", 0), job.stated.get("cells", 0)
-            done = summary(n_queries, size, cells, time.monotonic() - begun, engine)
+            done = summary(n_queries, size, cells, time.monotonic() - started, engine)
             print_message(f"{done}, at {client.url}/{database['name']}")
 
 

@@ -123,7 +123,7 @@ def serve_command(
 
     limits = ServerLimits.of(given)
     file = asked.token_file
-    tokens, doubt = (frozenset[str](), "") if file is None else read_tokens(Path(file))
+    tokens, warning = (frozenset[str](), "") if file is None else read_tokens(Path(file))
     proxies = check_networks(asked.forwarded_allow_ips) if asked.forwarded_allow_ips is not None else []
     hosts = [check_host_name(name) for name in asked.allow_host]
     settings = ServerSettings(
@@ -131,8 +131,8 @@ def serve_command(
         limit_threads(engine.threads, messages.quiet), engine.device, engine.gpu_memory, asked.workers, tokens,
         _checked_root(asked.root_path), (asked.host, *hosts),
     )  # fmt: skip
-    if doubt:
-        print_message(f"warning: {doubt}")
+    if warning:
+        print_message(f"warning: {warning}")
     with bound(asked.host, asked.port) as made, logging_to(print_message, messages.verbose):
         from swsearch.server.jobs import open_jobs
 
@@ -204,10 +204,10 @@ def read_tokens(path: Path) -> tuple[frozenset[str], str]:
         raise InputError(
             f"--token-file {path}: holds no token, expected one a line; without the option all are let in"
         )
-    doubt = ""
+    warning = ""
     if mode & (stat.S_IRGRP | stat.S_IROTH):
-        doubt = f"--token-file {path}: others on this machine can read it; chmod 600 keeps it to you"
-    return frozenset(found), doubt
+        warning = f"--token-file {path}: others on this machine can read it; chmod 600 keeps it to you"
+    return frozenset(found), warning
 
 
 def check_host_name(name: str) -> str:

@@ -190,9 +190,9 @@ class Client:
         """
         check_choice("query_format", query_format, QUERY_FORMATS)
         chosen = make_search_options("Client.submit", **options)
-        if chosen.keep_next:
+        if chosen.keep_profiles:
             raise OptionError(
-                "keep_next", True, "none for a server", 'add "profile json" to outputs, and download it'
+                "keep_profiles", True, "none for a server", 'add "profile json" to outputs, and download it'
             )
         request = request_for(
             self.database(database)["name"], queries, chosen, Origin(input_path(queries)), query_format=query_format,

@@ -308,14 +308,14 @@ class ServerJob:
     def __iter__(self) -> Iterator[JobResult]:
         self._finish()
         scoring = options_from_json(self.stated.get("options", {})).scoring
-        begun: list[bytes] = []  # pieces of a line, which may be as long as the results of a query
+        started: list[bytes] = []  # pieces of a line, which may be as long as the results of a query
         for piece in self.download("jsonl"):
             first, *lines = piece.split(b"\n")
-            begun.append(first)
+            started.append(first)
             for line in lines:
-                yield self._result(b"".join(begun), scoring)
-                begun = [line]
-        if any(begun):
+                yield self._result(b"".join(started), scoring)
+                started = [line]
+        if any(started):
             raise ServerError(f"{self._connection.url.server}: the results end in the middle of a line; try again")
 
     def _result(self, line: bytes, scoring: Scoring) -> JobResult:

@@ -55,7 +55,7 @@ OPTION_NAMES = (*SERVER_ROWS, "inclusion")
 FILE_NAMES = tuple(name for name, row in SERVER_ROWS.items() if row.kind.is_file)
 """Options that the client may have read from files, whose names reports show."""
 
-ORIGIN_NAMES = ("queries", "sha256", "command", "begun", *FILE_NAMES)
+ORIGIN_NAMES = ("queries", "sha256", "command", "started", *FILE_NAMES)
 
 MAX_OUTPUTS, MAX_OUTPUT = 20, 2000
 """Outputs of a job, and characters of the format of one."""
@@ -90,7 +90,7 @@ class SearchRequest:
     """Named options by `OPTION_NAMES`; None counts as not named."""
     title: str = ""
     origin: Mapping[str, str] = None  # type: ignore[assignment]
-    """For reports, all optional: ``queries`` (name of their file), ``sha256``, ``command``, ``begun`` (ISO time),
+    """For reports, all optional: ``queries`` (name of their file), ``sha256``, ``command``, ``started`` (ISO time),
     and the files of `FILE_NAMES`.
     """
     outputs: Sequence[str] = ()
@@ -143,12 +143,12 @@ class SearchRequest:
     def search_options(self) -> SearchOptions:
         """The options, but for gap costs that profiles among the queries go with."""
         options = options_from_json(self.options)
-        return replace(options, keep_next=True) if not SAVED_FORMATS.keys().isdisjoint(self.outputs) else options
+        return replace(options, keep_profiles=True) if not SAVED_FORMATS.keys().isdisjoint(self.outputs) else options
 
     @property
-    def doubts(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Warnings about options that are likely mistakes."""
-        return list(self.search_options.filters.doubts())
+        return list(self.search_options.filters.warnings())
 
     @cached_property
     def run_origin(self) -> Origin:
@@ -163,17 +163,17 @@ class SearchRequest:
         files = {each: self.origin[each] for each in FILE_NAMES if each in self.origin}
         command = self.origin.get("command", usual.command)
         origin = replace(usual, queries=name, command=command, files=files, checksums=sums)
-        if "begun" not in self.origin:
+        if "started" not in self.origin:
             return origin
         try:
-            begun = datetime.fromisoformat(self.origin["begun"])
+            started = datetime.fromisoformat(self.origin["started"])
         except ValueError:
             raise OptionError(
-                "origin.begun", self.origin["begun"], "an ISO time such as 2026-11-23T14:00:00+00:00"
+                "origin.begun", self.origin["started"], "an ISO time such as 2026-11-23T14:00:00+00:00"
             ) from None
-        if begun.tzinfo is None:
-            raise OptionError("origin.begun", self.origin["begun"], "an ISO time with its time zone")
-        return replace(origin, begun=begun)
+        if started.tzinfo is None:
+            raise OptionError("origin.begun", self.origin["started"], "an ISO time with its time zone")
+        return replace(origin, started=started)
 
     def origin_with(self, database: Iterable[Checksum]) -> Origin:
         """Return `run_origin` with the checksums of the database too, as its reports name it."""
@@ -310,7 +310,7 @@ def request_for(
     shortened = {name: value[:MAX_NAME_LENGTH] for name, value in told.items() if value}
     return SearchRequest(
         database, data, sent_format, options_to_json(options), title,
-        {**shortened, "begun": origin.begun.isoformat()}, outputs, header,
+        {**shortened, "started": origin.started.isoformat()}, outputs, header,
     )  # fmt: skip
 
 

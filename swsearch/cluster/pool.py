@@ -176,7 +176,7 @@ class WorkerPool:
 
     def look(self) -> None:
         """Update the list of workers; restart hung ones, and raise `ClusterError` after a long time without any."""
-        begun = time.monotonic()
+        started = time.monotonic()
         processing, before = self.client.processing(), self._busy
         self._busy = {
             address: self._since(*before.get(address, (set(), 0.0)), set(map(str, keys)))
@@ -206,7 +206,7 @@ class WorkerPool:
             if is_restricted or call.future is None:
                 self._begin(call)
         # time in which all stood still, as on a laptop that slept, is nobody's
-        self._clock += min(time.monotonic() - begun + WORKERS_SECONDS, 5 * WORKERS_SECONDS)
+        self._clock += min(time.monotonic() - started + WORKERS_SECONDS, 5 * WORKERS_SECONDS)
 
     def _since(self, before: set[str], since: float, now: set[str]) -> tuple[set[str], float]:
         """Return the tasks of a worker, and since when it has given none back."""
@@ -307,7 +307,8 @@ class WorkerPool:
             try:
                 share = () if call.share is None else (self._token(call.share, call.workers),)
                 call.future = self.client.submit(
-                    tasks.run, program_versions(), call.function, call.data, *share, pure=False, priority=call.priority,
+                    tasks.run, program_versions(), call.function, call.data, *share, pure=False,
+                    priority=call.priority,
                     key=self._key(call.function.__name__), workers=call.workers,
                 )  # fmt: skip
             except Exception as error:  # the client was closed, also where its scheduler has gone

@@ -188,7 +188,7 @@ def score(
 
 def fit(how: FitSettings, recurrence: Recurrence, queries: Sequence[Query]) -> list[FittedStatistics | None]:
     """Make the nulls of queries."""
-    return NullModelFitter(how, recurrence, state_of().threads).of_queries(queries)
+    return NullModelFitter(how, recurrence, state_of().threads).fit_queries(queries)
 
 
 def pair_nulls(share: VolumeShare, asked: Sequence[NullModelRequest]) -> list[tuple[FloatArray, FloatArray]]:

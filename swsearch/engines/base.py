@@ -52,7 +52,7 @@ class QueryGroup:
     handle: Any = None
 
     def __post_init__(self) -> None:
-        if not self.recurrence.has_usual_ends:
+        if not self.recurrence.has_default_ends:
             raise OptionError("free_ends", self.recurrence.ends.describe(), "all four ends free in a search")
 
 

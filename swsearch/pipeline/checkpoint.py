@@ -148,7 +148,7 @@ class Checkpoint:
             raise
 
     @property
-    def n_kept(self) -> int:
+    def n_finished(self) -> int:
         """Queries of which something is kept."""
         return len(self._file_of)
 
@@ -443,7 +443,8 @@ def _read_manifest(path: Path) -> JsonValues:
         found = json.loads(raw)
     if not isinstance(found, dict) or found.pop("what", None) != FILE_MAGIC:
         raise OtherCheckpointError(
-            f"checkpoint: {path} is damaged or not a {FILE_MAGIC}; choose another folder, or delete this one to start "
+            f"checkpoint: {path} is damaged or not a {FILE_MAGIC}; choose another folder, or delete this one to "
+            f"start "
             "again"
         )
     return found

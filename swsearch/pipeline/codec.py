@@ -56,7 +56,7 @@ Arrays = dict[str, NumberArray]
 _SIZE = struct.Struct("<I")
 
 
-class CorruptDataError(ValueError):  # noqa: N818  # the caller says what is wrong where
+class CorruptDataError(ValueError):  # the caller says what is wrong where
     """Bytes that are damaged, or from another search."""
 
 
@@ -354,7 +354,7 @@ class StateDecoder:
         good = all(type(each) is bool for each in facts["flags"]) and 0 <= n_made < n_most and len(steps) > 0
         good = good and is_ended == (state.selection is not None)
         require(good and (not is_ended or converged or len(steps) == n_most), "invalid iterations")
-        is_next = bool(is_ended and self.criteria.options.keep_next and n)
+        is_next = bool(is_ended and self.criteria.options.keep_profiles and n)
         rows = {name: self._rows(facts[name], n, reader) for name in MADE if name in facts}
         good = ("profile" in rows) == (n_made > 0) and ("next" in rows) == (is_next and not converged)
         require(good, "other profiles than were made")
@@ -362,7 +362,7 @@ class StateDecoder:
             return state
 
         def profile_of(name: str, last: int) -> Profile:
-            alignment = base.followed_by(rows[name])
+            alignment = base.with_rows(rows[name])
             require(len(alignment) and (alignment.query != GAP).all(), "a profile without a query")
             return grower.profile_of(query, alignment, last)
 
@@ -485,7 +485,7 @@ def add_selection(selection: QueryCandidates, writer: ArrayWriter) -> JsonFields
         "limit": selection.limit,
         "statistics": _facts_of(selection.statistics),
         "reason": selection.reason,
-        "doubt": selection.doubt,
+        "warning": selection.warning,
     }
 
 
@@ -508,9 +508,9 @@ def take_selection(
         nulls = PairNullModels(statistics, lengths, levels, bounds)
     if (n_counted := facts["counted"]) is not None:
         counted = ScoreCounts(reader.whole("counted", n_counted), reader.whole("counts", n_counted))
-    limit, reason, doubt = (facts[name] for name in ("limit", "reason", "doubt"))
-    require(type(limit) is int and isinstance(reason, str) and isinstance(doubt, str), "it has invalid notes")
-    return QueryCandidates(ranked, limit, statistics, reason, counted, nulls, doubt)
+    limit, reason, warning = (facts[name] for name in ("limit", "reason", "warning"))
+    require(type(limit) is int and isinstance(reason, str) and isinstance(warning, str), "it has invalid notes")
+    return QueryCandidates(ranked, limit, statistics, reason, counted, nulls, warning)
 
 
 def _facts_of(statistics: Statistics | None) -> JsonFields | str | None:

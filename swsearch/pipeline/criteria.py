@@ -63,7 +63,7 @@ class Criteria:
         """Criteria of hits for the next profile; None without iterations."""
         if not self.options.makes_profiles:
             return None
-        return Criteria(self.options.of_inclusion(), self.counts, None, self.n_places)
+        return Criteria(self.options.inclusion_options(), self.counts, None, self.n_places)
 
     @property
     def method(self) -> KarlinAltschul | FitSettings | None:
@@ -94,7 +94,7 @@ class Criteria:
     def effective_residues(self) -> int:
         """Residues that E-values refer to."""
         return self.options.dbsize or (
-            self.counts.residues if self.options.is_fitted else self.counts.published_residues
+            self.counts.residues if self.options.uses_fitted_statistics else self.counts.published_residues
         )
 
     @property
@@ -106,7 +106,7 @@ class Criteria:
     def published(self) -> KarlinAltschul | None:
         """Published statistics, which are reported beside fitted E-values where they exist."""
         options = self.options
-        if not options.is_fitted or options.frame_shift is not None:
+        if not options.uses_fitted_statistics or options.frame_shift is not None:
             return None  # constants are of alignments without shifts
         return published_statistics(options.scoring, options.mode)
 
@@ -114,7 +114,7 @@ class Criteria:
     def fit(self) -> FitSettings | None:
         """Parameters of fitted statistics; None for other methods."""
         options, counts = self.options, self.counts
-        if not options.is_fitted:
+        if not options.uses_fitted_statistics:
             return None
         return FitSettings(
             options.mode, options.scoring.gap_extend, counts.n_subjects, counts.residues, options.n_frames
@@ -130,7 +130,11 @@ class Criteria:
 
     def lengths_of(self, subjects: SubjectReader, places: IntArray) -> IntArray:
         """Return the subject lengths that the statistics in force use, shape (n,), int64."""
-        return subjects.lengths_of(places) if self.options.is_fitted else subjects.published_lengths_of(places)
+        return (
+            subjects.lengths_of(places)
+            if self.options.uses_fitted_statistics
+            else subjects.published_lengths_of(places)
+        )
 
     def rating(self, query_length: int, null: FittedStatistics | None = None) -> EvalueFunction | None:
         """Return the E-values that candidates of a query are ranked by; None where scores rank them.
@@ -210,7 +214,7 @@ class Criteria:
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
         """Every subject length that the statistics in force use, shape (n,), ascending, without 0."""
-        return self.counts.lengths if self.options.is_fitted else self.counts.published_lengths
+        return self.counts.lengths if self.options.uses_fitted_statistics else self.counts.published_lengths
 
     @cached_property
     def _least_by_length(self) -> ScoreCutoffs | None:

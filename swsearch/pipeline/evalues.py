@@ -158,8 +158,8 @@ class EvalueCalculator:
         order = in_order(ranked)
         most = len(order) if options.filters.needs_alignments else options.max_hits
         best = order[evalues[order] <= self._threshold][:most]
-        doubt = self._doubt(rating, published)
-        return replace(rating.selection, candidates=ranked[best], nulls=nulls[best], doubt=doubt)
+        warning = self._doubt(rating, published)
+        return replace(rating.selection, candidates=ranked[best], nulls=nulls[best], warning=warning)
 
     def _doubt(self, rating: _QueryInProgress, published: FloatArray) -> str:
         """Return a warning about subjects that are sure hits by published statistics, but not by their nulls."""

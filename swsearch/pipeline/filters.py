@@ -77,9 +77,10 @@ def _notes(
     database: Database, taxids: tuple[int, ...], option: str, tree: Taxonomy, there: set[int]
 ) -> Iterable[str]:
     """Return warnings about requested taxids and about the database."""
-    if database.n_of_no_taxa:
+    if database.n_without_taxids:
         yield (
-            f"{option}: {database.n_of_no_taxa:,} of {database.n_subjects:,} subjects have no taxids and belong to "
+            f"{option}: {database.n_without_taxids:,} of {database.n_subjects:,} subjects have no taxids and belong "
+            f"to "
             "no taxon; rebuild their files with --taxids"
         )
     if not len(tree):
@@ -141,7 +142,7 @@ class HitFilters(FilterTable, eq=True, repr=True):
             passing &= found.score >= self.min_score
         return passing
 
-    def doubts(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Return warnings about percentages from 0 to 1, which may be meant as shares."""
         given = {name: value for name in PERCENTAGES if (value := getattr(self, name)) is not None and 0 < value <= 1}
         return [

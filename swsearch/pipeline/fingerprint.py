@@ -203,14 +203,14 @@ def run_info(criteria: Criteria, subjects: Subjects, engine: str, origin: Origin
     """Collect the facts that reports state of a search; ``engine`` describes it."""
     options, counts, translation = criteria.options, criteria.counts, criteria.options.translation
     database_code = subjects.database.genetic_code
-    execution = Execution(engine, origin.command, origin.begun, origin.ended)
+    execution = Execution(engine, origin.command, origin.started, origin.ended)
     return RunInfo(
         version(), subjects.name, counts.n_records, counts.n_letters, options.scoring, options.mode,
         criteria.method, options.threshold, options.max_hits,
-        execution=execution, asked=shown_options(options, subjects.mask),
+        execution=execution, options=shown_options(options, subjects.mask),
         effective_residues=criteria.effective_residues,
         database_sources=tuple(subjects.database.sources()), queries=origin.queries,
-        known_checksums=origin.checksums, settings=export_options(options, origin.files),
+        given_checksums=origin.checksums, settings=export_options(options, origin.files),
         program=PROGRAM_NAMES[translation is not None, database_code is not None],
         genetic_code=None if translation is None else translation.genetic_code, database_code=database_code,
     )  # fmt: skip

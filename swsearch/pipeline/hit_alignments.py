@@ -65,7 +65,7 @@ def align_hits(results: Sequence[SearchResult], threads: int) -> None:
     for _, some in groupby(readable, key=lambda each: (id(each.source.pairs), id(each.source.subjects))):
         of_batch = list(some)
         align_lists(of_batch, of_batch[0].source.pairs, of_batch[0].source.subjects)
-    find_hsps(list(chain.from_iterable(result.hits for result in results if result.may_have_several)), threads)
+    find_hsps(list(chain.from_iterable(result.hits for result in results if result.may_have_more_hsps)), threads)
 
 
 def find_hsps(hits: Sequence[Hit], threads: int) -> None:

@@ -110,7 +110,7 @@ class HitBuilder:
             lists.append(self._list(batch.part(part), each, headers.part(begin, end)))
         if aligned:
             align_lists(lists, self.pairs, batch.subjects)
-            self._find_further([made for made in lists if made.may_have_several], batch.subjects)
+            self._find_further([made for made in lists if made.may_have_more_hsps], batch.subjects)
         return lists
 
     def _columns(self, batch: Batch) -> list[_HitColumns]:
@@ -403,10 +403,10 @@ class ResultBuilder:
             scoring=self.options.scoring, mode=self.options.mode, statistics=told.statistics,
             database_name=run.database_name, database_subjects=run.database_subjects,
             database_residues=run.database_residues,
-            effective_residues=self.criteria.effective_residues, no_statistics=told.reason,
-            doubt="; ".join(filter(None, (told.doubt, self._doubt(state)))), asked=run.asked,
+            effective_residues=self.criteria.effective_residues, no_evalue_reason=told.reason,
+            warning="; ".join(filter(None, (told.warning, self._doubt(state)))), options=run.options,
             distribution=distribution, run=run, profile=asked.profile, iteration=next_iteration(query.profile),
-            converged=history is not None and history.converged, first_found=self._first_found(state, hits),
+            converged=history is not None and history.converged, first_iterations=self._first_found(state, hits),
             steps=() if history is None else history.steps,
             next_profile=None if history is None else history.next_profile,
             program=run.program, genetic_code=run.genetic_code, database_code=run.database_code,

@@ -80,14 +80,14 @@ class IterationQueue:
                 self._ends.append(self._begun)
                 return group
 
-    def give_back(self, turns: Sequence[QueryState], n_ended: int) -> None:
+    def requeue(self, turns: Sequence[QueryState], n_ended: int) -> None:
         """Return queries for another iteration, and count the ended ones."""
         with self._changed:
             self._waiting += turns
             self._under_way -= n_ended
             self._changed.notify_all()
 
-    def passed_on(self, place: int) -> None:
+    def mark_delivered(self, place: int) -> None:
         """Record that the results of all queries before a place were passed on."""
         with self._changed:
             self._ends = [end for end in self._ends if end > place]
@@ -166,7 +166,7 @@ class ProfileGrower:
         """
         for batch, chosen in batches:
             if chosen is None:
-                rounds.give_back([], len(batch.states))
+                rounds.requeue([], len(batch.states))
                 yield batch
                 continue
             ended: list[QueryState] = []
@@ -178,7 +178,7 @@ class ProfileGrower:
                     assert state.history is not None
                     forgone((state.history.last - next_iteration(state.query.profile)) * len(state))
                 keep(going, batch.subjects)
-                rounds.give_back(going, len(done))
+                rounds.requeue(going, len(done))
                 ended += done
             if ended:
                 yield Batch(ended, batch.subjects)
@@ -208,7 +208,7 @@ class ProfileGrower:
             following = self.profile_of(state.query, grown, iteration)
             return QueryState(state.place, replace(state.query, profile=following), None, history)
         made = None
-        if self.criteria.options.keep_next and len(state):
+        if self.criteria.options.keep_profiles and len(state):
             if converged:
                 made = profile or self.profile_alone(state.query, history.base)
             else:

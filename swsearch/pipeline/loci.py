@@ -215,7 +215,7 @@ class Locator:
 
     def _lengths(self, dna_lengths: IntArray, regions: IntArray) -> IntArray:
         """Return the subject lengths that the statistics in force use, shape (n,)."""
-        return regions if self.criteria.options.is_fitted else np.maximum(dna_lengths // CODON, 1)
+        return regions if self.criteria.options.uses_fitted_statistics else np.maximum(dna_lengths // CODON, 1)
 
     def _asked(self, query: Query, selection: QueryCandidates) -> LociRequest:
         """Return the windows of a query, with sort keys and minimum scores."""

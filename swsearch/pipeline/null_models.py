@@ -232,7 +232,7 @@ class NullModelFitter:
     recurrence: Recurrence
     threads: int
 
-    def of_queries(self, queries: Sequence[Query]) -> list[FittedStatistics | None]:
+    def fit_queries(self, queries: Sequence[Query]) -> list[FittedStatistics | None]:
         """Return the null of each query; None for one without residues."""
         found: list[FittedStatistics | None] = [None] * len(queries)
         filled = [k for k, query in enumerate(queries) if len(query.codes)]
@@ -270,7 +270,7 @@ class NullModelFitter:
             for query, panel, row in zip(queries[part], panels[part], rows, strict=True):
                 yield from fit_panels(self.fit, [len(query)], panel.lengths, panel.parted(row[None]))
 
-    def of_pairs(self, asked: Sequence[NullModelRequest], read: ReadMany) -> list[PairNullModels]:
+    def fit_pairs(self, asked: Sequence[NullModelRequest], read: ReadMany) -> list[PairNullModels]:
         """Return the nulls of the pairs of some queries."""
         parts: list[list[PairNullModels]] = [[] for _ in asked]
         for places, run in _runs(asked):
@@ -355,8 +355,8 @@ def _bounds(query: ByteArray, subjects: SequencePool, places: IntArray) -> Float
     begins = offsets[places]
     alike = np.flatnonzero(offsets[places + 1] - begins == n)
     columns = np.arange(min(n, FIRST_LOOKED_AT))
-    begun = (codes[begins[alike][:, None] + columns] == query[columns]).all(axis=1)
-    same = [k for k in alike[begun].tolist() if np.array_equal(query, codes[begins[k] : begins[k] + n])]
+    started = (codes[begins[alike][:, None] + columns] == query[columns]).all(axis=1)
+    same = [k for k in alike[started].tolist() if np.array_equal(query, codes[begins[k] : begins[k] + n])]
     if same:
         bounds[same] = probability_of(query)
     return bounds

@@ -77,13 +77,13 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         self._refuse(wrong, "max_alignments", f"1 in {self.mode} mode", why)
         check_statistics(self.statistics, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
         if self.makes_profiles:  # this takes E-values, and a matrix that has units
-            why = f"{self.profiles_asked} needs E-values to choose hits"
+            why = f"{self.profile_option} needs E-values to choose hits"
             self._refuse(self.threshold is None, "statistics", "fitted or published", why)
             lambda_of(self.scoring.matrix)
         if self.translation is not None:
             self._check_translation()
         if self.query_loc is not None:
-            beside = self.profiles_asked if self.makes_profiles else self.translation and "--translate"
+            beside = self.profile_option if self.makes_profiles else self.translation and "--translate"
             self._refuse(bool(beside), "query_loc", f"none with {beside}", "cut the queries beforehand")
         code, strand = self.effective("genetic_code"), self.effective("strand")
         self._set(genetic_code=None if code == STANDARD_CODE else code, strand=None if strand == "both" else strand)
@@ -100,10 +100,12 @@ class SearchOptions(SearchTable, eq=True, repr=True):
             if preset == "sensitive":
                 raise InputError(f"got --task {self.task} and --preset {preset}, expected one of them")
             preset, evalue = "short", SHORT_EVALUE if evalue is None else evalue
-        is_named = preset != "default" or self.gap_open is not None or self.gap_extend is not None
+        has_explicit_scoring = preset != "default" or self.gap_open is not None or self.gap_extend is not None
         scoring = self.scoring or Scoring(self.matrix or PRESET_MATRICES[preset], self.gap_open, self.gap_extend)
         defaults = {name: rows_of(SearchTable)[name].default for name in SCORING_OPTIONS}
-        self._set(**defaults, scoring=scoring, evalue=evalue, has_named_costs=self.has_named_costs or is_named)
+        self._set(
+            **defaults, scoring=scoring, evalue=evalue, has_named_costs=self.has_named_costs or has_explicit_scoring
+        )
 
     def _refuse(self, is_wrong: bool, name: str, expected: str, why: str) -> None:
         """Raise `OptionError` of an option where it does not go with others."""
@@ -116,7 +118,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         self._refuse(self.mode != "local", "mode", local, "translated queries are only aligned locally")
         if self.makes_profiles:
             raise InputError(
-                f"translate: cannot be combined with {self.profiles_asked}; iterated searches need protein queries"
+                f"translate: cannot be combined with {self.profile_option}; iterated searches need protein queries"
             )
         if self.frame_shift is not None:
             is_published, is_tantan = self.statistics == "published", self.query_mask == "tantan"
@@ -167,30 +169,30 @@ class SearchOptions(SearchTable, eq=True, repr=True):
     @property
     def makes_profiles(self) -> bool:
         """Whether the search builds profiles from hits."""
-        return self.iterations > 1 or self.keep_next
+        return self.iterations > 1 or self.keep_profiles
 
     @property
-    def profiles_asked(self) -> str:
+    def profile_option(self) -> str:
         """Name of the option that requests profiles, for messages."""
         return f"--iterations {self.iterations}" if self.iterations > 1 else "a profile of the hits"
 
-    def of_inclusion(self) -> SearchOptions:
+    def inclusion_options(self) -> SearchOptions:
         """Return what chooses the hits that make the next profile: one more than wanted, which tells of others."""
         filters = {name: row.default for name, row in rows_of(FilterTable).items()}
         return replace(
             self, **filters, max_hits=self.max_included + 1, evalue=self.inclusion_evalue, max_alignments=1,
-            sort="evalue", distribution=False, iterations=1, keep_next=False,
+            sort="evalue", distribution=False, iterations=1, keep_profiles=False,
         )  # fmt: skip
 
     @property
-    def is_fitted(self) -> bool:
+    def uses_fitted_statistics(self) -> bool:
         """Whether E-values come from shuffled copies of each subject."""
         return resolve_method(self.statistics) == "fitted"
 
     @property
     def threshold(self) -> float | None:
         """The E-value threshold in force."""
-        if self.published is None and not self.is_fitted:
+        if self.published is None and not self.uses_fitted_statistics:
             return None
         return DEFAULT_EVALUE if self.evalue is None else self.evalue
 
@@ -199,7 +201,11 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         """Subjects that may be needed for `max_hits` hits: more, where alignments or nulls may refuse some."""
         if self.filters.needs_alignments:
             return sys.maxsize
-        return max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * self.max_hits) if self.is_fitted else self.max_hits
+        return (
+            max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * self.max_hits)
+            if self.uses_fitted_statistics
+            else self.max_hits
+        )
 
     def with_costs_of(self, queries: Sequence[Query]) -> SearchOptions:
         """Return the options with the gap costs of profiles among the queries, unless gap costs were chosen."""
@@ -354,8 +360,8 @@ def make_search_options(function: str = "search", **asked: Unpack[SearchKeywords
             raise OptionError("inclusion", rules, "a swsearch.pipeline.inclusion.Inclusion")
         given = {name: getattr(rules, known) for name, known in INCLUSION_OPTIONS.items()} | given | {"rules": rules}
     options = SearchOptions(**given)
-    for doubt in options.filters.doubts():
-        warnings.warn(doubt, SwsearchWarning, stacklevel=4)
+    for warning in options.filters.warnings():
+        warnings.warn(warning, SwsearchWarning, stacklevel=4)
     return options
 
 

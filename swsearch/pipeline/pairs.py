@@ -125,7 +125,7 @@ class LocalPairWork:
     def nulls(self, asked: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
         """Return the nulls of the pairs of some queries."""
         assert self.maker is not None
-        return self.maker.of_pairs(asked, subjects.scored)
+        return self.maker.fit_pairs(asked, subjects.scored)
 
     def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
         """Align pairs; return the alignments and the subjects."""
@@ -179,7 +179,7 @@ def align_alone(recurrence: Recurrence, query: Query, codes: ByteArray, letters:
     rows = position_specific_rows(scored)
     gaps_vary = rows is not None and rows.gaps is not None
     memory = max(ALIGNMENT_MEMORY, tracing.memory_needed(len(scored), len(codes), gaps_vary=gaps_vary))
-    return align_codes(scored, codes, recurrence, memory=memory).shown_as(query.letters, letters)
+    return align_codes(scored, codes, recurrence, memory=memory).with_letters(query.letters, letters)
 
 
 def align_pairs(
@@ -256,12 +256,14 @@ class PairwiseJob:
     recurrence: Recurrence
 
     @classmethod
-    def read(cls, a: Any, b: Any, kind: str, recurrence: Recurrence, is_named: bool, allow_dna: bool) -> PairwiseJob:
+    def read(
+        cls, a: Any, b: Any, kind: str, recurrence: Recurrence, has_explicit_scoring: bool, allow_dna: bool
+    ) -> PairwiseJob:
         """Read both sides, with the gap costs that profiles go with where none are named."""
         check_choice("pairs", kind, ("one", "order", "all"))
         scoring = recurrence.scoring
         if kind == "one":
-            query, subject, used = read_pair(a, b, scoring, is_named, allow_dna)
+            query, subject, used = read_pair(a, b, scoring, has_explicit_scoring, allow_dna)
             _check_scale([query], scoring)
             return cls([query], [subject], "one", replace(recurrence, scoring=used))
         if isinstance(b, (Profile, QueryAlignment)):
@@ -276,7 +278,7 @@ class PairwiseJob:
                 "pairs='all' to align all with all"
             )
         _check_scale(queries, scoring)
-        used = apply_profile_gap_costs(queries, scoring, is_named)
+        used = apply_profile_gap_costs(queries, scoring, has_explicit_scoring)
         return cls(queries, subjects, kind, replace(recurrence, scoring=used))  # type: ignore[arg-type]  # checked
 
     @property

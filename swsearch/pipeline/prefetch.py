@@ -36,7 +36,7 @@ class SearchCancelled(BaseException):
 
 
 def check_cancelled() -> None:
-    """Raise `SearchCancelled` in a thread whose work is not wanted any more; to be called between steps of some length."""
+    """Raise `SearchCancelled` in a thread whose task was cancelled; call it between long steps."""
     if extension.load().is_stopped():
         raise SearchCancelled
 
@@ -225,13 +225,13 @@ def map_in_threads(work: Callable[[Item], Gained], items: Iterable[Item], n: int
         return
     number, alive = current_task(), deque[Future[Gained]]()
 
-    def begun() -> Generator[Future[Gained]]:
+    def started() -> Generator[Future[Gained]]:
         for item in items:
             alive.append(_begun(work, item, number))
             yield alive[-1]
 
     try:
-        with PrefetchIterator(begun(), "feed", max(n - 2, 1)) as coming:
+        with PrefetchIterator(started(), "feed", max(n - 2, 1)) as coming:
             for future in coming:
                 while not future.done():
                     check_cancelled()

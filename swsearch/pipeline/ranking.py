@@ -167,7 +167,7 @@ class TopHits:
             return None
         if self._rating is None or self.ranked.evalues is None:
             return int(self.ranked.scores[-1])
-        if not chunk.runs.n_filled:
+        if not chunk.runs.n_nonempty:
             return None
         shortest, longest = chunk.runs.shortest_filled, chunk.runs.longest
         return self._rating.lowest(float(self.ranked.evalues[-1]), shortest, longest)
@@ -189,7 +189,7 @@ class TopHits:
         found_here = rank(scores, chunk.subjects[places], self._limit, evalues)
         self.ranked = merge_ranked([self.ranked, found_here], self._limit)
 
-    def of_its_own(self, chunk: Chunk, found: ChunkHits) -> ChunkHits:
+    def above_threshold(self, chunk: Chunk, found: ChunkHits) -> ChunkHits:
         """Return the hits of a chunk that reach the minimum score of their length."""
         if self.by_length is None:
             return found
@@ -240,7 +240,7 @@ class TopHitsAndMembers:
     def add(self, chunk: Chunk, found: ChunkHits) -> None:
         """Add the hits of a chunk to both rankings."""
         for top in (self.reported, self.included):
-            top.add(chunk, top.of_its_own(chunk, found))
+            top.add(chunk, top.above_threshold(chunk, found))
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ class QueryCandidates:
     reason: str = ""
     distribution: ScoreCounts | None = None
     nulls: PairNullModels | None = None
-    doubt: str = ""
+    warning: str = ""
     included: RankedSubjects | None = None
     alignments: AlignmentTable | None = None
 

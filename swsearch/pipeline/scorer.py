@@ -125,7 +125,7 @@ class Scorer:
         """Make queries ready, which takes neither the engine's device nor the database; with nulls that are known."""
         if nulls is None:
             maker = self.criteria.null_maker(self.threads)
-            nulls = [None] * len(queries) if maker is None else maker.of_queries(queries)
+            nulls = [None] * len(queries) if maker is None else maker.fit_queries(queries)
         tops = [self._top(len(query.codes), null) for query, null in zip(queries, nulls, strict=True)]
         tallies = [ScoreCounter() for _ in queries]
         return PreparedQueries(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
@@ -257,7 +257,7 @@ class Scorer:
 
     def _statistics_of(self, null: FittedStatistics | None) -> tuple[Statistics | None, str]:
         """Return the statistics of a query, and why there are none."""
-        if not self.options.is_fitted:
+        if not self.options.uses_fitted_statistics:
             statistics = self.options.published
             return statistics, "" if statistics is not None else no_evalue_message()
         return null, "" if null is not None else no_evalue_message("the query has no residues")
@@ -354,25 +354,25 @@ def select_subjects(
 
     The next batch is taken only if it is there: in iterations it may come of one that is still being selected.
     """
-    begun: deque[tuple[Batch, PendingSelection | None]] = deque()
+    started: deque[tuple[Batch, PendingSelection | None]] = deque()
 
     def first() -> tuple[Batch, PendingSelection | None]:
-        batch, pending = begun.popleft()
+        batch, pending = started.popleft()
         if pending is not None:
             pending.wait()
         return batch, pending
 
     while True:
-        if begun and not (isinstance(batches, PrefetchIterator) and batches.is_ready()):
+        if started and not (isinstance(batches, PrefetchIterator) and batches.is_ready()):
             yield first()
             continue
         batch, ready = next(batches, (None, None))
         if batch is None:
             break
-        begun.append((batch, None if batch.is_scored else session.select(ready)))
-        while begun and (len(begun) >= PENDING_BATCHES or begun[0][1] is None or begun[0][1].is_ready()):
+        started.append((batch, None if batch.is_scored else session.select(ready)))
+        while started and (len(started) >= PENDING_BATCHES or started[0][1] is None or started[0][1].is_ready()):
             yield first()
-    while begun:
+    while started:
         yield first()
 
 
@@ -401,7 +401,7 @@ def restore_order(batches: Iterable[Batch], rounds: IterationQueue | None = None
             ready.append(held.pop(place))
             place += 1
         if rounds is not None:
-            rounds.passed_on(place)
+            rounds.mark_delivered(place)
         yield from batches_of(ready)
 
 

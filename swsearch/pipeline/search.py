@@ -95,7 +95,7 @@ class Search:
         self._stages = Stages()
         self._session: Session | None = None
 
-    def keep_in(self, folder: Path, is_read: bool = False) -> None:
+    def use_checkpoint(self, folder: Path, is_read: bool = False) -> None:
         """Store finished work in a folder, and resume from it; see `Checkpoint`.
 
         Parameters
@@ -209,7 +209,7 @@ class Search:
             yield from restore_order(choose_hits(rated, self.criteria, self._local), None, place)
 
     def stop(self) -> None:
-        """End the search, which raises `SearchCancelled` where it is waited for; any thread may call this, at any time."""
+        """Cancel the search from any thread: `SearchCancelled` is raised where its results are awaited."""
         self._stages.stop()
 
     # where batches come from
@@ -237,9 +237,9 @@ class Search:
             if self.checkpoint is None:
                 yield Batch(states, self.subjects)
                 continue
-            begun = set(map(id, states))
+            started = set(map(id, states))
             for batch in self.checkpoint.resumed(states):
-                self._count_restored([state for state in batch.states if id(state) not in begun])
+                self._count_restored([state for state in batch.states if id(state) not in started])
                 yield batch
 
     def _count_restored(self, states: Sequence[QueryState]) -> None:

@@ -211,5 +211,5 @@ def merge_frames(selections: Sequence[QueryCandidates]) -> QueryCandidates:
     return replace(
         next((each for each in selections if each.statistics is not None), selections[0]),
         distribution=functools.reduce(operator.add, counts) if counts else None,
-        doubt=next((each.doubt for each in selections if each.doubt), ""),
+        warning=next((each.warning for each in selections if each.warning), ""),
     )

@@ -75,7 +75,7 @@ class _Running:
         self.opened: Search | None = None
         self.checkpoint: Path | None = None
         self.unfitted: list[str] = []
-        self.doubts: list[str] = []
+        self.warnings: list[str] = []
         self.iterated = IterationCounts()
         self.watchers: list[Callable[[SearchResult], None]] = []
         self.aligned = False
@@ -91,8 +91,8 @@ class _Running:
         try:
             with closing(self.search().results(self.aligned)) as batches:
                 for batch in batches:
-                    self.unfitted += [result.no_statistics for result in batch if result.no_statistics]
-                    self.doubts += [result.doubt for result in batch if result.doubt]
+                    self.unfitted += [result.no_evalue_reason for result in batch if result.no_evalue_reason]
+                    self.warnings += [result.warning for result in batch if result.warning]
                     for result in batch:
                         self.iterated.add(result)
                         for watcher in self.watchers:
@@ -143,7 +143,7 @@ class SearchResults:
                     options = replace(options, distribution=False)  # a report would show it, and does without
                 made = Search(queries, options, backend_of(database), progress, origin)
                 if checkpoint is not None:
-                    made.keep_in(checkpoint)
+                    made.use_checkpoint(checkpoint)
                 return made
             except BaseException:
                 if database is not subjects:
@@ -155,7 +155,7 @@ class SearchResults:
         self._found = self._search.batches()
         self.unfitted = self._search.unfitted
         """Why some of the queries so far have no E-values."""
-        self.doubts = self._search.doubts
+        self.warnings = self._search.warnings
         """What to tell of the queries so far, of which published statistics and these say very different things."""
         self.iterated = self._search.iterated
         """How many iterations the queries so far took."""
@@ -171,7 +171,7 @@ class SearchResults:
         """Facts of the search for reports; opens the search."""
         return self.search.run
 
-    def keep_in(self, folder: Path) -> None:
+    def use_checkpoint(self, folder: Path) -> None:
         """Store finished queries in a folder, if the search has not begun; see `swsearch.pipeline.checkpoint`."""
         self._search.checkpoint = folder
 
@@ -248,7 +248,7 @@ class SearchResults:
         return combined.to_arrow(self._taken())
 
     def stop(self) -> None:
-        """End the search from another thread than the one that takes results, which raises `SearchCancelled` there."""
+        """Cancel the search from another thread: `SearchCancelled` is raised where its results are awaited."""
         self.search.stop()
 
     def close(self) -> None:

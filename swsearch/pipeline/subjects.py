@@ -241,7 +241,7 @@ class ProteinSubjects:
         runs, n = self.length_runs, self.n_residues
         ascending: npt.NDArray[np.int32] = runs.values[::-1]
         lengths = ascending[ascending > 0]
-        return SubjectCounts(self.n_places, n, runs.n_filled, n, lengths, n, lengths, int(runs.longest))
+        return SubjectCounts(self.n_places, n, runs.n_nonempty, n, lengths, n, lengths, int(runs.longest))
 
     def chunks(self, max_bytes: int, *, mixed: bool = False, mask: Mask | None = None) -> Iterator[Chunk]:
         """Load the residues, some blocks at a time."""
@@ -280,7 +280,7 @@ class ProteinSubjects:
         return SubjectCodes(codes, letters, offsets, None if letters is None else np.diff(runs[0]) > 0)
 
     def _runs(self, places: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        offsets, starts, ends = self.database.masked_of(places, self.mask)
+        offsets, starts, ends = self.database.masked_runs_of(places, self.mask)
         return offsets, starts.astype(np.int64), ends.astype(np.int64)
 
     def headers(self, places: IntArray) -> Headers:

@@ -69,7 +69,7 @@ def _check_dna(options: SearchOptions, name: str) -> None:
     if options.frame_shift is not None:
         raise OptionError("frame_shift", options.frame_shift, "none", f"{what}; frameshifts need protein subjects")
     if options.makes_profiles:
-        why = f"cannot be combined with {options.profiles_asked}; make the profile from proteins, then search with it"
+        why = f"cannot be combined with {options.profile_option}; make the profile from proteins, then search with it"
         raise InputError(f"{name}: a DNA database {why}")
     if options.distribution:
         raise OptionError("distribution", True, "False", f"{what}, which has no scores of whole subjects")

@@ -45,7 +45,7 @@ class ProfileSettings:
     ----------
     purge_identity : float
         Of sequences that share so many of their columns only one is kept; above 1 only copies of the query go.
-    least_block, most_block : int
+    min_block_columns, max_block_columns : int
         Least and largest number of columns that sequences are weighted over.
     pseudocounts : float or None
         Of each column; None lets them follow from its entropy.
@@ -66,22 +66,23 @@ class ProfileSettings:
     """
 
     purge_identity: float = 0.94
-    least_block: int = 25
-    most_block: int = 100
+    min_block_columns: int = 25
+    max_block_columns: int = 100
     pseudocounts: float | None = None
     gaps_as_background: bool = True
     scale: float = 1.15
-    longest_gap: int | None = None
+    max_gap_length: int | None = None
 
     def __post_init__(self) -> None:
         if not self.purge_identity > 0:
             raise OptionError("purge_identity", self.purge_identity, "a share above 0")
-        if not 1 <= self.least_block <= self.most_block:
-            raise OptionError("least_block", self.least_block, f"a number from 1 to most_block, {self.most_block}")
+        if not 1 <= self.min_block_columns <= self.max_block_columns:
+            expected = f"a number from 1 to max_block_columns, {self.max_block_columns}"
+            raise OptionError("min_block_columns", self.min_block_columns, expected)
         if self.pseudocounts is not None and not 0 < self.pseudocounts < float("inf"):
             raise OptionError("pseudocounts", self.pseudocounts, "a number above 0, or None")
-        if self.longest_gap is not None and not self.longest_gap >= 0:
-            raise OptionError("longest_gap", self.longest_gap, "a number of columns, or None")
+        if self.max_gap_length is not None and not self.max_gap_length >= 0:
+            raise OptionError("max_gap_length", self.max_gap_length, "a number of columns, or None")
         if not 0 < self.scale <= 10:
             raise OptionError("scale", self.scale, "a number above 0, 10 at most")
 
@@ -164,10 +165,10 @@ def observations_of(
 
     Copies are left out of both.
     """
-    longest_gap = alignment.n_columns if settings.longest_gap is None else settings.longest_gap
-    cells = cells_of(alignment.columns, longest_gap)
+    max_gap_length = alignment.n_columns if settings.max_gap_length is None else settings.max_gap_length
+    cells = cells_of(alignment.columns, max_gap_length)
     cells = cells[kept_rows(cells, ABSENT, UNKNOWN, settings.purge_identity)]
-    return observe(cells, settings.least_block, settings.most_block), len(cells) - 1
+    return observe(cells, settings.min_block_columns, settings.max_block_columns), len(cells) - 1
 
 
 def shares_of(observed: ColumnObservations, settings: ProfileSettings = DEFAULT_SETTINGS) -> FloatArray:
@@ -258,7 +259,7 @@ def build_alignment(
         _first_found(places, iteration, earlier),
     )
     chosen = _new_ones(query, rows, np.where(places < 0, -1 - found.of_subject, places))
-    return query.followed_by(rows if len(chosen) == len(rows) else rows.take(chosen))
+    return query.with_rows(rows if len(chosen) == len(rows) else rows.take(chosen))
 
 
 def laid_out(

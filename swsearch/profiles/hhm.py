@@ -154,9 +154,9 @@ def hhm_lines(profile: Profile) -> Iterator[str]:
     sequences. The consensus and the sequence that the profile is shown as stand at the head.
     """
     background = calibration.BACKGROUND if profile.background is None else profile.background
-    emissions, n_kept, n_rows = probabilities(profile, background), 1, 1
+    emissions, n_finished, n_rows = probabilities(profile, background), 1, 1
     if profile.alignment is not None:
-        emissions, n_kept = _observed(profile.alignment)
+        emissions, n_finished = _observed(profile.alignment)
         n_rows = len(profile.alignment)
     moves, diversity, n = transitions(profile), _diversity(emissions), len(profile)
     emissions[~emissions.any(axis=1)] = background
@@ -164,7 +164,7 @@ def hhm_lines(profile: Profile) -> Iterator[str]:
     head = f"{one_word(profile.identifier)} {printable(profile.description)}".strip()
     yield from ("HHsearch 1.5", f"NAME  {head}", "FAM   ")
     yield from (f"LENG  {n} match states, {n} columns in multiple alignment", "")
-    yield from (f"FILT  {n_kept} out of {n_rows} sequences passed filter", f"NEFF  {diversity.mean():.1f}")
+    yield from (f"FILT  {n_finished} out of {n_rows} sequences passed filter", f"NEFF  {diversity.mean():.1f}")
     if profile.alignment is None:
         yield f"{_HAS_PSEUDOCOUNTS}   true"
     yield from ("SEQ", ">Consensus", *wrap(_consensus(emissions), 100), f">{head}", *wrap(letters, 100), "#")

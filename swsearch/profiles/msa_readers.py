@@ -127,10 +127,10 @@ def read_stockholm(text: TextFile) -> list[QueryAlignment]:
 def read_clustal(text: TextFile) -> list[QueryAlignment]:
     """Read an alignment in Clustal format: blocks of lines with a name and a part of its sequence."""
     rows: dict[str, AlignmentRow] = {}
-    begun = False
+    started = False
     for k, line in enumerate(text.lines):
-        if not begun:
-            begun = bool(line.strip())  # the head: CLUSTAL W, MUSCLE and others
+        if not started:
+            started = bool(line.strip())  # the head: CLUSTAL W, MUSCLE and others
         elif line.strip() and not line[0].isspace():
             words = line.split()
             if len(words) == 3 and words[2].isdigit():  # residues so far
@@ -218,7 +218,7 @@ def _bytes(text: TextFile, row: AlignmentRow, ignored: str = "") -> ByteArray:
     wrong = (PROTEIN.encode_table[data] >= BLANK) & (data != ord("-"))
     if wrong.any():
         byte = int(data[wrong.argmax()])
-        problem = PROTEIN.complaint(byte)
+        problem = PROTEIN.describe_illegal_byte(byte)
         assert PROTEIN.encode_table[byte] == ILLEGAL  # blanks are gone
         text.fail(problem, row.at, row.identifier)
     return data

@@ -123,7 +123,7 @@ class QueryAlignment:
             self.iterations[chosen],
         )
 
-    def followed_by(self, rows: QueryAlignment) -> QueryAlignment:
+    def with_rows(self, rows: QueryAlignment) -> QueryAlignment:
         """Return these sequences and below them those of other rows in the same columns, all of them."""
         if rows.n_columns != self.n_columns:
             raise ValueError(f"got rows of {rows.n_columns} columns, expected {self.n_columns}")

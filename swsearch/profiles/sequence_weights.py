@@ -167,7 +167,7 @@ class ColumnObservations:
     n_rows: IntArray
 
 
-def cells_of(columns: ByteArray, longest_gap: int) -> ByteArray:
+def cells_of(columns: ByteArray, max_gap_length: int) -> ByteArray:
     """Turn codes and gaps of an alignment into cells.
 
     Amino acids have their codes and U is C; see `UNKNOWN`, `INNER_GAP` and `ABSENT` for the others.
@@ -192,9 +192,9 @@ def cells_of(columns: ByteArray, longest_gap: int) -> ByteArray:
     places = np.arange(columns.shape[1])
     cells[(places < begins[:, None]) | (places >= ends[:, None])] = ABSENT
     gaps = np.flatnonzero(cells == INNER_GAP)  # those of a row one after the other; no gap touches its row's ends
-    if len(gaps) > longest_gap:
+    if len(gaps) > max_gap_length:
         of_run = np.cumsum(np.diff(gaps, prepend=-2) != 1)
-        cells.ravel()[gaps[np.bincount(of_run)[of_run] > longest_gap]] = ABSENT
+        cells.ravel()[gaps[np.bincount(of_run)[of_run] > max_gap_length]] = ABSENT
     return cells
 
 
@@ -209,14 +209,14 @@ def extents(cells: ByteArray) -> tuple[IntArray, IntArray]:
     return np.where(any_residue, begins, 0).astype(np.int64), np.where(any_residue, ends, 0).astype(np.int64)
 
 
-def observe(cells: ByteArray, least_block: int, most_block: int) -> ColumnObservations:
+def observe(cells: ByteArray, min_block_columns: int, max_block_columns: int) -> ColumnObservations:
     """Weight the rows of an alignment in each column, and count what they observe.
 
     Parameters
     ----------
     cells : ndarray, shape (n_rows, n_columns), uint8
         What `cells_of` returns; the first row is the query, and has residues in all columns.
-    least_block, most_block : int
+    least_block, max_block_columns : int
         Columns of a block, where there are so many.
     """
     n_rows, n_columns = cells.shape
@@ -233,7 +233,7 @@ def observe(cells: ByteArray, least_block: int, most_block: int) -> ColumnObserv
             weights[np.arange(begin, end), by_column[here, 0]] = 1.0
             continue
         inner = min(begin, int(begins[rows[1:]].max())), max(end, int(ends[rows[1:]].min()))
-        block = by_column[slice(*_block(begin, end, inner, n_columns, least_block, most_block))]
+        block = by_column[slice(*_block(begin, end, inner, n_columns, min_block_columns, max_block_columns))]
         of_rows, observed = weights_of(block if len(rows) == n_rows else block[:, rows])
         observations[here] = max(0.0, min(observed, float(len(rows))) - 1.0)
         found = by_column[here] if len(rows) == n_rows else by_column[here][:, rows]
@@ -270,17 +270,17 @@ def _stretches(changes: IntArray, n_present: IntArray) -> list[tuple[int, int]]:
 
 
 def _block(
-    begin: int, end: int, inner: tuple[int, int], n_columns: int, least_block: int, most_block: int
+    begin: int, end: int, inner: tuple[int, int], n_columns: int, min_block_columns: int, max_block_columns: int
 ) -> tuple[int, int]:
     """Widen or narrow a block around the columns from ``begin`` to ``end``, of which it holds all."""
     left, right = inner
-    if right - left < least_block:
-        missing = least_block - (right - left)
+    if right - left < min_block_columns:
+        missing = min_block_columns - (right - left)
         left = max(0, left - (missing + 1) // 2)
-        right = min(n_columns, left + least_block)
-        left = max(0, right - least_block)
-    elif right - left > max(most_block, end - begin):
-        margin = max(0, most_block - (end - begin)) // 2
+        right = min(n_columns, left + min_block_columns)
+        left = max(0, right - min_block_columns)
+    elif right - left > max(max_block_columns, end - begin):
+        margin = max(0, max_block_columns - (end - begin)) // 2
         left, right = max(left, begin - margin), min(right, end + margin)
     return left, right
 

@@ -76,7 +76,11 @@ class TextFile:
         codes: ByteArray = PROTEIN.encode_table[data]
         if (wrong := codes >= BLANK).any():
             byte = int(data[wrong.argmax()])
-            problem = PROTEIN.complaint(byte) if codes[wrong.argmax()] == ILLEGAL else "a blank among the letters"
+            problem = (
+                PROTEIN.describe_illegal_byte(byte)
+                if codes[wrong.argmax()] == ILLEGAL
+                else "a blank among the letters"
+            )
             self.fail(problem, at, record)
         return codes
 

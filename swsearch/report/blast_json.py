@@ -50,7 +50,7 @@ def query_title(result: SearchResult) -> str:
 
 def parameters(run: RunInfo) -> Terms:
     """Return the parameters of a search; its masks stand where blastp has its filter: ``query_mask tantan``."""
-    masks = {name: mask for name, mask in run.asked.items() if name in ("query_mask", "subject_mask")}
+    masks = {name: mask for name, mask in run.options.items() if name in ("query_mask", "subject_mask")}
     return {
         "matrix": headers.encodable(run.scoring.matrix.name),
         "expect": run.evalue,

@@ -135,7 +135,7 @@ def provenance(run: RunInfo) -> dict[str, Any]:
             "max_hits": run.max_hits,
             "effective_residues": run.effective_residues or run.database_residues,
             **translated(run),
-            **run.asked,
+            **run.options,
         },
         "statistics": described,
     }

@@ -231,9 +231,9 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
         note = f"E-values: {statistics.name}"
     if statistics is not None and result.effective_residues != result.database_residues:
         note += f"; they refer to a database of {result.effective_residues:,} residues"
-    if (loc := result.asked.get("query_loc")) is not None:
+    if (loc := result.options.get("query_loc")) is not None:
         note = f"residues {loc} of the query, from whose first one positions count here; {note}"
-    if result.first_found is not None:
+    if result.first_iterations is not None:
         note = "; ".join(filter(None, [_iterations_note(result), note]))
     return {
         "id": headers.identifier(result.query_id),
@@ -319,7 +319,7 @@ def _hsp_data(batch: AlignedHitBatch, known_texts: tuple[list[str], list[str]] |
     absent = {}
     if not (is_nan := np.isnan(known.evalues_published)).all():
         columns["published"], absent["published"] = base.floats(known.evalues_published), is_nan
-    if batch.result.first_found is not None:
+    if batch.result.first_iterations is not None:
         columns["iteration"] = batch.iterations[batch.hit_of_line].tolist()
     if batch.is_placed:
         columns |= _on_records(batch)
@@ -393,8 +393,8 @@ def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, st
     ]
     if codes := headers.translated(run):
         rows.append(("Translation", ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in codes.items())))
-    if run.asked:
-        rows.append(("Options", headers.describe_options(run.asked)))
+    if run.options:
+        rows.append(("Options", headers.describe_options(run.options)))
     return rows + [(f"SHA-256, {each.what}", f"{each.sha256} {each.path}") for each in run.checksums]
 
 
@@ -407,7 +407,7 @@ def _execution(run: RunInfo) -> list[tuple[str, str]]:
     assert execution is not None
     return [
         ("Engine", execution.engine),
-        ("Begun", execution.begun.isoformat(sep=" ", timespec="seconds")),
+        ("Begun", execution.started.isoformat(sep=" ", timespec="seconds")),
         ("Seconds", f"{execution.seconds():.2f}" + (", this report included" if execution.ended is None else "")),
         ("Command", execution.command),
     ]

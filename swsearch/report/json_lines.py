@@ -29,7 +29,8 @@ class JsonLinesWriter(Writer):
     ``fit`` too (distribution, subjects, outliers, by_length: mean and standard_deviation of scores at the lengths
     between which they are interpolated; in local mode lambda and k), a hit has ``z_score``, and ``evalue_published``
     where there are published statistics too; bit scores are null outside local mode. Where there are no statistics,
-    ``no_statistics`` says why. Where several alignments per hit were asked for, ``further_alignments`` of a hit holds
+    ``no_evalue_reason`` says why. Where several alignments per hit were asked for,
+    ``further_alignments`` of a hit holds
     those after the best, which is the hit's own, with the same keys. Where a search had iterations, ``iterations``
     says which was the last, whether the query converged, and how many subjects each included in the next profile, and
     how many of them were new; ``subject.iteration`` is the first that included it. Where the query or the database is
@@ -55,8 +56,8 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
     fit: dict[str, Any] = {}
     if isinstance(statistics, FittedStatistics):
         fit["fit"] = statistics.parameters()
-    elif result.no_statistics:
-        fit["no_statistics"] = headers.encodable(result.no_statistics)
+    elif result.no_evalue_reason:
+        fit["no_evalue_reason"] = headers.encodable(result.no_evalue_reason)
     return {
         "query": {
             "id": headers.encodable(result.query_id),
@@ -76,11 +77,11 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
             "statistics": headers.statistics_name(statistics, result.program) if statistics else None,
             "effective_residues": int(result.effective_residues),
             **headers.translated(result),
-            **result.asked,
+            **result.options,
             **fit,
         },
         **({} if result.run is None else {JSON_KEY: _encodable(result.run.settings)}),
-        **({} if result.first_found is None else {"iterations": _iterations(result)}),
+        **({} if result.first_iterations is None else {"iterations": _iterations(result)}),
         **taxa.query_member(result.table),
         "hits": [],
     }
@@ -109,11 +110,11 @@ def _hits(batch: AlignedHitBatch) -> list[str]:
         "index": batch.subjects.tolist(),
         **taxa.subject_members(batch),
     }
-    if batch.result.first_found is not None:
+    if batch.result.first_iterations is not None:
         subjects["iteration"] = batch.iterations.tolist()
     alignments = batch.by_hit(_alignments(batch))
     further = [""] * batch.n_hits
-    if batch.result.may_have_several or not batch.is_single:
+    if batch.result.may_have_more_hsps or not batch.is_single:
         further = [f',"further_alignments":[{",".join(others)}]' for _, *others in alignments]
     hits = zip(base.objects(subjects), alignments, further, strict=True)
     return [f'{{"subject":{subject},{best[1:-1]}{others}}}' for subject, (best, *_), others in hits]

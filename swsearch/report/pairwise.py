@@ -52,7 +52,7 @@ class PairwiseWriter(Writer):
             "",
             *_wrapped(f"Database: {headers.one_line(run.database_name)}"),
             f"           {run.database_subjects:,} sequences; {run.database_residues:,} total letters",
-            *(_wrapped(f"Options: {headers.describe_options(run.asked)}") if run.asked else []),
+            *(_wrapped(f"Options: {headers.describe_options(run.options)}") if run.options else []),
             "",
         )
 

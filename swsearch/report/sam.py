@@ -223,7 +223,7 @@ class SamWriter(Writer):
         """Write the header, and then the stored lines."""
         run = self._run
         threshold = "" if run.evalue is None else f"; E <= {run.evalue:g}"
-        asked = f"; {headers.describe_options(run.asked)}" if run.asked else ""
+        asked = f"; {headers.describe_options(run.options)}" if run.options else ""
         how = (
             f"search of {run.database_name}, {run.database_subjects} subjects, {run.database_residues} residues; "
             f"{run.mode} alignment; {run.scoring.describe()}{threshold}; at most {run.max_hits} subjects a query"

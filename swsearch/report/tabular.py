@@ -297,7 +297,7 @@ class TabularWriter(Writer):
 
     def write(self, result: SearchResult) -> None:
         """Write the lines of one query."""
-        is_aligned = result.may_have_several or self.needs_alignments
+        is_aligned = result.may_have_more_hsps or self.needs_alignments
         for batch in aligned_batches(result) if is_aligned else hit_batches(result):
             self._write_rows(zip(*[column.texts(batch) for column in self._columns], strict=True))
 
@@ -329,8 +329,8 @@ class CommentedWriter(TabularWriter):
         yield f"swsearch {self._run.version}"
         yield f"Query: {headers.one_line(f'{result.query_id} {result.query_description}').rstrip()}"
         yield f"Database: {headers.one_line(result.database_name)}"
-        if result.asked:
-            yield f"Options: {headers.describe_options(result.asked)}"
+        if result.options:
+            yield f"Options: {headers.describe_options(result.options)}"
         if isinstance(result.statistics, FittedStatistics):
             yield f"Note: E-values: {result.statistics.name}"
             yield f"Note: fit: {result.statistics.describe()}"
@@ -339,7 +339,7 @@ class CommentedWriter(TabularWriter):
         if result.hits:  # blastp names no columns without hits, and SearchIO relies on that
             yield f"Fields: {', '.join(column.title for column in self._columns)}"
         # blastp counts lines too
-        several = result.may_have_several
+        several = result.may_have_more_hsps
         yield f"{sum(len(hit.hsps) for hit in result.hits) if several else len(result.hits)} hits found"
 
     def end(self) -> None:

@@ -28,7 +28,7 @@ Rows = tuple[Sequence[str], Sequence[str], Sequence[str]]
 
 def letters_of(hits: Sequence[Hit], order: IntArray | None = None) -> AlignmentLetters:
     """Return the letters of the alignments of hits, or of those at some places, shape (n,), in their order."""
-    if isinstance(hits, HitList) and not hits.may_have_several:
+    if isinstance(hits, HitList) and not hits.may_have_more_hsps:
         alignments, subjects, numbers = hits.alignments, hits.subjects, hits.query_numbers
         is_shifted = hits.query.frame is not None and hits.query.frame.step == 1
         if alignments is not None and subjects is not None and not is_shifted:

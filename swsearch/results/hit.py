@@ -131,7 +131,7 @@ class Hit:
         return [best] if self._further is None else [best, *self._further.get()]
 
     @property
-    def may_have_several(self) -> bool:
+    def may_have_more_hsps(self) -> bool:
         """Whether `hsps` may hold more than the hit's own alignment."""
         return self._further is not None
 

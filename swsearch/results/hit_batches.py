@@ -113,7 +113,7 @@ class HitBatch:
     @property
     def iterations(self) -> IntArray:
         """Iteration that first included each hit, or the only iteration; shape (n_hits,), int64."""
-        first = self.result.first_found  # never of a translated database, whose rows are others
+        first = self.result.first_iterations  # never of a translated database, whose rows are others
         return np.full(self.n_hits, self.result.iteration) if first is None else first[self._rows]
 
     @property

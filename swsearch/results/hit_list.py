@@ -65,7 +65,7 @@ class HitList(Sequence[Hit]):
         self.query, self.scoring, self.table = query, scoring, table
         self.source: Any = source
         """Let go of when all alignments are known, and with it the database."""
-        self.may_have_several = further is not None
+        self.may_have_more_hsps = further is not None
         """Whether hits may have more than one alignment."""
         self.further = further
         """Let go of when every hit was made."""
@@ -160,7 +160,7 @@ class HitList(Sequence[Hit]):
     @property
     def hsps(self) -> HspTable:
         """All alignments that are reported; found now where they are not known."""
-        if self._aligned is not None and not self.may_have_several:
+        if self._aligned is not None and not self.may_have_more_hsps:
             return self._hsps
         return HspTable.of(self)
 

@@ -126,15 +126,15 @@ class SearchResult:
     database_subjects: int
     database_residues: int
     effective_residues: int
-    no_statistics: str = field(default="", repr=False)
-    asked: ActiveOptions = field(default_factory=dict, repr=False)
+    no_evalue_reason: str = field(default="", repr=False)
+    options: ActiveOptions = field(default_factory=dict, repr=False)
     distribution: ScoreDistribution | None = field(default=None, repr=False)
-    doubt: str = field(default="", repr=False)
+    warning: str = field(default="", repr=False)
     run: RunInfo | None = field(default=None, repr=False, compare=False)
     profile: Profile | None = field(default=None, repr=False, compare=False)
     iteration: int = 1
     converged: bool = False
-    first_found: IntArray | None = field(default=None, repr=False, compare=False)
+    first_iterations: IntArray | None = field(default=None, repr=False, compare=False)
     steps: tuple[IterationStep, ...] = field(default=(), repr=False)
     next_profile: Profile | None = field(default=None, repr=False, compare=False)
     program: Program = "blastp"
@@ -154,7 +154,7 @@ class SearchResult:
     @property
     def why_no_statistics(self) -> str:
         """Reason for missing E-values."""
-        return self.no_statistics or why_no_statistics(self.scoring, self.mode)
+        return self.no_evalue_reason or why_no_statistics(self.scoring, self.mode)
 
     def __hash__(self) -> int:
         return hash((self.query_id, self.query_length, len(self.hits), self.database_name, self.iteration))
@@ -212,11 +212,11 @@ class SearchResult:
         return self.hits.hsps if isinstance(self.hits, HitList) else HspTable.of(self.hits)
 
     @property
-    def may_have_several(self) -> bool:
+    def may_have_more_hsps(self) -> bool:
         """Whether hits may have more than one alignment."""
         if isinstance(self.hits, HitList):
-            return self.hits.may_have_several
-        return any(hit.may_have_several for hit in self.hits)
+            return self.hits.may_have_more_hsps
+        return any(hit.may_have_more_hsps for hit in self.hits)
 
     def to_columns(self) -> dict[str, list[Any]]:
         """Return the hits as columns, one entry per alignment; coordinates are 0-based half-open.
@@ -230,7 +230,7 @@ class SearchResult:
         """Return the columns of `to_columns` with numbers as arrays: int64, or float64 with NaN for None."""
         hits, hsps = self.table, self.hsps
         batch = AlignedHitBatch(self, hits, slice(0, len(hits)), hsps, slice(0, len(hsps)))
-        fields = _fields_of(self.program, self.first_found is not None)
+        fields = _fields_of(self.program, self.first_iterations is not None)
         return {field.name: field.of_lines(batch) for field in fields}
 
     def to_pandas(self) -> pandas.DataFrame:

@@ -255,7 +255,7 @@ class Access:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun, status, n_bytes = time.perf_counter(), 0, 0
+        started, status, n_bytes = time.perf_counter(), 0, 0
 
         async def received() -> Message:
             nonlocal n_bytes
@@ -305,7 +305,7 @@ class Access:
             await answer_to(scope, problem)(scope, receive, answered)
         finally:
             self.n_held -= n_bytes
-            self._count(scope, status or 499, time.perf_counter() - begun)
+            self._count(scope, status or 499, time.perf_counter() - started)
 
     def _log_bug(self, scope: Scope, error: Exception) -> str:
         """Log a traceback under a number, and return the number."""

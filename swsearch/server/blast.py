@@ -345,7 +345,7 @@ def likely_seconds(job: Job, cells: float, seconds: float) -> int:
     if not cells > 0 or not seconds > 0:
         return 1
     of_job = job.cells * seconds / cells
-    return max(1, min(MAX_LIKELY_SECONDS, math.ceil(of_job * (1 + (job.place or 0)))))
+    return max(1, min(MAX_LIKELY_SECONDS, math.ceil(of_job * (1 + (job.queue_position or 0)))))
 
 
 async def _pairs_of(request: Request) -> list[tuple[str, str]]:

@@ -169,8 +169,8 @@ class ServedDatabase:
         changes: dict[str, Any] = {"ended": None if ended is None else datetime.fromtimestamp(ended, UTC)}
         if "command" not in request.origin:
             changes["command"] = COMMAND
-        if "begun" not in request.origin and submitted is not None:
-            changes["begun"] = datetime.fromtimestamp(submitted, UTC)
+        if "started" not in request.origin and submitted is not None:
+            changes["started"] = datetime.fromtimestamp(submitted, UTC)
         return replace(request.origin_with(self.checksums), **changes)
 
     def check_files(self) -> tuple[DatabaseState, str]:

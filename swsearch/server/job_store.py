@@ -86,7 +86,7 @@ class Job:
     """Query residues times subject residues."""
     submitted: float
     state: JobState = "queued"
-    begun: float | None = None
+    started: float | None = None
     ended: float | None = None
     expires: float | None = None
     problem: dict[str, Any] | None = None
@@ -98,7 +98,7 @@ class Job:
     """Warnings, and queries without E-values."""
     progress: float = field(default=0.0, metadata={"stored": False})
     cells_done: int = field(default=0, metadata={"stored": False})
-    place: int | None = field(default=None, metadata={"stored": False})
+    queue_position: int | None = field(default=None, metadata={"stored": False})
     """Number of jobs ahead in the queue."""
 
     def program(self, is_dna: bool) -> Program:
@@ -124,13 +124,13 @@ CREATE TABLE IF NOT EXISTS inputs (identifier PRIMARY KEY, queries BLOB, asked T
 CREATE TABLE IF NOT EXISTS submissions (client, key, "group", digest, PRIMARY KEY (client, key));
 CREATE TABLE IF NOT EXISTS gone (identifier PRIMARY KEY, until REAL);
 CREATE INDEX IF NOT EXISTS jobs_by_state ON jobs (state, payer, number);
-CREATE INDEX IF NOT EXISTS jobs_by_payer ON jobs (payer, begun);
+CREATE INDEX IF NOT EXISTS jobs_by_payer ON jobs (payer, started);
 CREATE INDEX IF NOT EXISTS jobs_by_client ON jobs (client, number);
 CREATE INDEX IF NOT EXISTS jobs_by_group ON jobs ("group", number);
 CREATE TEMP VIEW turns AS  -- payers take turns, each with its oldest job; who had the last turn longest ago is first
-    SELECT identifier, payer, row_number() OVER (ORDER BY turn, coalesce(last, 0), first) - 1 AS place FROM (
+    SELECT identifier, payer, row_number() OVER (ORDER BY turn, coalesce(last, 0), first) - 1 AS queue_position FROM (
         SELECT identifier, payer, last, row_number() OVER own AS turn, first_value(number) OVER own AS first
-        FROM jobs LEFT JOIN (SELECT payer, max(begun) AS last FROM jobs GROUP BY payer) USING (payer)
+        FROM jobs LEFT JOIN (SELECT payer, max(started) AS last FROM jobs GROUP BY payer) USING (payer)
         WHERE state = 'queued' WINDOW own AS (PARTITION BY payer ORDER BY number));
 PRAGMA user_version = {STORE_VERSION};
 """
@@ -281,17 +281,17 @@ class JobStore:
             counted = "SELECT payer, count(*) FROM jobs WHERE state = 'running' GROUP BY payer"
             running = {payer: int(count) for payer, count in table.execute(counted)}
             free = n_workers - sum(running.values())
-            for row in table.execute("SELECT identifier, payer FROM turns ORDER BY place"):
+            for row in table.execute("SELECT identifier, payer FROM turns ORDER BY queue_position"):
                 if running.get(row["payer"], 0) < free:
-                    begun = "UPDATE jobs SET state = 'running', begun = ? WHERE identifier = ?"
-                    table.execute(begun, [time.time(), row["identifier"]])
+                    started = "UPDATE jobs SET state = 'running', started = ? WHERE identifier = ?"
+                    table.execute(started, [time.time(), row["identifier"]])
                     return self.job(row["identifier"])
         return None
 
     def release(self, identifier: str) -> None:
         """Queue a job again that runs."""
         with self._changing() as table:
-            table.execute("UPDATE jobs SET state = 'queued', begun = NULL WHERE identifier = ?", [identifier])
+            table.execute("UPDATE jobs SET state = 'queued', started = NULL WHERE identifier = ?", [identifier])
 
     def end(self, identifier: str, was: JobState, state: JobState, keep_days: float, **changes: Any) -> bool:
         """Record the end of a job, on disk; return False if the job was in another state."""
@@ -377,8 +377,8 @@ class JobStore:
         return [JobOutput(folder, number, outfmt) for number, outfmt in enumerate(job.outputs)]
 
     def _selected(self, where: str, values: Sequence[Any], order: str = "") -> list[Job]:
-        place = "SELECT place FROM turns WHERE turns.identifier = jobs.identifier"
-        columns = f"*, CASE state WHEN 'queued' THEN ({place}) END AS place"
+        position = "SELECT queue_position FROM turns WHERE turns.identifier = jobs.identifier"
+        columns = f"*, CASE state WHEN 'queued' THEN ({position}) END AS queue_position"
         with self._guard:
             query = f"SELECT {columns} FROM jobs WHERE {where} ORDER BY number {order}"
             return [_job_of(row) for row in self._table.execute(query, values).fetchall()]
@@ -386,7 +386,7 @@ class JobStore:
 
 def _digest(requests: Sequence[SearchRequest]) -> str:
     """Return the checksum of requests, whose times differ when they are repeated."""
-    stated = [{**each.to_json(), "origin": {**each.origin, "begun": ""}} for each in requests]
+    stated = [{**each.to_json(), "origin": {**each.origin, "started": ""}} for each in requests]
     return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
 
 
@@ -395,7 +395,7 @@ def _packed(name: str, value: Any) -> Any:
 
 
 def _job_of(row: sqlite3.Row) -> Job:
-    known = {name: row[name] for name in (*_COLUMNS, "place")}
+    known = {name: row[name] for name in (*_COLUMNS, "queue_position")}
     known |= {name: json.loads(known[name]) for name in _JSON_COLUMNS if known[name] is not None}
     known |= {name: tuple(known[name]) for name in ("notes", "outputs")}
     if known["state"] == "done":

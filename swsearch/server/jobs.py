@@ -389,7 +389,7 @@ class Jobs:
                     pass
                 why = results.unfitted
                 unfitted = [f"{len(why):,} of {len(search.queries):,} queries: {why[0]}"] if why else []
-                return results.iterated.hits, [*unfitted, *results.doubts][:MAX_NOTES]
+                return results.iterated.hits, [*unfitted, *results.warnings][:MAX_NOTES]
 
         return with_engine(database, work)
 
@@ -505,7 +505,7 @@ def open_jobs(settings: ServerSettings) -> Iterator[Jobs]:
 
 def _resumed(results: SearchResults, checkpoint: Path) -> Search:
     """Return the search, which resumes from the checkpoint if that is of this database and version."""
-    results.keep_in(checkpoint)
+    results.use_checkpoint(checkpoint)
     try:
         return results.search
     except OtherCheckpointError:

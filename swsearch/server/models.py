@@ -199,7 +199,9 @@ class SearchBody(BaseModel):
     query_format: str | None = Field(None, description="Format of the queries; auto is what the content says.")
     options: JsonOptions = Field(None, description="Options that differ from their defaults.")
     title: str | None = Field(None, description="Name of the search.", max_length=200)
-    origin: dict[str, str] | None = Field(None, description="For reports: queries, command, begun, files of options.")
+    origin: dict[str, str] | None = Field(
+        None, description="For reports: queries, command, started, files of options."
+    )
     outputs: list[str] | None = Field(
         None, description="Files for the job to write: formats, with columns, or " + ", ".join(SAVED_FORMATS) + "."
     )
@@ -365,7 +367,7 @@ class JobSchema(_Stated):
     title: str = Field(description="What whoever submitted it calls it.")
     state: JobState = Field(description="queued, running, then done, failed or cancelled.")
     progress: float = Field(description="Part that is done, from 0 to 1.", ge=0, le=1)
-    place: int | None = Field(description="Jobs that come before, while it is queued.")
+    queue_position: int | None = Field(description="Jobs that come before, while it is queued.")
     problem: ProblemStated | None = Field(description="Why it failed.")
     notes: list[str] = Field(description="What is to be told of it: doubts, queries without E-values.")
     n_queries: int = Field(description="Queries.")
@@ -374,7 +376,7 @@ class JobSchema(_Stated):
     cells: int = Field(description="Query residues times subject residues.")
     cells_done: int = Field(description="Those that were scored.")
     submitted: Annotated[Time, WithJsonSchema({"type": "string", "format": "date-time"})]
-    begun: Time
+    started: Time
     ended: Time
     expires: Time = Field(description="When it is removed.")
     is_mine: bool = Field(description="Whether whoever asks has submitted it, and may cancel or remove it.")

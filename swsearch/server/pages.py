@@ -215,11 +215,15 @@ def progress_of(job: Job, now: float) -> dict[str, Any]:
     """Return the progress of a job in numbers and words, for its page and for the script that updates the page."""
     percent = 100 if job.state == "done" else round(100 * job.progress)
     words = f"Searching: {percent}%" if job.state == "running" else STATE_WORDS[job.state].capitalize()
-    if job.state == "queued" and job.place is not None:
-        ahead = f"{counted(job.place, 'search', 'searches')} ahead" if job.place else "next in the queue"
+    if job.state == "queued" and job.queue_position is not None:
+        ahead = (
+            f"{counted(job.queue_position, 'search', 'searches')} ahead"
+            if job.queue_position
+            else "next in the queue"
+        )
         words = f"Waiting: {ahead}"
-    begun = job.begun if job.begun is not None else job.submitted
-    elapsed = (job.ended if job.ended is not None else now) - begun
+    started = job.started if job.started is not None else job.submitted
+    elapsed = (job.ended if job.ended is not None else now) - started
     spent = f"{format_duration(elapsed)} so far"
     if job.state == "running" and job.progress >= MIN_PROGRESS and elapsed >= 1:
         spent += f", about {format_duration(elapsed * (1 - job.progress) / job.progress)} left"

@@ -204,7 +204,7 @@ class StoredResults:
                     database.backend, *request.read_queries(), distribution=distribution, origin=origin
                 )
                 search = results.search
-                search.keep_in(self._store.checkpoint_of(job.identifier), is_read=True)
+                search.use_checkpoint(self._store.checkpoint_of(job.identifier), is_read=True)
             with closing(search):
                 yield search
         finally:

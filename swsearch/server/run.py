@@ -73,7 +73,7 @@ class Connections:
 class GuardedProtocol(H11Protocol):
     """A connection with a time limit; the one that waits longest makes room for a new one."""
 
-    begun = 0.0
+    started = 0.0
     """Time at which the wait for a request began."""
     n_bytes = 0
     """Bytes of the request until now."""
@@ -122,12 +122,12 @@ class GuardedProtocol(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
             self._limits.waiting.pop(self, None)
         elif self not in self._limits.waiting and not self.transport.is_closing():
-            self.begun, self.n_bytes = self._limits.clock(), 0
+            self.started, self.n_bytes = self._limits.clock(), 0
             self._limits.waiting[self] = None
 
     def sweep(self, now: float) -> None:
         """End the connection if its client sends or receives too slowly; to be called from time to time."""
-        if self in self._limits.waiting and now - self.begun > REQUEST_SECONDS + self.n_bytes / MIN_RATE:
+        if self in self._limits.waiting and now - self.started > REQUEST_SECONDS + self.n_bytes / MIN_RATE:
             is_answered = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
             if self.n_bytes and not is_answered:
                 self._refuse(ServerProblem("broken", "the request took too long to come"), 408)

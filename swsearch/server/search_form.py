@@ -25,7 +25,7 @@ from swsearch.server.errors import ServerProblem, problem_of
 NOT_ON_THE_PAGE = {
     "distribution": "always on, since the report draws it",
     "inclusion": "rules that the command line has no options for either",
-    "keep_next": "saves profiles, which no page shows; iterations of one search have theirs inside",
+    "keep_profiles": "saves profiles, which no page shows; iterations of one search have theirs inside",
 }
 """Options without a field in the form, and why."""
 

@@ -73,7 +73,7 @@ def validate_request(
     """
     database = find_database(databases, request.database)
     _check_size(request, limits)
-    notes = list(request.doubts)
+    notes = list(request.warnings)
     options = dict(request.options)
     if "max_hits" not in options and limits.hits < SearchOptions.max_hits:
         options["max_hits"] = limits.hits

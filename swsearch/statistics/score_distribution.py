@@ -227,7 +227,7 @@ def _expectation(statistics: Statistics, query_length: int, lengths: Lengths, re
     if isinstance(statistics, KarlinAltschul):
         real, once = n.astype(np.float64), np.ones(len(n))
 
-        def of_pairs(scores: IntArray) -> FloatArray:
+        def fit_pairs(scores: IntArray) -> FloatArray:
             y = scores.astype(np.float64)[:, None]
             sides = statistics.finite_size(y, np.float64(query_length)), statistics.finite_size(y, real)
             # the E-value of one pair is the mean of a Poisson distribution: at low scores far above 1
@@ -235,7 +235,7 @@ def _expectation(statistics: Statistics, query_length: int, lengths: Lengths, re
             numbers: FloatArray = (lengths.counts * (0.0 - portable_math.expm1(-mean))).sum(axis=1)
             return numbers
 
-        return of_pairs
+        return fit_pairs
 
     def of_fit(scores: IntArray) -> FloatArray:
         # here an E-value is the number of subjects with residues times the probability for one

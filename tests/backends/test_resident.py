@@ -106,7 +106,7 @@ class GatedEngine(CpuEngine):
     def __init__(self):
         super().__init__()
         self.groups, self.n_loads, self.is_open = [], 0, True
-        self.begun, self.may_go = threading.Semaphore(0), threading.Semaphore(0)
+        self.started, self.may_go = threading.Semaphore(0), threading.Semaphore(0)
 
     def load(self, chunk):
         self.n_loads += 1
@@ -114,14 +114,14 @@ class GatedEngine(CpuEngine):
 
     def score(self, group, loaded, progress=None):
         self.groups.append(len(group.profiles))
-        self.begun.release()
+        self.started.release()
         while not self.is_open and not self.may_go.acquire(timeout=0.01):
             check_cancelled()
         return super().score(group, loaded, progress)
 
     def wait(self):
         """Wait until a group is about to be scored."""
-        assert self.begun.acquire(timeout=60)
+        assert self.started.acquire(timeout=60)
 
 
 @contextmanager
@@ -328,7 +328,7 @@ def test_a_checkpoint_keeps_what_was_scored(database, queries, tmp_path):
         engine.is_open = True
         for _ in range(2):
             with searching(place, read, options) as results:
-                results.keep_in(tmp_path / "kept")
+                results.use_checkpoint(tmp_path / "kept")
                 assert text_of(results) == expected(database, queries, max_hits=20)
     assert engine.groups == [len(read)]
 
@@ -409,11 +409,11 @@ def test_windows_are_cut_anew_for_searches_that_run_alone(genome, longer):
 
 
 def test_other_searches_do_not_wait_for_windows_to_be_cut(genome, longer, monkeypatch):
-    cut, begun, may_go = resident.subjects_of, threading.Event(), threading.Event()
+    cut, started, may_go = resident.subjects_of, threading.Event(), threading.Event()
 
     def slowly(database, queries, *others):
         if len(queries) > 1:
-            begun.set()
+            started.set()
             assert may_go.wait(60)
         return cut(database, queries, *others)
 
@@ -423,7 +423,7 @@ def test_other_searches_do_not_wait_for_windows_to_be_cut(genome, longer, monkey
         monkeypatch.setattr(resident, "subjects_of", slowly)
         long_one = threads.submit(lambda: text_of(searching(place, read, make_search_options())))
         try:
-            assert begun.wait(60)
+            assert started.wait(60)
             short = threads.submit(lambda: text_of(searching(place, read[:1], make_search_options())))
             assert short.result(timeout=10) == expected(genome, longer[:1])
         finally:
@@ -499,11 +499,11 @@ def test_pending_groups_of_a_search_that_is_stopped_are_not_scored(database, que
 
 def test_profiles_of_a_search_go_on_in_the_next(database, queries):
     read, asked = read_queries(queries[:5], PROTEIN), make_search_options(iterations=2, evalue=10.0)
-    keeping = replace(asked, keep_next=True)
+    keeping = replace(asked, keep_profiles=True)
     with CpuEngine() as engine, closing(ResidentBackend(database, engine)) as place:
         profiles = [result.next_profile for result in searching(place, read, keeping)]
         text = text_of(searching(place, search_queries(profiles, asked), asked))
-    whole = swsearch.search(queries[:5], database, engine="cpu", iterations=2, evalue=10.0, keep_next=True)
+    whole = swsearch.search(queries[:5], database, engine="cpu", iterations=2, evalue=10.0, keep_profiles=True)
     assert text == expected(database, [result.next_profile for result in whole], iterations=2, evalue=10.0)
 
 

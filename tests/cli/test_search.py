@@ -90,8 +90,8 @@ def test_what_composition_explains_is_told_once_for_each_query(tmp_path, quiet):
         assert done.stderr.splitlines() == told
     assert "published statistics and" not in run("search", queries, subjects, "--statistics", "published").stderr
     results = {result.query_id: result for result in swsearch.search(queries, subjects, engine="cpu")}
-    assert [f"swsearch: {results[name].doubt}" for name in ("charged", "also")] == told
-    assert not results["plain"].doubt
+    assert [f"swsearch: {results[name].warning}" for name in ("charged", "also")] == told
+    assert not results["plain"].warning
 
 
 def test_a_size_of_the_database_as_people_write_it(few):

@@ -38,7 +38,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"scoring": Scoring("BLOSUM62", 11, 1)},
     {"scoring": Scoring("FENG", 9, 3), "mode": "global", "sort": "score", "evalue": 0.1 + 0.2},
     {"scoring": Scoring(("ARNDCQEGHILKMFPSTWYV", np.random.default_rng(3).integers(-9, 12, (20, 20))), 7, 2)},
-    {"statistics": "published", "max_hits": 3, "dbsize": 10**15, "distribution": True, "keep_next": True},
+    {"statistics": "published", "max_hits": 3, "dbsize": 10**15, "distribution": True, "keep_profiles": True},
     {"min_score": -4, "min_identity": 0.5, "min_query_coverage": 1, "include_ids": ["a", "b"], "exclude_ids": ["ü"]},
     {"max_alignments": 9, "query_mask": "lower", "subject_mask": "none", "allow_dna": True},
     {"taxids": [10090, 9606], "exclude_taxids": "63221"},

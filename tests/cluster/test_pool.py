@@ -122,12 +122,12 @@ def test_the_tasks_of_a_worker_that_dask_pauses_are_done_elsewhere(database, das
 
 
 def test_what_a_paused_worker_has_begun_ends_there_and_others_do_what_waits(dask_client, monkeypatch):
-    begun, released = [], threading.Event()
+    started, released = [], threading.Event()
 
     def score(share, place):
         address = distributed.get_worker().address
-        begun.append((address, place))
-        if address == begun[0][0]:
+        started.append((address, place))
+        if address == started[0][0]:
             assert released.wait(SOON)
         return place
 
@@ -137,17 +137,17 @@ def test_what_a_paused_worker_has_begun_ends_there_and_others_do_what_waits(dask
     notices = []
     with opening.pool_of_client(dask_client, EngineRequest("cpu"), notice=notices.append) as of:
         calls = [of.call(tasks.score, tasks.encode_arguments(place), share) for place in range(30)]
-        until(lambda: sum(address == begun[0][0] for address, _ in begun) == 2)
-        paused = begun[0][0]
+        until(lambda: sum(address == started[0][0] for address, _ in started) == 2)
+        paused = started[0][0]
         dask_client.run(pause, workers=[paused])
         try:
-            until(lambda: len(begun) == 30)
+            until(lambda: len(started) == 30)
             released.set()
             assert of.all_of(calls) == list(range(30))
         finally:
             released.set()
             dask_client.run(resume, workers=[paused])
-    assert sorted(place for _, place in begun) == list(range(30))
+    assert sorted(place for _, place in started) == list(range(30))
     assert set(notices) == {f"worker {paused}: Dask paused it for lack of memory; other workers do its tasks"}
 
 
@@ -180,11 +180,11 @@ class Endless:
     """A task that works until it is told to stop."""
 
     def __init__(self, monkeypatch) -> None:
-        self.begun, self.stopped = threading.Event(), threading.Event()
+        self.started, self.stopped = threading.Event(), threading.Event()
 
         def score(*given):
             try:
-                self.begun.set()
+                self.started.set()
                 while True:
                     check_cancelled()
                     time.sleep(0.001)
@@ -207,7 +207,7 @@ def test_what_runs_is_stopped_when_a_search_is_closed(database, dask_client, mon
 
     waiting = threading.Thread(target=take, daemon=True)
     waiting.start()
-    assert endless.begun.wait(SOON)
+    assert endless.started.wait(SOON)
     results.stop()
     assert endless.stopped.wait(SOON)
     waiting.join(SOON)
@@ -220,7 +220,7 @@ def test_a_client_that_is_closed_meanwhile_ends_the_search(database, dask_client
     endless = Endless(monkeypatch)
     client = distributed.Client(dask_client.scheduler.address, set_as_default=False)
     results = swsearch.search(QUERY, database, engine="cpu", client=client)
-    closing = threading.Thread(target=lambda: endless.begun.wait(SOON) and client.close())
+    closing = threading.Thread(target=lambda: endless.started.wait(SOON) and client.close())
     closing.start()
     again = "run the search again, which goes on where it was if it has a checkpoint"
     with pytest.raises(ClusterError, match=f"the Dask client was closed, or its scheduler is gone; {again}"):

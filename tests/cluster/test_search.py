@@ -193,7 +193,7 @@ def test_several_files_of_dna_are_one_database(folders, dask_client):
 
 def test_a_profile_is_searched_with(folders, dask_client):
     with swsearch.search(
-        QUERIES[:1], folders["one"] / "db.h5", engine="cpu", iterations=2, keep_next=True
+        QUERIES[:1], folders["one"] / "db.h5", engine="cpu", iterations=2, keep_profiles=True
     ) as results:
         profile = next(results).next_profile
     given = {"engine": "cpu", "max_alignments": 2}

@@ -69,7 +69,7 @@ def check(db: Database, subjects: Any, mask: Mask = "lower") -> None:
     assert lengths.dtype == np.int32 and lengths.tolist() == [len(db.codes(place)) for place in each]
     assert parted(*db.codes_of(subjects)) == [db.codes(place).tobytes() for place in each]
     assert parted(*db.headers_of(subjects)) == [db.header(place) for place in each]
-    offsets, starts, ends = db.masked_of(subjects, mask)
+    offsets, starts, ends = db.masked_runs_of(subjects, mask)
     assert offsets.dtype == np.int64 and starts.dtype == ends.dtype == np.int32 and offsets[-1] == len(starts)
     runs = list(zip(starts.tolist(), ends.tolist(), strict=True))
     found = [runs[a:b] for a, b in pairwise(offsets.tolist())]
@@ -106,7 +106,7 @@ def test_all_and_some(db: Database, window: int, read_before: bool, monkeypatch:
     ],
 )
 def test_what_is_no_subject(db: Database, subjects: Any, error: type[Exception], words: str) -> None:
-    for read in (db.lengths_of, db.codes_of, db.headers_of, lambda some: db.masked_of(some, "lower")):
+    for read in (db.lengths_of, db.codes_of, db.headers_of, lambda some: db.masked_runs_of(some, "lower")):
         with pytest.raises(error, match=words):
             read(subjects)
 
@@ -115,8 +115,8 @@ READS: dict[str, Callable[[Database, Any], object]] = {
     "residues": lambda db, some: parted(*db.codes_of(some)),
     "headers": lambda db, some: parted(*db.headers_of(some)),
     "header_offsets": lambda db, some: parted(*db.headers_of(some)),
-    "mask_starts": lambda db, some: [each.tolist() for each in db.masked_of(some, "lower")],
-    "mask_offsets": lambda db, some: [each.tolist() for each in db.masked_of(some, "lower")],
+    "mask_starts": lambda db, some: [each.tolist() for each in db.masked_runs_of(some, "lower")],
+    "mask_offsets": lambda db, some: [each.tolist() for each in db.masked_runs_of(some, "lower")],
 }
 
 
@@ -204,11 +204,11 @@ def said(db: Database) -> list[Any]:
 
 def test_in_parts(large: Path, request: pytest.FixtureRequest) -> None:
     with Database.open(large) as db:
-        whole = [said(db), db.find_all(["id0", "id70", "none"])]
+        whole = [said(db), db.find_many(["id0", "id70", "none"])]
         assert whole[1] == [[0, 5000], [70, 5070], []]
     request.getfixturevalue("in_parts")
     with Database.open(large) as db:
-        assert [said(db), db.find_all(["id0", "id70", "none"])] == whole
+        assert [said(db), db.find_many(["id0", "id70", "none"])] == whole
     verify_database(large)
 
 

@@ -73,7 +73,7 @@ READS: dict[str, Callable[[Database], object]] = {
     "sources": lambda database: database.sources(),
     "codes_of": lambda database: [each.tobytes() for each in database.codes_of(range(N))],
     "headers_of": lambda database: [each.tobytes() for each in database.headers_of(range(N))],
-    "masked_of": lambda database: [each.tobytes() for each in database.masked_of(range(N), "lower")],
+    "masked_runs_of": lambda database: [each.tobytes() for each in database.masked_runs_of(range(N), "lower")],
 }
 
 
@@ -90,7 +90,7 @@ def test_what_is_read_is_as_it_was_or_said_to_be_changed(
     two: tuple[Path, Path], opened: Database, write: str, before: str
 ) -> None:
     with Database.open(two[0]) as sound:
-        expected = {name: READS[name](sound) for name in ("masked", "masked_of")}  # the same in both
+        expected = {name: READS[name](sound) for name in ("masked", "masked_runs_of")}  # the same in both
     if before != "nothing":
         READS["chunks"](opened)
     if before == "all":

@@ -44,7 +44,7 @@ READS: Reads = {
     "headers": [lambda database: [*map(database.header, range(N))], lambda database: database.headers_of(range(N))],
     "masked": [
         lambda database: [database.masked(place, "lower") for place in range(N)],
-        lambda database: database.masked_of(range(N), "lower"),
+        lambda database: database.masked_runs_of(range(N), "lower"),
     ],
 }
 """What finds it: one by one, and all at once."""

@@ -82,7 +82,7 @@ def check_found(drawn: list[str]) -> None:
         fields |= {words[0], *(part for word in words for part in (*word.split("|"), word[:4], word[9:], word[10:]))}
     asked = sorted(each for each in fields if each[4:5] != "_" and ("|" not in each or each in exact))
     with Database.from_records([(header, "MKV") for header in drawn]) as database:
-        found = database.find_all(asked)
+        found = database.find_many(asked)
         expected = {name: exact.get(name) or sorted(others.get(name, ())) for name in asked}
         assert dict(zip(asked, found, strict=True)) == expected
         assert [database.find(name) for name in asked[::7]] == found[::7]
@@ -142,11 +142,11 @@ def database() -> Database:
 
 
 def test_entries_are_found_by_their_names(database: Database) -> None:
-    assert dict(zip(FOUND, database.find_all(FOUND), strict=True)) == FOUND
+    assert dict(zip(FOUND, database.find_many(FOUND), strict=True)) == FOUND
     assert {name: database.find(name) for name in FOUND} == FOUND  # by an index
     asked, subjects = database.places_of(["Q28933", "nothing", "NP_000001", "Q28933"])
     assert (asked.tolist(), subjects.tolist()) == ([0, 2, 2, 3], [6, 1, 2, 6])
-    assert database.find_all([]) == []
+    assert database.find_many([]) == []
     for wrong in (["a", 1], "text", 5):
         with pytest.raises(OptionError):
-            database.find_all(wrong)  # type: ignore[arg-type]
+            database.find_many(wrong)  # type: ignore[arg-type]

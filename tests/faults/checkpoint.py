@@ -174,9 +174,9 @@ class Checkpoints(Kind):
         if "damaged" in done.err:
             raise Wrong(f"it could not read what was kept: {tail(done.err)}")
         said = re.search(r"kept: (\d+) of \d+ queries (?:are done|go on)", done.err)
-        n_kept = len(before) // (6 if name == "translated" else 1)
-        if int(said[1] if said else 0) != n_kept:
-            raise Wrong(f"{n_kept} queries were kept, and it says: {tail(done.err)}")
+        n_finished = len(before) // (6 if name == "translated" else 1)
+        if int(said[1] if said else 0) != n_finished:
+            raise Wrong(f"{n_finished} queries were kept, and it says: {tail(done.err)}")
 
     @staticmethod
     def _queries(place: Path) -> set[int]:

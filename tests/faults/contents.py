@@ -251,7 +251,7 @@ def read_all(path: str) -> str:
     with Database.open(path) as database:
         every = np.arange(min(database.n_subjects, 2 * N_SUBJECTS))[::-1]
         found = [database.codes_of(every), database.headers_of(every), database.lengths_of(every)]
-        found += [database.masked_of(every, mask) for mask in ("lower", database.mask)]
+        found += [database.masked_runs_of(every, mask) for mask in ("lower", database.mask)]
         if database.genetic_code is None:
             for chunk in database.chunks(1 << 14, mask="lower"):
                 found += [(chunk.residues, chunk.subjects)]
@@ -261,7 +261,7 @@ def read_all(path: str) -> str:
                 digest.update(np.asarray(each).tobytes())
         database.info()
         names = [database.taxonomy.taxon(taxid) for taxid in database.taxids.tolist()]
-        digest.update(repr([names, database.find_all(["s1_3", "s2_1"]), database.sources()]).encode())
+        digest.update(repr([names, database.find_many(["s1_3", "s2_1"]), database.sources()]).encode())
     return digest.hexdigest()
 
 
@@ -296,13 +296,13 @@ class DatabaseContents(Kind):
         """Read a database; where it is another one than expected, verify it."""
 
         def work() -> None:
-            begun = time.process_time()
+            started = time.process_time()
             try:
                 found = read_all(path.name)
             except DatabaseError as error:
                 assert error.exit_code == 2 and (path.suffix == ".json" or str(error).startswith(path.name)), error
                 found = "refused"
-            took = time.process_time() - begun
+            took = time.process_time() - started
             print(found)
             if took > MAX_CPU_SECONDS:
                 raise Wrong(f"took {took:.2f} s of a processor")

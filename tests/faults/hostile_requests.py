@@ -78,7 +78,7 @@ OPTIONS: Mapping[str, Sequence[Any]] = {
     "allow_dna": (True, False, "yes"),
     "iterations": (1, 2, 3, 0, 100),
     "distribution": (True, False),
-    "keep_next": (True, False),
+    "keep_profiles": (True, False),
     "include_ids": ([], ["alpha"], ["x"] * 50, [1], "alpha"),
     "exclude_ids": ([], ["alpha"], ["\0"]),
     "min_identity": (0, 50.5, 101, -1),

@@ -101,7 +101,7 @@ def several(kind: Kind, seeds: range, workers: int) -> Iterator[tuple[int, Verdi
 
 def run(kind: type[Kind], seeds: range, workers: int) -> Counted:
     """Run cases of a kind and count how they ended."""
-    begun, counted = time.monotonic(), Counted(kind)
+    started, counted = time.monotonic(), Counted(kind)
     folder = Path(tempfile.mkdtemp(prefix="swsearch_faults_"))
     try:
         made = kind(folder)
@@ -112,7 +112,7 @@ def run(kind: type[Kind], seeds: range, workers: int) -> Counted:
                 counted.open.append((seed, verdict.note))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    counted.seconds = time.monotonic() - begun
+    counted.seconds = time.monotonic() - started
     missing = len(seeds) - sum(counted.ended.values())
     if missing:
         counted.open.append((-1, f"{missing} cases never ended"))

@@ -235,7 +235,7 @@ class Process:
         line = [*(SWSEARCH if program is None else program), *map(str, words)]
         if limits is None:
             line = [sys.executable, "-c", LISTEN, *line] if _ignores() else line
-        self.begun = time.monotonic()
+        self.started = time.monotonic()
         self.process = subprocess.Popen(
             line,
             cwd=cwd,
@@ -255,7 +255,7 @@ class Process:
         """Wait for its end."""
         code, late, usage = wait(self.process.pid, limit)
         self.process.returncode = code
-        seconds = time.monotonic() - self.begun
+        seconds = time.monotonic() - self.started
         out, err = _contents(self._kept)
         return Done(code, out, err, seconds, _peak(usage), late)
 

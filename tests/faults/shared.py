@@ -42,7 +42,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "score": lambda database: swsearch.score(QUERIES, database, engine="cpu", threads=1).tolist(),
     "sequence": lambda database: [database.sequence(place) for place in some(database)],
     "header": lambda database: [database.header(place) for place in some(database)],
-    "find": lambda database: database.find_all(["s1_3", "s1_65", "nothing"]),
+    "find": lambda database: database.find_many(["s1_3", "s1_65", "nothing"]),
     "info": lambda database: database.info(),
     "chunks": lambda database: [chunk.residues.tobytes() for chunk in database.chunks(database.residue_bytes // 3)],
 }

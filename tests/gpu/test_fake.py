@@ -215,13 +215,13 @@ def test_a_part_is_brought_while_the_one_before_is_scored(gpu, cpu, monkeypatch)
     gpu.plan(Workload(chunk.residues.nbytes, chunk.lengths, [[100]]))
     loaded = gpu.load(chunk)
     assert (gpu.memory_plan.n_areas, len(gpu._slots)) == (2, 2)
-    begun = []
+    started = []
     for number, group in enumerate(gpu.prepare(each, LOCAL) for each in profiles):
-        begun.append(gpu.find(group, loaded, thresholds))
+        started.append(gpu.find(group, loaded, thresholds))
         # what was begun before the last one is done, since its area and its slot are taken again
         assert [slot.is_awaited for slot in gpu._slots].count(True) == min(number + 1, 2)
         assert len(gpu._uploaded) == min(number + 1, 2)
-    assert [of(found) for found in begun] == [hits_of(cpu, each, chunk, thresholds) for each in profiles]
+    assert [of(found) for found in started] == [hits_of(cpu, each, chunk, thresholds) for each in profiles]
 
 
 def test_what_is_overwritten_is_done_and_nothing_else_is_waited_for(monkeypatch):

@@ -20,14 +20,14 @@ def test_a_gpu_cannot_be_used_in_a_fork_and_goes_on_in_its_parent(device: int | 
     except GpuUnavailableError as error:
         pytest.skip(str(error))
     queries = [QUERY * 40] * 300
-    begun = swsearch.search(queries, SUBJECTS, engine="gpu", device=device, statistics="published")
-    with searcher, begun:
-        next(begun)
+    started = swsearch.search(queries, SUBJECTS, engine="gpu", device=device, statistics="published")
+    with searcher, started:
+        next(started)
         assert in_fork(lambda: searcher.search(QUERY)) == refused("this Searcher")
-        assert in_fork(lambda: len(list(begun))) == refused("this search")
-        assert in_fork(lambda: (searcher.close(), begun.close())) == "(None, None)"
+        assert in_fork(lambda: len(list(started))) == refused("this search")
+        assert in_fork(lambda: (searcher.close(), started.close())) == "(None, None)"
         there = in_fork(lambda: swsearch.score(QUERY, SUBJECTS, engine="gpu"))
         assert there.startswith("GpuUnavailableError: engine gpu cannot be used: CUDA was initialised before this")
         assert in_fork(lambda: swsearch.score(QUERY, SUBJECTS, engine="auto").shape) == "(1, 4)"
         assert len(searcher.search(QUERY)) == 1
-        assert len(list(begun)) == 299
+        assert len(list(started)) == 299

@@ -328,8 +328,8 @@ def test_kernels_that_run_at_the_same_time_count_once(gpu):
     gpu.load(make_chunk(draw(1, [20])))
     slot = gpu._slots[0]
     slot.shared.last_ended = At(0.0)
-    for begun, ended in [(1.0, 3.0), (2.0, 2.5), (2.0, 4.0), (6.0, 7.0), (6.5, 7.0)]:
-        slot.begun, slot.ended = At(begun), At(ended)
+    for started, ended in [(1.0, 3.0), (2.0, 2.5), (2.0, 4.0), (6.0, 7.0), (6.5, 7.0)]:
+        slot.started, slot.ended = At(started), At(ended)
         slot.add_times()
     assert gpu.usage.kernel_seconds == 4.0
 

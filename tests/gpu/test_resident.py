@@ -84,10 +84,10 @@ def test_searches_at_a_time_are_those_of_the_cpu(
 def test_a_search_that_is_stopped_leaves_the_others_their_results(real_gpu, database, queries, expected, asked):
     """It is stopped while it is scored, and the database is there for the next ones, whatever the kernels were at."""
     read = read_queries(queries, PROTEIN)
-    begun, is_stopped = threading.Event(), threading.Event()
+    started, is_stopped = threading.Event(), threading.Event()
 
     def wait_for_the_stop(cells):
-        begun.set()
+        started.set()
         assert is_stopped.wait(60)
 
     with closing(ResidentBackend(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED) + 1) as threads:
@@ -97,7 +97,7 @@ def test_a_search_that_is_stopped_leaves_the_others_their_results(real_gpu, data
             threads.submit(lambda each: text_of(searching(place, read, make_search_options(**each))), each)
             for each in asked
         ]
-        assert begun.wait(60)
+        assert started.wait(60)
         unwanted.stop()
         is_stopped.set()
         with pytest.raises(SearchCancelled):

@@ -319,10 +319,10 @@ def test_pairs_are_drawn_as_results_are_taken_and_what_nobody_takes_is_not_done(
 
 
 def test_closing_stops_what_is_under_way(several):
-    begun, stopped, failures = threading.Event(), threading.Event(), []
+    started, stopped, failures = threading.Event(), threading.Event(), []
 
     def wait(number):
-        begun.set()
+        started.set()
         assert stopped.wait(WAIT)
         raise EngineError("the alignment of pairs was stopped")
 
@@ -337,7 +337,7 @@ def test_closing_stops_what_is_under_way(several):
 
     taker = threading.Thread(target=take)
     taker.start()
-    assert begun.wait(WAIT)
+    assert started.wait(WAIT)
     aligner.close()
     taker.join(WAIT)
     assert len(failures) == 1

@@ -71,7 +71,7 @@ FEATURES = {
     "query range": Feature({"query_loc": (10, 60)}, "one.fasta"),
     "own matrix": Feature({"matrix": "own.txt", "gap_open": 9, "gap_extend": 2}),
     "distribution": Feature({"distribution": True}),
-    "saved profiles": Feature({"iterations": 2, "keep_next": True}, "one.fasta"),
+    "saved profiles": Feature({"iterations": 2, "keep_profiles": True}, "one.fasta"),
     "volumes": Feature(subjects="volumes.json"),
     "volumes of DNA": Feature(subjects="genomes.json"),
     "several databases": Feature(subjects="first.h5 rest.h5"),
@@ -174,7 +174,7 @@ class Rooms:
         for name, value in self.python(feature)[2].items():
             if name == "distribution":
                 words += ["-o", str(self.scratch / "page.html")]  # the report that shows it
-            elif name == "keep_next":
+            elif name == "keep_profiles":
                 words += ["--save-profile", str(self.scratch / "profile.json")]
             elif name == "include_ids":
                 (self.scratch / "ids.txt").write_text("\n".join(value))
@@ -248,7 +248,7 @@ def by_gpu(rooms: Rooms, feature: Feature) -> Found:
 def by_client(rooms: Rooms, feature: Feature) -> Found:
     queries, subjects, options = rooms.python(feature)
     with swsearch.Client(f"{rooms.served.url}/{name_of(subjects)}") as client:
-        profiles = ["profile json"] if options.pop("keep_next", False) else []
+        profiles = ["profile json"] if options.pop("keep_profiles", False) else []
         with client.search(queries, outputs=[OUTFMT, *profiles], **options) as job:
             profile = rooms.scratch / "profile.json"
             profile.write_bytes(b"".join(piece for name in profiles for piece in job.download(name)))
@@ -363,7 +363,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [[7 if a == b else -1 - (i + k) % 4 for k, b in enumerate(AMINO_ACIDS)] for i, a in enumerate(AMINO_ACIDS)]
     lines = [f"{letter} {' '.join(map(str, row))}" for letter, row in zip(AMINO_ACIDS, rows, strict=True)]
     (folder / "own.txt").write_text("\n".join([f"  {' '.join(AMINO_ACIDS)}", *lines, ""]))
-    with swsearch.search(queries[:1], folder / "db.h5", engine="cpu", iterations=2, keep_next=True) as results:
+    with swsearch.search(queries[:1], folder / "db.h5", engine="cpu", iterations=2, keep_profiles=True) as results:
         next(results).next_profile.save(folder / "profile.json")
     return folder
 

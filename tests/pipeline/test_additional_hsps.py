@@ -107,7 +107,7 @@ def test_a_hit_has_them_with_their_own_statistics():
     assert [len(each.hsps) for each in search(statistics="published", max_alignments=2).hits] == [2, 1]
     assert [len(each.hsps) for each in search(statistics="published", max_alignments=1).hits] == [1, 1]
     copy = pickle.loads(pickle.dumps(hit))
-    assert copy.may_have_several
+    assert copy.may_have_more_hsps
     assert numbers(hsp.pair for hsp in copy.hsps) == numbers(hsp.pair for hsp in hit.hsps)
     assert [(hsp.evalue, hsp.bit_score) for hsp in copy.hsps] == [(hsp.evalue, hsp.bit_score) for hsp in hit.hsps]
 
@@ -122,7 +122,7 @@ def test_the_threshold_of_each_is_exact():
 
 def test_filters_apply_to_each():
     assert [hsp.pair.cigar_string for hsp in search(min_query_coverage=80).hits[0].hsps] == ["18M", "15M"]
-    assert search(min_query_coverage=80).asked == {
+    assert search(min_query_coverage=80).options == {
         "sort": "score",
         "max_alignments": 9,
         "min_query_coverage": 80,

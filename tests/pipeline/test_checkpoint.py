@@ -164,9 +164,9 @@ SEARCHES = {
     "genome": ("genome", QUERIES, FITTED),
     "genome, filtered": ("genome", QUERIES, {"min_identity": 30}),
     "genome, translated": ("genome", DNA_QUERIES, {"translate": True}),
-    "iterated": ("relatives", FAMILY_QUERIES, FITTED | {"iterations": 3, "keep_next": True}),
+    "iterated": ("relatives", FAMILY_QUERIES, FITTED | {"iterations": 3, "keep_profiles": True}),
     "iterated, filtered": ("relatives", FAMILY_QUERIES, {"evalue": 1, "iterations": 3, "min_identity": 30}),
-    "one iteration": ("relatives", FAMILY_QUERIES, FITTED | {"keep_next": True}),
+    "one iteration": ("relatives", FAMILY_QUERIES, FITTED | {"keep_profiles": True}),
 }
 """Name of the database, queries and options of searches of every kind."""
 
@@ -234,7 +234,7 @@ def test_what_was_scored_and_not_yet_rated_is_not_scored_again(tmp_path, databas
         raise Killed
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(NullModelFitter, "of_pairs", refuse)
+        patched.setattr(NullModelFitter, "fit_pairs", refuse)
         with pytest.raises(Killed):
             lines(database, cpu, tmp_path, **FITTED)
     kept = files_of(tmp_path)
@@ -247,8 +247,8 @@ def test_what_was_scored_and_not_yet_rated_is_not_scored_again(tmp_path, databas
 
 def test_what_was_scored_does_not_need_the_copies_again(tmp_path, database, cpu, monkeypatch):
     expected = lines(database, cpu, tmp_path, **FITTED)
-    monkeypatch.setattr(NullModelFitter, "of_queries", None)
-    monkeypatch.setattr(NullModelFitter, "of_pairs", None)
+    monkeypatch.setattr(NullModelFitter, "fit_queries", None)
+    monkeypatch.setattr(NullModelFitter, "fit_pairs", None)
     assert lines(database, cpu, tmp_path, **FITTED) == expected
 
 
@@ -421,7 +421,7 @@ def test_a_damaged_file_is_told_of_and_not_used(tmp_path, how):
     path.write_bytes(damaged(path.read_bytes())[how])
     with pytest.warns(SwsearchWarning, match=r"queries-000000001 is damaged .* searching its queries again"):
         kept = opened(tmp_path)
-        assert kept.n_kept == (1 if how in ("empty", "zeros") else 3)  # nobody knows whose results it had
+        assert kept.n_finished == (1 if how in ("empty", "zeros") else 3)  # nobody knows whose results it had
         assert load(kept, 0, 2) is None
     with kept:
         assert load(kept, 0, 2) is None  # told once
@@ -648,7 +648,7 @@ def test_a_file_that_cannot_be_opened_now_stays(tmp_path, monkeypatch):
 
 
 def test_a_profile_of_other_sequences_is_another_search(tmp_path, database):
-    asked = {"engine": "cpu", "threads": 1, "iterations": 2, "keep_next": True}
+    asked = {"engine": "cpu", "threads": 1, "iterations": 2, "keep_profiles": True}
     profile = next(swsearch.search(QUERIES[2], database, **asked)).next_profile
     names = [profile.alignment.identifiers[0], *(f"other {name}" for name in profile.alignment.identifiers[1:])]
     assert len(names) > 1
@@ -683,12 +683,12 @@ def test_queries_that_two_files_have_count_once(tmp_path):
         save(kept, 0, [some(1), some(2), some(3)])
         save(kept, 1, [some(7)])
         save(kept, 5, [some(4)])
-        assert kept.n_kept == 4
+        assert kept.n_finished == 4
         assert load(kept, 0, 4) is None
     (tmp_path / "queries-000000005-000000001").touch()
     (tmp_path / "queries-7").touch()
     with opened(tmp_path) as kept:
-        assert kept.n_kept == 4
+        assert kept.n_finished == 4
         assert load(kept, 1, 2) == [[7], [3]]
         save(kept, 0, [some(1), some(2), some(3)])
         assert files_of(tmp_path)[:2] == ["queries-000000003", "queries-000000004"]  # two have nothing that counts

@@ -89,28 +89,28 @@ def test_the_best_of_all_are_kept(query, database, everything, mode, max_hits):
 def test_keeping_the_distribution_changes_no_hit(query, database, options):
     plain, kept = (search(query, database, distribution=asked, **options) for asked in (False, True))
     assert listed(plain.hits) == listed(kept.hits)
-    assert plain.doubt == kept.doubt
+    assert plain.warning == kept.warning
     assert plain.distribution is None
     assert kept.distribution.expected is not None
 
 
 def test_what_composition_explains_is_doubted(query, database):
     doubted = search(query, database)
-    assert doubted.doubt.startswith("query 'query_1': ")
-    assert "a published E-value <= 1e-06 but a fitted one > 0.01, e.g. 'charged" in doubted.doubt
-    assert "most of the score is composition or a repeated pattern" in doubted.doubt
-    assert doubted.doubt == search(query, database, max_hits=1).doubt
+    assert doubted.warning.startswith("query 'query_1': ")
+    assert "a published E-value <= 1e-06 but a fitted one > 0.01, e.g. 'charged" in doubted.warning
+    assert "most of the score is composition or a repeated pattern" in doubted.warning
+    assert doubted.warning == search(query, database, max_hits=1).warning
     codes = PROTEIN.encode(query)
     scores = Scoring().matrix.scores[codes][:, :27].astype(np.int8)
-    assert search(Profile("q", "", codes, scores), database).doubt == ""  # constants are those of a matrix
+    assert search(Profile("q", "", codes, scores), database).warning == ""  # constants are those of a matrix
     for options in (
         {"statistics": "published"},
         {"statistics": "none"},
         {"mode": "global"},
         {"scoring": Scoring(gap_open=3)},
     ):
-        assert search(query, database, **options).doubt == ""
-    assert search(query[:80], database).doubt == ""
+        assert search(query, database, **options).warning == ""
+    assert search(query[:80], database).warning == ""
 
 
 @pytest.mark.parametrize("most", [1, 3, 10**9])
@@ -127,7 +127,7 @@ def test_queries_that_are_rated_together_have_the_hits_of_each_alone(query, data
     monkeypatch.setattr(null_models, "MAX_RESIDUES", 700)
     together = list(swsearch.search(queries, database, engine="cpu", max_hits=6))
     assert [listed(each.hits) for each in together] == [listed(each.hits) for each in alone] == plain
-    doubts = [[each.doubt.partition(": ")[2] for each in results] for results in (together, alone)]
-    assert doubts[0] == doubts[1]
-    assert any(doubts[0])
-    assert not all(doubts[0])
+    warnings = [[each.warning.partition(": ")[2] for each in results] for results in (together, alone)]
+    assert warnings[0] == warnings[1]
+    assert any(warnings[0])
+    assert not all(warnings[0])

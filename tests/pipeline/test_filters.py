@@ -141,7 +141,7 @@ def test_ids_that_were_not_utf8(tmp_path):
     path.write_bytes(b"pr\xe9\n")
     assert [hit.subject_id for hit in search("MKVLAAGIVG", fasta, include_ids=path).hits] == ["pr\xe9"]
     with swsearch.Database.from_fasta([fasta]) as database:
-        assert database.find_all(["other", "\ud800", "pr\xe9", ""]) == [[1], [], [0], []]
+        assert database.find_many(["other", "\ud800", "pr\xe9", ""]) == [[1], [], [0], []]
 
 
 @pytest.mark.parametrize(
@@ -167,9 +167,9 @@ def test_bad_filters(options, message):
 
 
 def test_what_was_asked_for_is_described():
-    assert only(swsearch.search("MKVLAAGIVG", SUBJECTS)).asked == {}
+    assert only(swsearch.search("MKVLAAGIVG", SUBJECTS)).options == {}
     found = only(swsearch.search("MKVLAAGIVG", SUBJECTS, min_score=5, min_identity=30.5, include_ids=("a", "b")))
-    assert found.asked == {"min_score": 5, "min_identity": 30.5, "include_ids": "2 identifiers"}
+    assert found.options == {"min_score": 5, "min_identity": 30.5, "include_ids": "2 identifiers"}
     with pytest.raises(OptionError):
         HitFilters(min_identity=-0.5)
 

@@ -42,9 +42,9 @@ CHANGED = {
     "inclusion_coverage": (50.0, []),
     "max_included": (5, []),
     "rules": (Inclusion(columns=5), []),
-    "keep_next": (
+    "keep_profiles": (
         True,
-        ["iterations", "inclusion_evalue", "inclusion_coverage", "max_included", "keep_next", "inclusion"],
+        ["iterations", "inclusion_evalue", "inclusion_coverage", "max_included", "keep_profiles", "inclusion"],
     ),
     "translate": (True, ["translate", "genetic_code", "strand"]),
     "task": ("short", ["matrix", "gap_open", "evalue"]),

@@ -95,7 +95,7 @@ def test_every_engine_writes_the_same_bytes(small, gpu, mode):
 
     expected = run("reference")
     assert '"fit":' in expected
-    assert '"no_statistics":"no E-values: the query has no residues' in expected
+    assert '"no_evalue_reason":"no E-values: the query has no residues' in expected
     assert run("cpu") == expected
     assert run(gpu) == expected
 
@@ -161,7 +161,7 @@ def nulls_of(result, database, queries):
     def read(places):
         return make_pool([database.codes(place) for place in places.tolist()])
 
-    (found,) = maker.of_pairs([NullModelRequest(query, result.statistics, subjects, scores, lengths, 1.0)], read)
+    (found,) = maker.fit_pairs([NullModelRequest(query, result.statistics, subjects, scores, lengths, 1.0)], read)
     return found
 
 
@@ -208,8 +208,8 @@ def test_only_a_query_without_residues_has_no_evalues_and_the_reason_is_given():
     ]
     assert [hit.subject_id for hit in other.hits] == ["a"]
     assert other.hits[0].evalue < 1e-9
-    assert json.loads(text_of([result]))["parameters"]["no_statistics"] == result.no_statistics
-    assert f"# Note: {result.no_statistics}" in text_of([result], "7")
+    assert json.loads(text_of([result]))["parameters"]["no_evalue_reason"] == result.no_evalue_reason
+    assert f"# Note: {result.no_evalue_reason}" in text_of([result], "7")
     assert "Statistics: none" in text_of([result], "0")
 
 

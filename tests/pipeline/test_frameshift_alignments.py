@@ -151,7 +151,7 @@ def test_evalues_count_both_strands(reads, proteins, results) -> None:
     assert plus[0].score == whole.score
     assert plus[0].evalue == pytest.approx(whole.evalue / 2)
     assert whole.evalue_published is None
-    assert plus.asked["frame_shift"] == 15
+    assert plus.options["frame_shift"] == 15
 
 
 @pytest.mark.parametrize("kind", [kind.key for kind in OUTPUT_FORMATS if "blastx" in kind.writer.programs])

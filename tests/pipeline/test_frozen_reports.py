@@ -162,7 +162,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         swsearch.Database.build("more.fasta", "more.h5", translate=True, genetic_code=11).close()
         Path("own.txt").write_text(own_matrix(), encoding="ascii")
         Path("family.a3m").write_text(ALIGNMENT, encoding="ascii")
-        found = swsearch.search(QUERIES[:1], "masked.h5", engine="cpu", iterations=2, keep_next=True)
+        found = swsearch.search(QUERIES[:1], "masked.h5", engine="cpu", iterations=2, keep_profiles=True)
         next(found).next_profile.save("profile.json")
         found.close()
     return folder
@@ -228,13 +228,13 @@ def plain_searches() -> dict[str, Asked]:
 
 def iterated_searches() -> dict[str, Asked]:
     asked: dict[str, dict[str, Any]] = {
-        "iterated": {"iterations": 3, "keep_next": True},
+        "iterated": {"iterations": 3, "keep_profiles": True},
         "iterated, few included": {"iterations": 3, "max_included": 4},
         "iterated, several": {"iterations": 2, "distribution": True, "max_alignments": 2, "min_identity": 20},
         "iterated, published": {"iterations": 3, "statistics": "published", "inclusion_evalue": 1e-5, "max_hits": 4},
         "iterated, coverage": {"iterations": 2, "inclusion_coverage": 80, "dbsize": 10**7, "query_mask": "lower"},
-        "iterated, semiglobal": {"iterations": 2, "mode": "semiglobal", "keep_next": True, "sort": "score"},
-        "next profile": {"keep_next": True, "statistics": "published"},
+        "iterated, semiglobal": {"iterations": 2, "mode": "semiglobal", "keep_profiles": True, "sort": "score"},
+        "next profile": {"keep_profiles": True, "statistics": "published"},
     }
     return {
         **{name: (QUERIES, "masked.h5", options) for name, options in asked.items()},
@@ -242,7 +242,7 @@ def iterated_searches() -> dict[str, Asked]:
         "iterated, several databases": (QUERIES, ["first.h5", "rest.h5"], {"iterations": 5}),
         "profile": ("profile.json", "masked.h5", {}),
         "profile, global": ("profile.json", "first.h5", {"mode": "global", "max_hits": 12}),
-        "profile, iterated": ("profile.json", "masked.h5", {"iterations": 2, "keep_next": True}),
+        "profile, iterated": ("profile.json", "masked.h5", {"iterations": 2, "keep_profiles": True}),
         "alignment": ("family.a3m", "masked.h5", {"distribution": True}),
     }
 
@@ -360,12 +360,12 @@ def lines_of(result: SearchResult) -> Iterator[str]:
         "database": (
             result.database_name, result.database_subjects, result.database_residues, result.effective_residues,
         ),
-        "program": (result.program, result.genetic_code, result.database_code, result.mode, result.asked),
+        "program": (result.program, result.genetic_code, result.database_code, result.mode, result.options),
         "scoring": result.scoring.describe(),
         "statistics": getattr(statistics, "parameters", lambda: None)(),
-        "why not": (result.no_statistics, result.doubt),
+        "why not": (result.no_evalue_reason, result.warning),
         "iterations": (result.iteration, result.converged, [vars(step) for step in result.steps]),
-        "first found": result.first_found,
+        "first found": result.first_iterations,
         "distribution": None if counted is None else (counted.scores, counted.counts, counted.edges),
         "profile": profile_facts(result.profile),
         "next profile": profile_facts(result.next_profile),

@@ -79,10 +79,10 @@ def test_hits_of_profiles_are_aligned_by_their_rows(tmp_path):
                 [profile, ("sequence", sequence)], database, engine="reference", statistics="none",
                 max_alignments=3, sort="score",
             )  # fmt: skip
-            of_profile, of_sequence = results
+            from_profile, of_sequence = results
             if aligned:
-                align_hits([of_profile, of_sequence], 1)
-            for hit in of_profile.hits:
+                align_hits([from_profile, of_sequence], 1)
+            for hit in from_profile.hits:
                 subject = subjects[int(hit.subject_id[1:])]
                 expected = reference.align_with_hsps(rows, subject, Scoring(), 3)
                 found = [hit.pair, *(hsp.pair for hsp in hit.hsps[1:])]

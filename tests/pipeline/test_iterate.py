@@ -70,8 +70,8 @@ def facts_of(results):
     """Return all that is told of results, as values that can be compared."""
     return [
         (
-            result.query_id, result.iteration, result.converged, result.steps, result.doubt,
-            None if result.first_found is None else result.first_found.tolist(),
+            result.query_id, result.iteration, result.converged, result.steps, result.warning,
+            None if result.first_iterations is None else result.first_iterations.tolist(),
             None if result.profile is None else alignment_facts(result.profile),
             [(hit.subject_id, hit.score, hit.evalue, hit.pair.cigar, hit.pair.query_start) for hit in result.hits],
         )
@@ -123,23 +123,23 @@ def test_a_family_is_found_from_the_end_to_the_end(database):
 
 
 def test_one_iteration_is_a_plain_search(database):
-    texts = text_of(search(database, iterations=1, keep_next=True)), text_of(search(database))
+    texts = text_of(search(database, iterations=1, keep_profiles=True)), text_of(search(database))
     kept, plain = (list(map(json.loads, text.splitlines())) for text in texts)
     for one, other in zip(kept, plain, strict=True):
         assert one.pop("options") != other.pop("options")
         assert one == other
-    assert all(result.first_found is None and result.profile is None for result in search(database))
+    assert all(result.first_iterations is None and result.profile is None for result in search(database))
 
 
 @pytest.mark.parametrize("asked", [{}, {"statistics": "published"}, {"mode": "semiglobal"}, {"mode": "global"}])
 def test_iterations_are_searches_one_after_the_other(database, asked):
     queries = read_queries(QUERIES)
-    at_once = search_with(database, queries, iterations=3, keep_next=True, **asked)
+    at_once = search_with(database, queries, iterations=3, keep_profiles=True, **asked)
     for times in ([1, 2], [2, 1]):
         going = queries
         for n in times:
-            results = search_with(database, going, iterations=n, keep_next=True, **asked)
-            going = [Query.of_profile(result.next_profile) for result in results]
+            results = search_with(database, going, iterations=n, keep_profiles=True, **asked)
+            going = [Query.from_profile(result.next_profile) for result in results]
         for one, other in zip(at_once, results, strict=True):
             assert (one.iteration, one.converged) == (other.iteration, other.converged)
             assert [(hit.subject_id, hit.score, hit.evalue) for hit in one.hits] == [
@@ -185,7 +185,7 @@ def test_a_query_without_hits_converges_at_once_and_is_reported_as_by_a_plain_se
 
 def test_queries_without_residues_and_no_database_to_speak_of():
     results = search(
-        [("only", "MKVLAAGIVGLWWKDE")], [("empty", ""), ("q", "MKVLAAGIVGLWWKDE")], iterations=2, keep_next=True
+        [("only", "MKVLAAGIVGLWWKDE")], [("empty", ""), ("q", "MKVLAAGIVGLWWKDE")], iterations=2, keep_profiles=True
     )
     assert [len(result.hits) for result in results] == [0, 1]
     assert [result.converged for result in results] == [True, True]
@@ -194,7 +194,7 @@ def test_queries_without_residues_and_no_database_to_speak_of():
 
 def test_a_query_that_found_nothing_goes_on_with_its_gap_costs(database):
     scoring = Scoring("BLOSUM62", 9, 2)
-    profile = only(search(database, [("none", "WWWWWCCCCCWWWWW")], scoring=scoring, keep_next=True)).next_profile
+    profile = only(search(database, [("none", "WWWWWCCCCCWWWWW")], scoring=scoring, keep_profiles=True)).next_profile
     assert (profile.gap_open, profile.gap_extend) == (9, 2)
     assert profile.lambda_ == lambda_of(scoring.matrix)
 
@@ -221,9 +221,9 @@ def test_filters_and_limits_are_for_reports_alone(database):
 def test_the_limit_of_subjects_is_told_of(database):
     found = only(search(database, QUERIES[:1], iterations=2, max_included=3))
     assert found.steps[0].included == 3
-    assert "more than 3 subjects" in found.doubt
-    assert "--max-included" in found.doubt
-    assert not only(search(database, QUERIES[:1], iterations=2)).doubt
+    assert "more than 3 subjects" in found.warning
+    assert "--max-included" in found.warning
+    assert not only(search(database, QUERIES[:1], iterations=2)).warning
 
 
 def test_several_parts_of_a_subject_enter_and_no_part_twice(database):
@@ -249,17 +249,17 @@ def test_what_was_found_first_is_said(database):
     of_subject = dict(
         zip(found.profile.alignment.subjects.tolist(), found.profile.alignment.iterations.tolist(), strict=True)
     )
-    for hit, first in zip(found.hits, found.first_found.tolist(), strict=True):
+    for hit, first in zip(found.hits, found.first_iterations.tolist(), strict=True):
         assert first == of_subject.get(hit.subject_index, found.iteration)
-    assert found.to_columns()["iteration"] == found.first_found[found.hsps.hits].tolist()
+    assert found.to_columns()["iteration"] == found.first_iterations[found.hsps.hits].tolist()
     assert "iteration" not in only(search(database, [RECORDS[8]])).to_columns()
     assert list(found.to_pandas()["iteration"]) == found.to_arrow()["iteration"].to_pylist()
 
 
 def test_sequences_of_another_database_stay(database):
-    first = only(search_with(database, read_queries(QUERIES[:1]), keep_next=True)).next_profile
+    first = only(search_with(database, read_queries(QUERIES[:1]), keep_profiles=True)).next_profile
     with swsearch.Database.from_records([("other", RECORDS[1][1]), *RECORDS[20:]]) as elsewhere:
-        found = only(search_with(elsewhere, [Query.of_profile(first)], iterations=2))
+        found = only(search_with(elsewhere, [Query.from_profile(first)], iterations=2))
     alignment = found.profile.alignment
     before = list(first.alignment.identifiers[1:])
     assert list(alignment.identifiers[1 : len(before) + 1]) == before
@@ -269,9 +269,9 @@ def test_sequences_of_another_database_stay(database):
 
 
 def test_a_profile_without_an_alignment_begins_anew(database):
-    made = only(search_with(database, read_queries(QUERIES[:1]), keep_next=True)).next_profile
+    made = only(search_with(database, read_queries(QUERIES[:1]), keep_profiles=True)).next_profile
     bare = replace(made, alignment=None, iteration=0)
-    found = only(search_with(database, [Query.of_profile(bare)], iterations=2))
+    found = only(search_with(database, [Query.from_profile(bare)], iterations=2))
     assert found.steps[0].iteration == 1
     assert found.profile.alignment.identifiers[0] == QUERIES[0][0]
 
@@ -348,7 +348,7 @@ def test_no_more_groups_are_under_way_than_memory_is_for(database, monkeypatch):
     ("asked", "said"),
     [({"iterations": 0}, "iterations"), ({"iterations": 2, "statistics": "none"}, "statistics"),
      ({"iterations": 2, "inclusion": 3}, "inclusion"), ({"inclusion_evalue": -1}, "inclusion_evalue"),
-     ({"keep_next": 2}, "keep_next")],
+     ({"keep_profiles": 2}, "keep_profiles")],
 )  # fmt: skip
 def test_what_cannot_be_asked_for(database, asked, said):
     with pytest.raises(OptionError, match=said):
@@ -364,7 +364,7 @@ def test_published_statistics_are_of_profiles_in_the_matrixs_units():
     """Profiles made for fitted statistics have larger scores, for which the constants would be far too small."""
     query = RECORDS[0]
     with swsearch.Database.from_records(RECORDS) as database:
-        fitted = next(swsearch.search(query, database, iterations=2, keep_next=True, engine="cpu"))
+        fitted = next(swsearch.search(query, database, iterations=2, keep_profiles=True, engine="cpu"))
         assert fitted.next_profile.scale == DEFAULT_SETTINGS.scale != 1
         assert all(hit.evalue_published is None for hit in fitted.hits)
         with pytest.raises(OptionError, match="times the matrix's units"):
@@ -375,6 +375,6 @@ def test_published_statistics_are_of_profiles_in_the_matrixs_units():
             pytest.raises(OptionError, match="times the matrix's units"),
         ):
             searcher.search(fitted.next_profile)
-        published = next(swsearch.search(query, database, iterations=2, keep_next=True, **asked))
+        published = next(swsearch.search(query, database, iterations=2, keep_profiles=True, **asked))
         assert published.next_profile.scale == 1
         assert len(next(swsearch.search(published.next_profile, database, **asked)).hits)

@@ -117,14 +117,14 @@ def maker(mode="local", threads=2):
     return NullModelFitter(FitSettings(mode, 1, 100, 10_000), Recurrence(Scoring(), mode), threads)
 
 
-def of_pairs(made, asked, null, scores, subjects, limit):
+def fit_pairs(made, asked, null, scores, subjects, limit):
     """Return the nulls of a query's pairs with subjects that are at hand."""
 
     def read(places):
         return make_pool([subjects[place] for place in places.tolist()])
 
     lengths = np.array([len(each) for each in subjects])
-    (found,) = made.of_pairs([NullModelRequest(asked, null, np.arange(len(subjects)), scores, lengths, limit)], read)
+    (found,) = made.fit_pairs([NullModelRequest(asked, null, np.arange(len(subjects)), scores, lengths, limit)], read)
     return found
 
 
@@ -152,10 +152,10 @@ def assert_levels(found, levels):
 def test_means_are_those_of_the_copies(mode):
     query, near, far, none = drawn(8, 70, 80, 90, 64)
     asked, made = Query("q", "", PROTEIN.encode(query)), maker(mode)
-    (null,) = made.of_queries([asked])
+    (null,) = made.fit_queries([asked])
     subjects = codes_of(near, far, none, query)
     scores = np.array([60, -500, 30, 370], dtype=np.int64)
-    found = of_pairs(made, asked, null, scores, subjects, 1e-3)
+    found = fit_pairs(made, asked, null, scores, subjects, 1e-3)
     assert_levels(found, levels_of(made, asked.codes, null, subjects))
     assert found.bounds[:3].tolist() == [1.0] * 3
     assert found.bounds[3] < 1e-60
@@ -172,8 +172,8 @@ def test_nulls_do_not_depend_on_threads_or_on_what_is_scored_at_a_time(monkeypat
 
     def means(threads):
         made = maker(threads=threads)
-        (null,) = made.of_queries([asked])
-        return null, of_pairs(made, asked, null, scores, subjects, 0.1).levels.tolist()
+        (null,) = made.fit_queries([asked])
+        return null, fit_pairs(made, asked, null, scores, subjects, 0.1).levels.tolist()
 
     expected = means(1)
     assert means(2) == expected
@@ -183,7 +183,7 @@ def test_nulls_do_not_depend_on_threads_or_on_what_is_scored_at_a_time(monkeypat
 
 def test_a_query_without_residues_has_no_null():
     empty, full = Query("e", "", PROTEIN.encode("")), Query("f", "", PROTEIN.encode("MKV"))
-    made = maker().of_queries([empty, full, empty])
+    made = maker().fit_queries([empty, full, empty])
     assert [null is None for null in made] == [True, False, True]
 
 
@@ -209,13 +209,13 @@ def test_a_profile_is_scored_by_its_own_rows(mode):
     codes, scoring = PROTEIN.encode(query), Scoring()
     same = scoring.rows(codes).scores[:, :PROFILE_LETTERS]
     sequence = Query("q", "", codes)
-    profiles = [Query.of_profile(Profile("q", "", codes, scores)) for scores in (same, np.clip(2 * same, -9, 16))]
+    profiles = [Query.from_profile(Profile("q", "", codes, scores)) for scores in (same, np.clip(2 * same, -9, 16))]
     subjects, made = codes_of(near, far, query), maker(mode)
     scores = np.array([60, 30, 300], dtype=np.int64)
-    nulls = made.of_queries([sequence, *profiles])
+    nulls = made.fit_queries([sequence, *profiles])
     assert nulls[0] == nulls[1] != nulls[2]
     found = [
-        of_pairs(made, asked, null, scores, subjects, 1e-3)
+        fit_pairs(made, asked, null, scores, subjects, 1e-3)
         for asked, null in zip([sequence, *profiles], nulls, strict=True)
     ]
     assert found[0].levels.tolist() == found[1].levels.tolist()

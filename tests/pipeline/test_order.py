@@ -86,11 +86,11 @@ def fitted(database, queries, scores):
             job = Search(asked, SearchOptions(mode=mode), LocalBackend(database, engine))
             maker = job.criteria.null_maker(1)
             places = np.arange(database.n_subjects)
-            for query, null, row in zip(asked, maker.of_queries(asked), scores[mode], strict=True):
+            for query, null, row in zip(asked, maker.fit_queries(asked), scores[mode], strict=True):
                 each = NullModelRequest(
                     query, null, places, row.astype(np.int64), database.lengths.astype(np.int64), 1.0
                 )
-                (nulls,) = maker.of_pairs([each], job.subjects.scored)
+                (nulls,) = maker.fit_pairs([each], job.subjects.scored)
                 made[mode, query.identifier] = nulls.evalues(row, database.n_residues)
     return made
 

@@ -87,20 +87,20 @@ def test_the_interpreter_ends_while_a_search_waits():
 def test_what_is_made_ends_when_another_thread_closes_it(kind, has_threads):
     """In Python code that looks whether it is wanted, and in the extension, which computes for many seconds here."""
 
-    def looking(begun):
-        begun.set()
+    def looking(started):
+        started.set()
         while True:
             check_cancelled()
         yield 1
 
-    def computing(begun):
+    def computing(started):
         with Database.from_records([(f"s{k}", "MKTAYIAKQR" * 1_000) for k in range(1_000)]) as database:
-            begun.set()
+            started.set()
             yield swsearch.score("MKTAYIAKQR" * 5_000, database, engine="cpu", threads=1)
 
     for items in (looking, computing):
-        begun, ended = threading.Event(), []
-        stage = kind(items(begun))
+        started, ended = threading.Event(), []
+        stage = kind(items(started))
 
         def ask(stage=stage, ended=ended):
             try:
@@ -110,7 +110,7 @@ def test_what_is_made_ends_when_another_thread_closes_it(kind, has_threads):
 
         thread = threading.Thread(target=ask, daemon=True)
         thread.start()
-        begun.wait()
+        started.wait()
         stage.close()
         thread.join(60)
         assert ended == [(SearchCancelled, 0)]

@@ -124,7 +124,7 @@ def test_a_strand_is_searched_with_alone(subjects, strand: str) -> None:
         [("q", QUERIES["long"])], subjects, translate=True, strand=strand, max_hits=5, engine="cpu",
         statistics="fitted",
     )  # fmt: skip
-    assert result.asked["strand"] == strand
+    assert result.options["strand"] == strand
     check_same(shown(result), merged(QUERIES["long"], subjects, frames, 5, statistics="fitted"))
 
 
@@ -232,7 +232,7 @@ REFUSED = [
         InputError,
         "translate: cannot be combined with --iterations 2; iterated searches need protein queries",
     ),
-    ({"keep_next": True}, InputError, "translate: cannot be combined with a profile of the hits"),
+    ({"keep_profiles": True}, InputError, "translate: cannot be combined with a profile of the hits"),
     ({"query_format": "a3m"}, InputError, "query_format: got 'a3m', expected auto or fasta"),
     ({"translate": False, "strand": "plus"}, InputError, "strand: got 'plus', expected none without translation"),
     ({"translate": False, "genetic_code": 1}, InputError, "genetic_code: got 1, expected none without translation"),

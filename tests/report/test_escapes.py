@@ -49,7 +49,7 @@ def result_of(text: str) -> SearchResult:
     taxon = Taxon(9606, text, text, text, text)
     hits = [dataclasses.replace(hit, taxa=(taxon,)) for hit in made.hits]
     asked = {"min_identity": 1, "query_mask": text}
-    changed = {"database_name": text, "no_statistics": text, "statistics": None, "asked": asked, "doubt": text}
+    changed = {"database_name": text, "no_evalue_reason": text, "statistics": None, "asked": asked, "warning": text}
     made = dataclasses.replace(made, scoring=Scoring(matrix_named(text)))
     return dataclasses.replace(made, hits=hits, run=run_of(made, text), **changed)
 
@@ -61,7 +61,7 @@ def run_of(result: SearchResult, text: str) -> RunInfo:
         database_name=text,
         checksums=(Checksum("queries", text, "a" * 64),),
         execution=Execution(text, text, BEGUN, BEGUN),
-        asked={"min_identity": 1, "query_mask": text},
+        options={"min_identity": 1, "query_mask": text},
         database_sources=({"path": text, "sha256": "a" * 64},),
         queries=text,
         settings={"matrix": text, "include-ids": [text]},

@@ -154,7 +154,7 @@ def test_several_alignments_of_a_hit_and_a_masked_query(monkeypatch: pytest.Monk
 
 def test_hostile_headers_are_never_markup() -> None:
     result = make_result((HOSTILE, HOSTILE, QUERY), [(HOSTILE, HOSTILE, SUBJECT)])
-    result = dataclasses.replace(result, database_name=HOSTILE, no_statistics=HOSTILE)
+    result = dataclasses.replace(result, database_name=HOSTILE, no_evalue_reason=HOSTILE)
     text = report("html", result)
     page = Page(text)
     assert {each.name for each in page.elements} == {
@@ -179,9 +179,9 @@ def test_without_statistics_there_are_no_numbers(mode: Any) -> None:
 
 
 def test_only_the_run_differs() -> None:
-    begun = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    started = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     sums = (Checksum("queries", "q & a.fa", "ab" * 32),)
-    runs = [Execution(engine, f"swsearch search '<b>' --engine {engine}", begun) for engine in ("cpu", "gpu")]
+    runs = [Execution(engine, f"swsearch search '<b>' --engine {engine}", started) for engine in ("cpu", "gpu")]
     pages = [written({"checksums": sums, "execution": run}) for run in runs]
     assert "ab" * 32 + " q &amp; a.fa" in pages[0]
     assert "2026-01-02 03:04:05" in pages[0]

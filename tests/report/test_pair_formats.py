@@ -284,11 +284,11 @@ def test_a_megabase_with_many_gaps_is_written_in_seconds():
         pair = PairAlignment(query, subject, DNA_SCORING, 0, 0, 0, tuple(runs))
         stream = io.StringIO()
         writer = create_pair_writer(name, stream)
-        begun = time.perf_counter()
+        started = time.perf_counter()
         writer.begin(run)
         writer.write(ScoredPair(run.queries[0], run.subjects[0], pair))
         writer.end()
-        assert time.perf_counter() - begun < 10, name  # a tenth of it on an idle machine
+        assert time.perf_counter() - started < 10, name  # a tenth of it on an idle machine
         assert stream.getvalue()
 
 

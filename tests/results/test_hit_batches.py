@@ -69,7 +69,7 @@ def random_result(seed: int, name: str = "q1") -> SearchResult:
         subject = PROTEIN.encode(text)
         runs = _runs(len(subject), generator)
         pair = align_codes(query, apply_mask(subject, runs), Recurrence(empty.scoring, mode))
-        pair = pair.shown_as(letters, letters_with_mask(subject, runs) if runs else None)
+        pair = pair.with_letters(letters, letters_with_mask(subject, runs) if runs else None)
         hits.append(
             Hit(
                 name,
@@ -105,7 +105,7 @@ def test_every_format_says_the_same_of_columns_and_of_hits(seed: int, monkeypatc
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     results = [random_result(seed), make_result(("none", "", "WWW"), []), random_result(seed + 1000, "q2")]
     columns = [as_columns(result) for result in results]
-    assert isinstance(letters_of(columns[0].hits), PooledLetters) != results[0].may_have_several
+    assert isinstance(letters_of(columns[0].hits), PooledLetters) != results[0].may_have_more_hsps
     expected = [written(outfmt, results) for outfmt in FORMATS]
     assert [written(outfmt, columns) for outfmt in FORMATS] == expected
     monkeypatch.setattr(hit_batches, "MAX_BATCH_HITS", 2)
@@ -180,7 +180,7 @@ def test_json_is_as_python_writes_it(seed: int) -> None:
             "id": headers.encodable(hit.subject_id), "description": headers.encodable(hit.subject_description),
             "length": hit.subject_length, "index": hit.subject_index,
         }  # fmt: skip
-        several = {"further_alignments": further} if hit.may_have_several else {}
+        several = {"further_alignments": further} if hit.may_have_more_hsps else {}
         expected.append({"subject": subject, **best, **several})
     for outfmt in ("jsonl", "15"):
         text = report(outfmt, as_columns(result))

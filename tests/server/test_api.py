@@ -57,7 +57,7 @@ def test_a_job_is_submitted_waited_for_read_and_removed(served):
     job = submitted(served)
     assert (job["state"], job["progress"], job["n_queries"], job["database"]) == ("done", 1.0, 1, "tiny")
     assert job["cells_done"] == job["cells"] > 0 and job["n_hits"] > 0
-    assert job["submitted"] <= job["begun"] <= job["ended"] < job["expires"]
+    assert job["submitted"] <= job["started"] <= job["ended"] < job["expires"]
     path = f"/jobs/{job['id']}"
     assert served.get(path).json == {name: value for name, value in job.items() if name != "jobs"}
     assert served.get(f"{path}/queries").body == QUERY.encode()

@@ -336,8 +336,8 @@ def test_a_bug_is_no_page_of_ours(served: Served, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("cells", "seconds", "place", "likely"),
+    ("cells", "seconds", "queue_position", "likely"),
     [(0, 0, None, 1), (1000, 0.0, None, 1), (1000, 1.0, None, 1), (100, 100.0, 1, 1000), (1, 1e9, 0, 3600)],
 )
-def test_how_long_it_is_likely_to_take(cells: int, seconds: float, place: int | None, likely: int) -> None:
-    assert likely_seconds(job_of(place=place), cells, seconds) == likely
+def test_how_long_it_is_likely_to_take(cells: int, seconds: float, queue_position: int | None, likely: int) -> None:
+    assert likely_seconds(job_of(queue_position=queue_position), cells, seconds) == likely

@@ -108,7 +108,7 @@ def test_jobs_that_another_brought_down_are_done_with_the_next_engine(opened: Op
         first.wait()
         first.may_go.set()
         assert [served.ended(job)["state"] for job in jobs].count("done") >= 2
-    assert second.begun.acquire(blocking=False)
+    assert second.started.acquire(blocking=False)
 
 
 @pytest.mark.exhaustive

@@ -282,7 +282,10 @@ def test_a_job_fills_the_form(place: Served, visitor: Visitor) -> None:
     assert not page.all("p", class_="note")
     # options of other clients, one of which the form does not have
     pages = []
-    for options in ({"keep_next": True}, {"query_loc": [2, 9], "include_ids": ["P01308"], "taxids": [9606, 10090]}):
+    for options in (
+        {"keep_profiles": True},
+        {"query_loc": [2, 9], "include_ids": ["P01308"], "taxids": [9606, 10090]},
+    ):
         body = {"database": "sprot", "queries": ">q\nMKTAYIAKQRQISFVKSHF", "options": options}
         pages.append(visitor.page(f"/?from={place.submit(body, Cookie=STRANGER)['id']}"))
     assert "also used keep_next." in pages[0].one("p", class_="note").text
@@ -302,7 +305,7 @@ def test_pages_are_sound_and_allow_nothing_from_elsewhere(place: Served, visitor
     found = {path: visitor.get(path) for path in paths}
     found["wrong"] = visitor.post("/search", {"queries": "", "evalue": "x"})
     for state in ("queued", "running", "failed", "cancelled"):
-        place.put(identifier, state=state, ended=2e9 if state in ("failed", "cancelled") else None, begun=1.9e9)
+        place.put(identifier, state=state, ended=2e9 if state in ("failed", "cancelled") else None, started=1.9e9)
         found |= {f"{state} {path}": visitor.get(path) for path in (address, f"{address}/details", "/jobs")}
     for where, answer in found.items():
         policy = answer.headers["content-security-policy"]

@@ -103,7 +103,7 @@ def test_a_job_is_watched_without_loading_the_page_again(browser: Browser, held:
     identifier = identifier_of(browser)
     assert browser.text("#state-title") == "Waiting: next in the queue"
     browser.run("window.stays = true")
-    held.put(identifier, state="running", begun=1_795_000_001.0, progress=0.3)
+    held.put(identifier, state="running", started=1_795_000_001.0, progress=0.3)
     browser.until(lambda: browser.text("#state-title") == "Searching: 30%")
     assert browser.one("progress").get_attribute("value") == "30"
     held.put(identifier, state="running", progress=0.7)
@@ -121,7 +121,7 @@ def test_my_jobs_are_told_of_while_they_run(browser: Browser, held: Served) -> N
     browser.one("#go").click()
     identifier = identifier_of(browser)
     browser.get(f"{held.url}/jobs")
-    held.put(identifier, state="running", begun=1_795_000_001.0, progress=0.5)
+    held.put(identifier, state="running", started=1_795_000_001.0, progress=0.5)
     browser.until(lambda: browser.text("tbody .state") == "Searching: 50%")
     held.put(identifier, state="done", ended=1_795_000_002.0, n_hits=12)
     browser.until(lambda: browser.all(".state.done"))
@@ -204,7 +204,7 @@ def test_it_all_works_without_a_script(browser: Browser, held: Served) -> None:
     browser.one("#go").click()
     identifier = identifier_of(browser)
     assert browser.text("#state-title").startswith("Waiting")
-    held.put(identifier, state="running", begun=1_795_000_001.0, progress=0.5)
+    held.put(identifier, state="running", started=1_795_000_001.0, progress=0.5)
     browser.until(lambda: browser.text("#state-title") == "Searching: 50%")  # the page looks again by itself
     held.put(identifier, state="queued")
     browser.get(f"{held.url}/jobs")

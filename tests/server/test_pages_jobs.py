@@ -63,7 +63,7 @@ def test_a_job_is_watched_until_it_ends(place: Served, visitor: Visitor, held: s
     page = visitor.page(last)
     assert page.one("h2", id="state-title").text == "Waiting: 1 search ahead"
     assert page.one("meta", http_equiv="refresh").attributes["content"] == "3"
-    place.put(address[-20:], state="running", begun=time.time() - 100, progress=0.5)
+    place.put(address[-20:], state="running", started=time.time() - 100, progress=0.5)
     page = visitor.page(address)
     bar = page.one("progress")
     assert (bar.attributes["value"], bar.attributes["max"], bar.attributes["aria-labelledby"]) == (
@@ -80,10 +80,10 @@ def test_a_job_is_watched_until_it_ends(place: Served, visitor: Visitor, held: s
         (100, 0.01, r"10\d s so far"), (0, 0.9, r"0\.\d s so far"), (3600, 0.5, "60 min so far, about 60 min left"),
         (9.9 * 3600, 0.5, "10 h so far, about 10 h left"), (7 * 86400, 0.01, "7 days so far"),
     ):  # fmt: skip
-        place.put(address[-20:], begun=time.time() - seconds, progress=progress)
+        place.put(address[-20:], started=time.time() - seconds, progress=progress)
         assert re.fullmatch(words, visitor.get(f"{address}/state").json()["elapsed"])
     del place.jobs.running[address[-20:]]
-    place.put(address[-20:], state="queued", begun=None)
+    place.put(address[-20:], state="queued", started=None)
     for each in place.engines:
         each.may_go.set()
     for each in (address, last):

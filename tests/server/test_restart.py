@@ -40,7 +40,7 @@ def _many_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def begun(opened: Opened) -> Opened:
+def started(opened: Opened) -> Opened:
     """Give servers that have scored some of a job's queries, and wait."""
 
     @contextmanager
@@ -59,15 +59,15 @@ def begun(opened: Opened) -> Opened:
 
 @pytest.mark.parametrize("options", sample([{}, {"iterations": 2, "evalue": 100.0}], lambda each: not each), ids=str)
 def test_what_runs_when_the_server_ends_goes_on_where_it_was(
-    begun: Opened, opened: Opened, options: dict[str, object]
+    started: Opened, opened: Opened, options: dict[str, object]
 ) -> None:
-    with begun(workers=1) as (served, job, engine):
+    with started(workers=1) as (served, job, engine):
         running = served.get(f"/jobs/{job}").json
         assert running["state"] == "running"
         assert 0 < running["progress"] < 1
         assert running["cells_done"] == pytest.approx(running["progress"] * running["cells"], abs=1)
         waiting = served.submit(asked(2, **options))["id"]
-        assert served.get(f"/jobs/{waiting}").json["place"] == 0
+        assert served.get(f"/jobs/{waiting}").json["queue_position"] == 0
         n_scored = sum(engine.scored)
     assert 0 < n_scored < N_QUERIES
     again = ObedientEngine()
@@ -84,9 +84,9 @@ def test_what_runs_when_the_server_ends_goes_on_where_it_was(
         assert [each["id"] for each in served.get("/jobs?state=done").json["jobs"]] == [waiting, job]
 
 
-def test_what_was_kept_stays_while_it_is_in_use(begun: Opened, opened: Opened, tmp_path: Path) -> None:
+def test_what_was_kept_stays_while_it_is_in_use(started: Opened, opened: Opened, tmp_path: Path) -> None:
     """Only what cannot be used is removed: what belongs to another search, or is damaged."""
-    with begun(workers=1) as (_, job, _):
+    with started(workers=1) as (_, job, _):
         pass
     folder = tmp_path / "jobs" / job / "checkpoint"
     kept = {each.name: each.read_bytes() for each in folder.iterdir()}
@@ -100,8 +100,8 @@ def test_what_was_kept_stays_while_it_is_in_use(begun: Opened, opened: Opened, t
 
 
 @pytest.mark.parametrize("was", [b'{"what": "swsearch checkpoint", "format": 1}', b"nonsense"])
-def test_what_another_version_kept_is_not_used(begun: Opened, opened: Opened, tmp_path: Path, was: bytes) -> None:
-    with begun(workers=1) as (_, job, _):
+def test_what_another_version_kept_is_not_used(started: Opened, opened: Opened, tmp_path: Path, was: bytes) -> None:
+    with started(workers=1) as (_, job, _):
         pass
     manifest = tmp_path / "jobs" / job / "checkpoint" / "manifest.json"
     manifest.write_bytes(was)
@@ -117,11 +117,11 @@ def test_what_another_version_kept_is_not_used(begun: Opened, opened: Opened, tm
         assert "the version of swsearch is another one since; submit it" in reply.error["message"]
 
 
-def test_cancelling_stops_the_work(begun: Opened, opened: Opened, tmp_path: Path) -> None:
-    with begun(workers=1) as (served, job, engine):
+def test_cancelling_stops_the_work(started: Opened, opened: Opened, tmp_path: Path) -> None:
+    with started(workers=1) as (served, job, engine):
         waiting = served.submit(asked(1))["id"]
         cancelled = served.post(f"/jobs/{waiting}/cancel").json
-        assert (cancelled["state"], cancelled["begun"]) == ("cancelled", None)
+        assert (cancelled["state"], cancelled["started"]) == ("cancelled", None)
         refused = served.post(f"/jobs/{job}/cancel", None, **OTHER)
         assert (refused.status, "another client's" in refused.error["message"]) == (403, True)
         refused = served.results(job, "6")
@@ -142,8 +142,8 @@ def test_cancelling_stops_the_work(begun: Opened, opened: Opened, tmp_path: Path
         assert served.get(f"/jobs/{waiting}").status == 404
 
 
-def test_a_job_that_runs_is_forgotten(begun: Opened, tmp_path: Path) -> None:
-    with begun() as (served, job, _):
+def test_a_job_that_runs_is_forgotten(started: Opened, tmp_path: Path) -> None:
+    with started() as (served, job, _):
         assert served.ask("DELETE", f"/api/v1/jobs/{job}").status == 204
         assert served.get("/jobs").json == {"jobs": []}
         assert not list((tmp_path / "jobs").iterdir())
@@ -190,10 +190,10 @@ def test_a_job_that_runs_out_of_disk_fails_with_that_reason(opened: Opened, monk
 
 
 def test_jobs_expire_but_not_while_they_are_read(opened: Opened, tmp_path: Path, monkeypatch: Any) -> None:
-    begun, may_go, write = threading.Event(), threading.Event(), report.TabularWriter.write
+    started, may_go, write = threading.Event(), threading.Event(), report.TabularWriter.write
 
     def slowly(*given: Any) -> None:
-        begun.set()
+        started.set()
         assert may_go.wait(60)
         write(*given)
 
@@ -202,7 +202,7 @@ def test_jobs_expire_but_not_while_they_are_read(opened: Opened, tmp_path: Path,
     with opened() as served, ThreadPoolExecutor() as threads:
         job = served.done(asked(3))["id"]
         reading = threads.submit(served.results, job, "6")
-        assert begun.wait(60)
+        assert started.wait(60)
         served.put(job, expires=1.0)
         time.sleep(0.1)  # in which it would be removed
         assert served.get(f"/jobs/{job}").status == 200
@@ -257,8 +257,8 @@ def test_jobs_that_were_running_begin_again_but_not_for_ever(opened: Opened, tmp
                 closing(sqlite3.connect(tmp_path / "jobs.sqlite")) as table,
                 table,
             ):  # as one that was killed leaves it
-                begun = "UPDATE jobs SET state = 'running', begun = 1.0 WHERE identifier = ?"
-                table.execute(begun, [jobs[0]])
+                started = "UPDATE jobs SET state = 'running', begun = 1.0 WHERE identifier = ?"
+                table.execute(started, [jobs[0]])
                 table.execute("UPDATE jobs SET begun = NULL WHERE identifier = ?", [jobs[1]])
             if advances and death < 4:
                 folder = tmp_path / "jobs" / jobs[0] / "checkpoint"
@@ -309,12 +309,14 @@ def test_clients_take_turns_and_places_say_when_a_job_begins(opened: Opened, sub
                 jobs[word] = served.submit(asked(1), **payer(word[0]))["id"]
             until(lambda: named("running"))
         stated = {name: served.get(f"/jobs/{job}").json for name, job in jobs.items()}
-        expected = sorted((each["place"], name) for name, each in stated.items() if each["state"] == "queued")
+        expected = sorted(
+            (each["queue_position"], name) for name, each in stated.items() if each["state"] == "queued"
+        )
         assert [place for place, _ in expected] == list(range(len(expected)))
         engine.may_go.set()
-        begun = sorted(jobs, key=lambda name: served.ended(jobs[name])["begun"])
-    assert begun[-len(expected) :] == [name for _, name in expected]
-    assert ORDERS[submitted] is None or begun == ORDERS[submitted].split()
+        started = sorted(jobs, key=lambda name: served.ended(jobs[name])["started"])
+    assert started[-len(expected) :] == [name for _, name in expected]
+    assert ORDERS[submitted] is None or started == ORDERS[submitted].split()
 
 
 def test_whoever_comes_later_finds_a_worker(opened: Opened) -> None:

@@ -154,7 +154,7 @@ def test_nothing_is_scored_again_and_a_report_says_when_the_search_was(
         assert found is not None
         return found[1]
 
-    job = small.done(asked(5, **options) | {"origin": {"begun": "2020-01-01T00:00:00+00:00", "command": "my own"}})
+    job = small.done(asked(5, **options) | {"origin": {"started": "2020-01-01T00:00:00+00:00", "command": "my own"}})
     before = scored()
     for key in ("6", "15", "html", "parquet"):
         assert small.results(job["id"], key).status == 200

@@ -148,10 +148,10 @@ def test_a_request_that_is_too_large_is_refused_before_it_is_there(small):
 
 
 def test_a_client_that_leaves_stops_its_search(small, monkeypatch):
-    begun, ended, told = threading.Event(), threading.Event(), []
+    started, ended, told = threading.Event(), threading.Event(), []
 
     def search(request, wanted, running):
-        begun.set()
+        started.set()
         until(lambda: running.reason)
         told.append((request.database, running.reason))
         ended.set()
@@ -161,7 +161,7 @@ def test_a_client_that_leaves_stops_its_search(small, monkeypatch):
     monkeypatch.setattr(small.jobs, "search", search)
     with small.connect() as leaving:
         leaving.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(QUERY) + QUERY.encode())
-        assert begun.wait(60)
+        assert started.wait(60)
     assert ended.wait(60)
     assert told == [("two", "unwanted")]
     until(lambda: len(small.opened) == 0)
@@ -177,10 +177,10 @@ def test_a_client_that_leaves_amid_its_request_is_no_failure(small):
 
 
 def test_a_request_that_does_not_end_is_cut_off_with_the_server(server_settings, tmp_path, monkeypatch):
-    begun, ended = threading.Event(), threading.Event()
+    started, ended = threading.Event(), threading.Event()
 
     def search(request, wanted, running):
-        begun.set()
+        started.set()
         until(lambda: running.reason)
         ended.set()
         yield b""
@@ -190,7 +190,7 @@ def test_a_request_that_does_not_end_is_cut_off_with_the_server(server_settings,
         monkeypatch.setattr(found.jobs, "search", search)
         waiting = found.connect()
         waiting.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(QUERY) + QUERY.encode())
-        assert begun.wait(60)
+        assert started.wait(60)
     assert ended.wait(60)
     reply = received(waiting)
     assert reply.startswith(b"HTTP/1.1 503 ")

@@ -102,7 +102,7 @@ def content(path: Path) -> dict[str, Any]:
                 for chunk in chunks
                 for place, subject in enumerate(chunk.subjects.tolist())
             ),
-            "found": database.find_all([header.split()[0] for header, _ in records[::5]] + ["nobody"]),
+            "found": database.find_many([header.split()[0] for header, _ in records[::5]] + ["nobody"]),
             "sources": [(each["path"], each["records"], each["residues"]) for each in database.sources()],
             "fasta": run("db", "fetch", path, "--all").stdout,
         }

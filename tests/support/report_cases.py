@@ -83,7 +83,7 @@ def as_columns(result: SearchResult) -> SearchResult:
     if not pairs:
         return result
     query = Query(result.query_id, result.query_description, pairs[0].query, (), pairs[0].query_letters)
-    further = (lambda row, _: result.hits[row]._further) if result.may_have_several else None
+    further = (lambda row, _: result.hits[row]._further) if result.may_have_more_hsps else None
     hits = HitList(query, result.scoring, HitTable.of(result.hits), lambda row: pairs[row], further)
     empty = np.zeros(0, dtype=np.uint8)
     masked = np.array([pair.subject_letters is not None for pair in pairs], dtype=np.bool_)

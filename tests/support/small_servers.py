@@ -101,7 +101,7 @@ class ObedientEngine(CpuEngine):
         """Groups of queries that may go before."""
         self.scored: list[int] = []
         """Queries of each group."""
-        self.begun = threading.Semaphore(0)
+        self.started = threading.Semaphore(0)
         self.error: BaseException | None = None
         self.longest = 1 << 30
         """Query residues that there is memory for."""
@@ -115,7 +115,7 @@ class ObedientEngine(CpuEngine):
     def score(self, group: Any, loaded: Any, progress: Any = None) -> Any:
         self.free -= 1
         if self.free < 0:
-            self.begun.release()
+            self.started.release()
             while not self.may_go.wait(0.01):
                 check_cancelled()
         self.scored.append(len(group.profiles))
@@ -125,7 +125,7 @@ class ObedientEngine(CpuEngine):
 
     def wait(self) -> None:
         """Wait until something is about to be scored that may not go yet."""
-        assert self.begun.acquire(timeout=60)
+        assert self.started.acquire(timeout=60)
 
     def close(self) -> None:
         self.is_closed = True

@@ -264,7 +264,8 @@ def result_of(program: Program, number: int, found: Sequence[Found], *, margin: 
         )  # fmt: skip
     residues = sum(len(letters) for _, _, letters in subjects)
     return SearchResult(
-        query[0], query[1], len(query[2]), hits, Scoring(), "local", published_statistics(Scoring(), "local"), "some/db.h5",
+        query[0], query[1], len(query[2]), hits, Scoring(), "local", published_statistics(Scoring(), "local"),
+        "some/db.h5",
         len(subjects), residues, residues, program=program, genetic_code=1 if program in QUERY_IS_DNA else None,
         database_code=1 if program in SUBJECT_IS_DNA else None,
     )  # fmt: skip

@@ -135,7 +135,7 @@ def run_on(
     machine: GpuMachine, settings: Settings, say: Say = print, save: Callable[[StudyResults], None] | None = None
 ) -> StudyResults:
     """Run on a machine that is open."""
-    begun = time.monotonic()
+    started = time.monotonic()
     results, timer = StudyResults(_about(machine)), Timer(machine)
     say(f"{machine.name}, {machine.multiprocessors} multiprocessors; {results.about['processor']}")
     chosen = [variant for approach in settings.approaches for variant in variants_of(approach)]
@@ -144,12 +144,12 @@ def run_on(
         results.about["launch_microseconds"] = timer.launch_seconds() * 1e6
     for approach in settings.approaches:
         for variant in variants_of(approach):
-            _run_variant(machine, timer, variant, settings, results, say, begun)
+            _run_variant(machine, timer, variant, settings, results, say, started)
         if not settings.check_only:
             _beside(timer, approach, settings, results, say)
         if save is not None:
             save(results)
-        say(f"{approach}: done after {time.monotonic() - begun:.0f} s")
+        say(f"{approach}: done after {time.monotonic() - started:.0f} s")
     return results
 
 
@@ -160,7 +160,7 @@ def _run_variant(
     settings: Settings,
     results: StudyResults,
     say: Say,
-    begun: float,
+    started: float,
 ) -> None:
     try:
         cells = sum(check_variant(machine, variant, gaps) for gaps in settings.gaps)
@@ -177,7 +177,7 @@ def _run_variant(
     if settings.check_only:
         return
     for gaps, size in _work(variant, settings):
-        if time.monotonic() - begun > settings.budget:
+        if time.monotonic() - started > settings.budget:
             results.skipped.append(f"{variant}, {gaps}, {size:,}: no time left")
             continue
         try:

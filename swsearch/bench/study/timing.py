@@ -127,9 +127,9 @@ def _best_of(work: Callable[[], tuple[int, ...]]) -> tuple[float, tuple[int, ...
     best = np.inf
     found: tuple[int, ...] = ()
     for _ in range(3):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         found = work()
-        best = min(best, time.perf_counter() - begun)
+        best = min(best, time.perf_counter() - started)
         if best > QUICK:
             break
     return float(best), found
@@ -262,9 +262,9 @@ class Timer:
         if isinstance(run, StripRun):
             extra["concurrent"] = run.concurrent
             if not variant.sweep:
-                begun = time.perf_counter()
+                started = time.perf_counter()
                 run.trace()
-                extra["traceback_seconds"] = time.perf_counter() - begun
+                extra["traceback_seconds"] = time.perf_counter() - started
         return _measurement(variant, gaps, (length, length), checked, run.launches, runs, cpu, extra)
 
     def _compare_last_row(self, variant: Variant, problem: Problem, gaps: str, run: StripRun | MatrixRun) -> None:
@@ -320,9 +320,9 @@ class Timer:
         self.machine.seconds(runs[0].enqueue)  # compiled and loaded
         seconds, found = {}, {}
         for name, overlap in (("in turn", False), ("overlapped", True)):
-            begun = time.perf_counter()
+            started = time.perf_counter()
             found[name] = list(align_batch(runs, overlap=overlap))
-            seconds[name] = time.perf_counter() - begun
+            seconds[name] = time.perf_counter() - started
         if found["in turn"] != found["overlapped"]:
             raise EngineError(f"{variant}: a batch with overlapped traceback gives other alignments")
         return {

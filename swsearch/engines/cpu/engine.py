@@ -93,7 +93,7 @@ class CpuEngine(Engine):
         """See `Engine.score`."""
         chunk: Chunk = loaded.chunk
         values = np.zeros((len(group.profiles), chunk.n_subjects), dtype=np.int32)
-        lengths, filled = chunk.lengths, chunk.runs.n_filled  # descending, so the empty subjects stand last
+        lengths, filled = chunk.lengths, chunk.runs.n_nonempty  # descending, so the empty subjects stand last
         handle: _Group = group.handle
         covering = handle.queries.recurrence
         for query, profile in enumerate(group.profiles):

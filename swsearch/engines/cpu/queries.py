@@ -131,8 +131,8 @@ def recurrence_arguments(recurrence: Recurrence) -> tuple[npt.NDArray[np.int8], 
     ]
     first_bits = fitting[0] if fitting else LANE_BITS[-1]
     scores = np.ascontiguousarray(scoring.matrix.scores.astype(np.int8))
-    most_extend = scoring.most_gap_cost(2) - scoring.most_gap_cost(1)
-    costs = scoring.gap_first, scoring.gap_extend, scoring.costliest, most_extend
+    most_extend = scoring.max_gap_cost(2) - scoring.max_gap_cost(1)
+    costs = scoring.gap_first, scoring.gap_extend, scoring.max_first_gap_cost, most_extend
     return scores, *costs, _SHIFTED if shift else _MODES[mode], first_bits, LANE_BITS[-1]
 
 

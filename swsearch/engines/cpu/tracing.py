@@ -71,7 +71,7 @@ def check_score_range(query_length: int, subject_length: int, recurrence: Recurr
     """Raise `InputError` where a pair of these lengths could have scores that 32 bits do not hold."""
     scoring = recurrence.scoring
     low, high = recurrence.score_range(query_length, subject_length)
-    reach = max(-low, high) + scoring.most_gap_cost(subject_length) + scoring.costliest
+    reach = max(-low, high) + scoring.max_gap_cost(subject_length) + scoring.max_first_gap_cost
     if reach >= REACH_LIMIT:
         raise InputError(
             f"a pair of {query_length:,} and {subject_length:,} residues with {scoring.describe()}: scores may reach "

@@ -133,9 +133,9 @@ class DeviceThread(Generic[Opened]):
         task = self._next()
         if task is not None:
             self._attempt(task, partial(task.function, self.device))
-        for begun, pending in list(self.pending):
+        for started, pending in list(self.pending):
             if not self.is_dead:
-                self._attempt(begun, partial(_poll, pending))
+                self._attempt(started, partial(_poll, pending))
 
     def _next(self) -> DeviceTask | None:
         """Wait for a task; return None when it is time to poll, or to end."""
@@ -176,7 +176,7 @@ class DeviceThread(Generic[Opened]):
     def _lose(self, task: DeviceTask, error: BaseException) -> None:
         """Leave the device out, and return what it has not done; the lock must be held."""
         self.error, self.is_dead = error, not isinstance(error, MemoryLimitError)
-        unfinished = [*(begun for begun, _ in self.pending), task]
+        unfinished = [*(started for started, _ in self.pending), task]
         self.pending = []
         self._group.tasks.extendleft(each for each in unfinished if each.owner is None)
         for each in unfinished:

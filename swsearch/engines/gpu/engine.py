@@ -189,12 +189,12 @@ class GpuEngine(Engine):
         boundary = whole.take(plan.boundary)
         taken = boundary + plan.boundary - 4 * self.info.multiprocessors
         with self._device.active("setting up slots"):
-            begun = self._device.event(timing=True)
-            begun.record(self._copies)
+            started = self._device.event(timing=True)
+            started.record(self._copies)
             self._device.clear_async(taken, 4 * self.info.multiprocessors, self._copies)
             self._copies.synchronize()
             shared = Shared(
-                self._device, self.kernels, plan, self.usage, begun, boundary, taken,
+                self._device, self.kernels, plan, self.usage, started, boundary, taken,
                 whole.take(plan.wavefront), self._device.event(),
                 TurnOrder(self._device.event()) if plan.resident else None,
             )  # fmt: skip
@@ -241,7 +241,7 @@ class GpuEngine(Engine):
 
     def load(self, chunk: Chunk) -> LoadedChunk:
         """See `Engine.load`; copies while earlier chunks are scored."""
-        begun = time.perf_counter()
+        started = time.perf_counter()
         if not self._loaded and not self._foresaw(chunk):
             self._planned = False
             queries, rows, n_bytes = UNPLANNED_QUERIES, UNPLANNED_ROWS, chunk.residues.nbytes
@@ -251,7 +251,7 @@ class GpuEngine(Engine):
         with self._device.active("copying residues"):
             loaded = self._copy(chunk, region)
         self._loaded.append(loaded)
-        self.usage.load_seconds += time.perf_counter() - begun
+        self.usage.load_seconds += time.perf_counter() - started
         return LoadedChunk(loaded.chunk, loaded)
 
     def _foresaw(self, chunk: Chunk) -> bool:
@@ -353,7 +353,7 @@ class GpuEngine(Engine):
         everything = any(thresholds.takes_all(query) for query in range(len(group.profiles)))
         # in global mode an empty side costs a gap, which the kernels, that skip it, do not know
         if group.recurrence.mode == "global":
-            everything |= chunk.chunk.runs.n_filled < chunk.n_subjects or not all(map(len, group.profiles))
+            everything |= chunk.chunk.runs.n_nonempty < chunk.n_subjects or not all(map(len, group.profiles))
         if everything:
             return super().find(group, loaded, thresholds, progress)
         parts = self._parts(group, chunk)
@@ -430,7 +430,7 @@ class GpuEngine(Engine):
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
         """See `Engine.score`; what saturates is scored again on the device."""
         chunk: GpuChunk = loaded.handle
-        lengths, filled = loaded.chunk.runs, loaded.chunk.runs.n_filled
+        lengths, filled = loaded.chunk.runs, loaded.chunk.runs.n_nonempty
         values = np.zeros((len(group.profiles), chunk.n_subjects), dtype=np.int32)
         parts, slot = self._parts(group, chunk), self._take_slot()
         for part, results in self._turns(parts, chunk, None, slot, self._start(slot, parts[0], chunk, None)):

@@ -140,7 +140,7 @@ class Launch:
         self._memory, self._uploaded, self._chunk, self._as_integers = memory, uploaded, chunk, as_integers
         self._part, self._sm = uploaded.part, memory.device.info.multiprocessors
         self._n_blocks = int(np.count_nonzero(chunk.columns))
-        self._n_filled = chunk.chunk.runs.n_filled
+        self._n_filled = chunk.chunk.runs.n_nonempty
         self._limit = UNCERTAIN
         self._batches: list[BatchLaunch] = []
         self._wavefronts: list[WavefrontLaunch] = []

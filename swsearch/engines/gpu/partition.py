@@ -136,8 +136,8 @@ def split_chunk(chunk: Chunk, n_bytes: int) -> Iterator[DevicePiece]:
     ends = chunk.column_offsets[1:] * LANES
     first = 0
     while first < chunk.n_blocks:
-        begun = int(chunk.column_offsets[first]) * LANES
-        last = max(int(np.searchsorted(ends, begun + n_bytes, side="right")), first + 1)
+        started = int(chunk.column_offsets[first]) * LANES
+        last = max(int(np.searchsorted(ends, started + n_bytes, side="right")), first + 1)
         blocks = np.arange(first, last, dtype=np.int64)
         yield DevicePiece(blocks * LANES, chunk, blocks)
         first = last

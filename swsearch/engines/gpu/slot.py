@@ -77,7 +77,7 @@ class Turn:
         memory.stream.wait_for_event(chunk.ready)
         memory.wait_for_turn(sum(len(profile) for profile in uploaded.part.profiles))
         if not is_again:
-            memory.begun.record(memory.stream)
+            memory.started.record(memory.stream)
         memory.clear()
         self._launch.run()
         if self._thresholds is not None:

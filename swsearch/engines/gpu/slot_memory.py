@@ -193,7 +193,7 @@ class SlotMemory:
         self.shared, self.device, self.kernels, self.plan = shared, device, shared.kernels, plan
         self.stream, self.beside = device.stream(), device.stream()
         self.cleared, self.beside_done = device.event(), device.event()
-        self.begun, self.ended = device.event(timing=True), device.event(timing=True)
+        self.started, self.ended = device.event(timing=True), device.event(timing=True)
         self._counters = region.take(COUNTERS * COUNTER_BYTES)
         self.scores = region.take(plan.scores)
         self.hits = region.take(plan.hits)
@@ -231,7 +231,7 @@ class SlotMemory:
         shared = self.shared
         later = float(self.ended.time_since(shared.last_ended)) / 1000.0
         if later > 0.0:
-            shared.usage.kernel_seconds += min(later, float(self.ended.time_since(self.begun)) / 1000.0)
+            shared.usage.kernel_seconds += min(later, float(self.ended.time_since(self.started)) / 1000.0)
             self.ended, shared.last_ended = shared.last_ended, self.ended
 
     def take_all(self, n_queries: int, n_subjects: int) -> None:
@@ -316,7 +316,7 @@ class SlotMemory:
         self.stream.synchronize()
         self.beside.synchronize()
         for name in (
-            "stream", "beside", "cleared", "beside_done", "begun", "ended", "_small_host", "counters_back",
+            "stream", "beside", "cleared", "beside_done", "started", "ended", "_small_host", "counters_back",
             "hits_back",
         ):  # fmt: skip
             delattr(self, name)

@@ -58,7 +58,7 @@ class IterationTable(OptionTable, init=False):
         form=FormField("Maximum subjects in profile", "The best ones. Filters only affect reports."),
     )
     """It bounds the memory of a profile's alignment: one byte per subject and position."""
-    keep_next: bool = option(
+    keep_profiles: bool = option(
         False,
         "Keep the profile that the next iteration would use, to continue in another search.",
         interfaces=NO_COMMAND,
@@ -73,7 +73,7 @@ class IterationKeywords(TypedDict, total=False):
     inclusion_evalue: float
     inclusion_coverage: float
     max_included: int
-    keep_next: bool
+    keep_profiles: bool
 
 
 class SearchTable(IterationTable, SequenceTable, FilterTable, SelectionTable, ScoringTable, init=False):

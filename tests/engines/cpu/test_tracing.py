@@ -267,10 +267,10 @@ def test_control_c_is_answered():
         lambda: tracing.score(*by_rows, recurrence),
     ):
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-        begun = time.perf_counter()
+        started = time.perf_counter()
         with pytest.raises(KeyboardInterrupt):
             call()
-        assert time.perf_counter() - begun < 3
+        assert time.perf_counter() - started < 3
 
 
 @random_cases(150)

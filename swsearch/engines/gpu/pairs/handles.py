@@ -156,8 +156,8 @@ class PairHandles:
 
     def run(self, kernel: LoadedKernel, blocks: int, threads: int, /, **arguments: int) -> float:
         """Start a kernel, wait for it so that Ctrl-C is answered, and return its seconds."""
-        begun, ended = self.device.event(timing=True), self.device.event(timing=True)
-        begun.record(self.stream)
+        started, ended = self.device.event(timing=True), self.device.event(timing=True)
+        started.record(self.stream)
         kernel.launch(blocks, threads, self.stream, **arguments)
         ended.record(self.stream)
         pause = 0.0
@@ -166,7 +166,7 @@ class PairHandles:
             pause = min(pause + 1e-5, 0.002)
         if self.stopping.is_set():
             raise EngineError(f"{self.device.info}: the alignment of pairs was stopped")
-        seconds = float(ended.time_since(begun)) * 1e-3
+        seconds = float(ended.time_since(started)) * 1e-3
         self.usage.kernel_seconds += seconds
         self.usage.launches += 1
         self.usage.peak_bytes = max(self.usage.peak_bytes, self.scratch.peak)
