@@ -1,7 +1,7 @@
 """Install what `wheels.py` made as users will, run it, and say whether it is fit to be released.
 
-  contents     the source distribution has what git has, and nothing else; wheels have all modules and data files, the
-               manual pages, and no sources of C++; `twine check` reads the descriptions
+  contents     the source distribution has what git has, and nothing else; wheels have all modules and data files,
+               and no sources of C++; `twine check` reads the descriptions
   audits       auditwheel and abi3audit, of every wheel
   source       the source distribution is installed in a new environment, compiled by this machine's compiler
   wheel        the wheel of this machine is installed in a new environment and runs tests of the checkout there
@@ -162,15 +162,12 @@ def check_contents(wheel: Path) -> None:
     """Raise `PackagingError` unless a wheel has every module and data file, and nothing that was not meant."""
     with zipfile.ZipFile(wheel) as packed:
         held = {name for name in packed.namelist() if not name.endswith("/")}
-    pages = {name for name in held if "/share/man/man1/" in name}
-    own = {name for name in held if ".dist-info/" not in name} - pages
+    own = {name for name in held if ".dist-info/" not in name}
     expected = expected_files() | {"swsearch/engines/cpu/_simd.abi3.so"}
     if own != expected:
         raise PackagingError(
             f"{wheel.name}: has {sorted(own - expected)} besides, and lacks {sorted(expected - own)}"
         )
-    if len(pages) != len(list((ROOT / "docs" / "man").glob("*.1"))):
-        raise PackagingError(f"{wheel.name}: expected the manual pages of docs/man, got {sorted(pages)}")
 
 
 def new_environment(folder: Path, package: Path, program: str = sys.executable) -> Path:

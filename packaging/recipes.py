@@ -1,6 +1,5 @@
-"""Bring the version of setup.cfg, and the hash of a source distribution, into all recipes; and read them.
+"""Write the version of setup.cfg, and the hash of a source distribution, into bioconda's recipe and CITATION.cff.
 
-Needs: pip install jinja2 pyyaml to read them.
 Run:   python packaging/recipes.py [--sdist dist/swsearch-VERSION.tar.gz]
 """
 
@@ -12,30 +11,13 @@ import re
 import sys
 from configparser import ConfigParser
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 
-FOLDER = ROOT / "packaging"
-
-META = FOLDER / "bioconda" / "swsearch" / "meta.yaml"
-
-GALAXY = FOLDER / "galaxy"
-
-MODULES = FOLDER / "nf-core" / "modules"
-
-MODULE = "swsearch/search"
-
-MODULE_FOLDER = MODULES / "nf-core" / MODULE
-
-CONDA_NAMES = {"zstandard": "python-zstandard"}
-"""Packages of PyPI that have another name on conda-forge."""
+META = ROOT / "packaging" / "bioconda" / "swsearch" / "meta.yaml"
 
 VERSIONS = {
     META: r'(set version = ")([^"]+)(")',
-    GALAXY / "macros.xml": r'(<token name="@TOOL_VERSION@">)([^<]+)(<)',
-    MODULE_FOLDER / "environment.yml": r"(bioconda::swsearch=)(\S+)()",
-    MODULE_FOLDER / "main.nf": r"(/swsearch:)([^-]+)(--)",
     ROOT / "CITATION.cff": r"(?m)(^version: )(\S+)()",
 }
 """Where the version stands, besides setup.cfg; all of it is written from there."""
@@ -44,7 +26,7 @@ HASH = r'(set sha256 = ")([0-9a-f]+)(")'
 
 
 def main() -> int:
-    """Write the recipes."""
+    """Write the recipe."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sdist", type=Path, help="the source distribution that was put on PyPI")
     asked = parser.parse_args()
@@ -68,16 +50,11 @@ def write(path: Path, pattern: str, value: str) -> None:
         print(f"{path.relative_to(ROOT)}: {value}")
 
 
-def setup() -> ConfigParser:
-    """Read setup.cfg."""
-    read = ConfigParser()
-    read.read(ROOT / "setup.cfg", encoding="utf-8")
-    return read
-
-
 def version() -> str:
     """Return the version: setup.cfg states it, and nothing else does."""
-    return setup()["metadata"]["version"]
+    read = ConfigParser()
+    read.read(ROOT / "setup.cfg", encoding="utf-8")
+    return read["metadata"]["version"]
 
 
 def stated_versions() -> dict[str, set[str]]:
@@ -88,58 +65,6 @@ def stated_versions() -> dict[str, set[str]]:
         }
         for path, pattern in VERSIONS.items()
     }
-
-
-def requirements() -> list[str]:
-    """Return what swsearch takes, as conda writes it."""
-    found = []
-    for line in setup()["options"]["install_requires"].split():
-        name, versions = re.fullmatch(r"([\w-]+)(>=[\w.]+(?:,<[\w.]+)?)", line).groups()  # type: ignore[union-attr]
-        found.append(f"{CONDA_NAMES.get(name, name)} {versions}")
-    return found
-
-
-def rendered(platform: str, python: str) -> dict[str, Any]:
-    """Return the recipe for bioconda as conda-build reads it: selectors first, then Jinja, then YAML.
-
-    Parameters
-    ----------
-    platform : str
-        Such as ``linux-64``.
-    python : str
-        Such as ``3.11``.
-    """
-    import jinja2
-    import yaml
-
-    system, _, machine = platform.partition("-")
-    names = {
-        "py": int(python.replace(".", "")),
-        "linux": system == "linux",
-        "osx": system == "osx",
-        "unix": True,
-        "win": False,
-        "aarch64": platform == "linux-aarch64",
-        "arm64": platform == "osx-arm64",
-        "x86_64": machine == "64",
-    }
-    lines = []
-    for line in META.read_text(encoding="utf-8").splitlines():
-        selector = re.search(r"# \[(.+)\]\s*$", line)
-        if selector is None or eval(selector[1], {"__builtins__": {}}, names):  # an expression of ours
-            lines.append(line)
-    text = (
-        jinja2.Environment(undefined=jinja2.StrictUndefined)
-        .from_string("\n".join(lines))
-        .render(
-            PYTHON="python",
-            compiler=lambda language: f"compiler_{language}",
-            stdlib=lambda language: f"stdlib_{language}",
-            pin_subpackage=lambda name, max_pin: f"{name} {max_pin}",
-        )
-    )
-    read: dict[str, Any] = yaml.safe_load(text)
-    return read
 
 
 if __name__ == "__main__":

@@ -19,8 +19,6 @@ def recipes(monkeypatch):
 def test_everything_states_the_version_of_setup_cfg(recipes):
     assert re.fullmatch(r"\d+\.\d+\.\d+", recipes.version())
     assert recipes.stated_versions() == {name: {recipes.version()} for name in recipes.stated_versions()}
-    page = (ROOT / "docs" / "man" / "swsearch.1").read_text(encoding="utf-8")
-    assert f'"swsearch {recipes.version()}"' in page.partition("\n")[0]
 
 
 def test_the_changelog_has_it(recipes):
