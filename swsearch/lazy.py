@@ -46,7 +46,7 @@ class Lazy(Generic[T]):
         return self._found[0]
 
     def give(self, value: T) -> None:
-        """Hand in the value; the first one is kept."""
+        """Set the value, unless it is set already."""
         if not self._found:
             self._found.append(value)  # where two threads append, both then read the first
         self.source = None

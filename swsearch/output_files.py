@@ -207,7 +207,7 @@ class TemporaryFile:
         if sweep:
             remove_stale_files(target.parent)
         self.descriptor = -1
-        """Of the file, open for reading and writing; its lock is held as long as it is."""
+        """File descriptor, open for reading and writing; its lock lasts as long as it is open."""
         while self.descriptor < 0:
             self.path = target.with_name(_hidden_name(target.name))
             _unfinished.add(self.path)  # before it is there, for a signal may come at any moment
@@ -218,7 +218,7 @@ class TemporaryFile:
             watcher(self.path)
 
     def publish(self, target: Path) -> None:
-        """Give it its name, in place of what has that name."""
+        """Rename the file to its target, replacing any file of that name."""
         self.path.replace(target)
         _unfinished.discard(self.path)
         self._close()
@@ -248,7 +248,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def lock_for_change(target: Path, is_needed: bool = True) -> Iterator[bool]:
-    """Hold the lock under which commands change a file one after the other: a locked, hidden file beside it.
+    """Serialise changes of a file by commands, with a lock on a hidden file beside it.
 
     The file itself stays free to be locked by its users, e.g. ``flock db.h5 swsearch db append db.h5 new.fasta``.
 

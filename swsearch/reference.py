@@ -33,7 +33,7 @@ from swsearch.options.kinds import Mode
 from swsearch.scoring import Ends, PositionGapCosts, QueryLike, QueryProfile, Scoring, check_ends, rows_of
 
 NEG = -(10**15)
-"""Stands for minus infinity; Python's integers do not overflow."""
+"""Substitute for minus infinity; Python's integers do not overflow."""
 
 Table = list[list[int]]
 Cigar = tuple[tuple[int, str], ...]

@@ -15,20 +15,20 @@ from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.statistics.null_model import FitSettings
 
 ActiveOptions = dict[str, int | float | str]
-"""What a search was asked for beyond scoring, mode and statistics, by name: filters, masks, further alignments."""
+"""Options of a search beyond scoring, mode and statistics, by name: filters, masks, further alignments."""
 
 Program = Literal["blastp", "blastx", "tblastn", "tblastx"]
 """BLAST's names for what is searched with what: proteins with proteins, DNA with proteins, proteins with DNA, and DNA
 with DNA, each translated."""
 
 OptionValues = dict[str, Any]
-"""What a search was asked for, by long names of the command line's options: flags, numbers, texts, lists of texts."""
+"""Options of a search, by long names of the command line: flags, numbers, texts, lists of texts."""
 
 UNSAVED_OPTIONS = "missing"
 """Names in `OptionValues` the options that have no value there."""
 
 PYTHON = "swsearch.search() from Python"
-"""What stands for a command line where there was none."""
+"""Substitute for the command line of a search from Python."""
 
 
 @dataclass(frozen=True)

@@ -398,7 +398,7 @@ class Scoring:
 
 
 QueryLike = ByteArray | QueryProfile
-"""What is aligned with a subject: a query's codes, shape (n,), uint8, or its scores by position."""
+"""A query to align with a subject: its codes, shape (n,), uint8, or its scores by position."""
 
 
 def rows_of(query: QueryLike, scoring: Scoring) -> QueryProfile:

@@ -45,8 +45,8 @@ MAX_JOINED_QUERIES = 256
 """Queries that are scored together at most."""
 
 BATCH_SECONDS = 1.0
-"""What the engine should take for a part, by what it took for those before: so long a short search waits for a long
-one. In shorter turns reading the database would take a larger share: it is a hundredth of one of this length."""
+"""Target time of the engine for a part, estimated from earlier parts: the wait of a short search behind a long one.
+Reading the database takes a hundredth of such a part, and would take a larger share of a shorter one."""
 
 FIRST_RATE = 1e10
 """Cells a second that the engine is thought to score before it has."""
@@ -106,7 +106,7 @@ class ResidentBackend:
     def __init__(self, database: Database, engine: Engine, threads: int | None = None) -> None:
         self.database, self.engine, self.threads = database, engine, useful_thread_count(threads)
         self._subjects: dict[Mask, Subjects] = {}
-        """What searches share, by mask; windows of DNA have none, and are the widest so far."""
+        """Subjects shared by searches, by mask. Windows of DNA have the mask "none"; the widest so far are kept."""
         self._kinds: OrderedDict[tuple[SearchOptions, Subjects], Criteria] = OrderedDict()
         self._guard = threading.Lock()
         self._waiting: OrderedDict[ResidentSession, deque[_QueryPart]] = OrderedDict()
@@ -118,8 +118,8 @@ class ResidentBackend:
         self._process = OwnProcess("this Searcher")
         self._rate = FIRST_RATE
         self.cells, self.seconds = 0, 0.0
-        """What was scored so far, query residues times subject residues, and the seconds that it took: kernels, by
-        the device's clock, on a GPU."""
+        """Cells scored so far (query residues times subject residues), and the seconds they took.
+        On a GPU, seconds are those of kernels, by the device's clock."""
         self._loaded: tuple[Subjects, EngineDatabase] | None = None
         self._planned = _workload(self.subjects((), SearchOptions()), GROUP_RESIDUES)
         self.plan = self._plan_for(self._planned)
@@ -253,7 +253,7 @@ class ResidentBackend:
             return self._running
 
     def _taken(self) -> list[_QueryPart]:
-        """Take a part of the first session, and what fits to it of the others in turn, as often as there is room."""
+        """Return a part of the first session, and matching parts of the others in turn while there is room."""
         first = next(iter(self._waiting.values()))[0]
         taken: list[_QueryPart] = []
         kind, rows, most, limit = first.kind, 0, first.session.most, self.rows_of_turn(first.session.asked.subjects)

@@ -19,7 +19,7 @@ from pathlib import Path
 from swsearch.cli import signals
 
 EXIT_CODE = 4
-"""That of `swsearch.errors.MemoryLimitError`, which is not imported where memory may be too little for it."""
+"""Exit code of `swsearch.errors.MemoryLimitError`, which is not imported because memory may be too small for it."""
 
 CLOSE = 32 << 20
 """Bytes below the limit within which a library may have asked for more than there was."""

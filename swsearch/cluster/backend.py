@@ -73,7 +73,7 @@ class ClusterBackend:
 
     @property
     def fallback(self) -> str:
-        """Why a worker's CPU scores where a GPU was asked for."""
+        """Reason why a worker's CPU replaces a requested GPU."""
         return str(self.pool.scores_with["fallback"])
 
     def subjects(self, queries: Sequence[Query], options: SearchOptions) -> Subjects:

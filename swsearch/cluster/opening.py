@@ -243,7 +243,7 @@ class WorkerReport:
     on_host: int = 0
     """Rank among the workers of its host, from 0."""
     problem: str = ""
-    """Why it cannot be used, or an empty string."""
+    """Reason why the worker cannot be used, or an empty string."""
     threads: int = 0
     processors: int = 0
     is_set: bool = False
@@ -252,7 +252,7 @@ class WorkerReport:
     description: str = ""
     """Description of its engine."""
     why: str = ""
-    """Why it has no GPU, or an empty string."""
+    """Reason why the engine has no GPU, or an empty string."""
     devices: int = 0
     """Number of GPUs that it sees."""
     volumes: dict[str, VolumeReport] = field(default_factory=dict)

@@ -66,7 +66,7 @@ class LoadedChunk:
 
 @dataclass(frozen=True)
 class Workload:
-    """What a job will ask of an engine.
+    """Work of a job, from which an engine plans memory and chunks.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """How an engine wants the database.
+    """Division of the database that an engine needs.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class ChunkPlan:
 
 @dataclass(frozen=True)
 class HitThresholds:
-    """Which scores are hits.
+    """Minimum scores of hits.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class ChunkHits:
 
 @dataclass(frozen=True)
 class PendingHits:
-    """What `Engine.find` began.
+    """Hits that `Engine.find` is computing.
 
     Parameters
     ----------
@@ -196,15 +196,15 @@ class Engine(ABC):
     """Short name, as ``--engine`` takes it."""
 
     fallback: str = ""
-    """Why ``auto`` took this engine and not the GPU; empty where it did not have to."""
+    """Reason why ``auto`` chose this engine instead of the GPU; empty otherwise."""
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """What runs, such as the instruction set or the device, and the number of threads."""
+        """Instruction set or device, and number of threads."""
 
     def plan(self, workload: Workload) -> ChunkPlan:
-        """Get ready for a job, and say how the database is to be cut.
+        """Prepare for a job, and return how the database is to be divided.
 
         Raises
         ------
@@ -215,11 +215,11 @@ class Engine(ABC):
 
     @abstractmethod
     def prepare(self, profiles: Sequence[QueryProfile], recurrence: Recurrence) -> QueryGroup:
-        """Make ready a group of queries.
+        """Prepare a group of queries.
 
         Parameters
         ----------
-        profiles : sequence of QueryRows
+        profiles : sequence of QueryProfile
             One per query; a query may be empty.
         recurrence : Recurrence
             What is computed, with the usual ends of its mode.
@@ -227,7 +227,7 @@ class Engine(ABC):
 
     @abstractmethod
     def load(self, chunk: Chunk) -> LoadedChunk:
-        """Take in a chunk, to be scored by any number of groups and then released."""
+        """Load a chunk, which any number of groups may score before it is released."""
 
     @abstractmethod
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
@@ -282,7 +282,7 @@ class Engine(ABC):
         return PendingHits(wait)
 
     def reads_again(self, chunks: Callable[[], Iterator[Chunk]]) -> None:  # noqa: B027
-        """Be told how to read once more what a job loads, from its first chunk on, should what was loaded be lost."""
+        """Register a function that reads the job's chunks again, from the first on, if loaded chunks are lost."""
 
     def merge(self, loaded: Sequence[LoadedChunk]) -> list[LoadedChunk]:
         """Make fewer of chunks that stay loaded, where that is faster.
@@ -292,7 +292,7 @@ class Engine(ABC):
         return list(loaded)
 
     def release(self, loaded: LoadedChunk) -> None:  # noqa: B027  # most engines have nothing to do
-        """Let go of a chunk; it may not be scored again."""
+        """Release a chunk; it may not be scored again."""
 
     def pair_aligner(self, n_hits: int) -> PairAligner | None:
         """Make what aligns the hits of a search that this engine scored, to be closed by the caller.
@@ -310,7 +310,7 @@ class Engine(ABC):
         return None
 
     def close(self) -> None:  # noqa: B027
-        """Let go of everything the engine holds."""
+        """Release everything that the engine holds."""
 
     def __enter__(self) -> Engine:
         return self

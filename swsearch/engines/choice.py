@@ -1,4 +1,4 @@
-"""Which engine searches and which aligns pairs: by name, by what this machine has, and by how much there is to do."""
+"""Choice of the engine of a search and of the aligner: by name, by hardware, and by amount of work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from swsearch.processors import useful_thread_count
 Picked = TypeVar("Picked")
 
 NO_PYCUDA = "PyCUDA is not installed; pip install 'swsearch[gpu]', which the README's section GPU explains"
-"""Why there is no GPU engine on a machine that was never meant to have one."""
+"""Reason why no GPU engine exists on a machine without the GPU extra."""
 
 RANGES = {
     "threads": (1, 2**31 - 1),

@@ -1,6 +1,6 @@
-"""Which GPUs an option names: one by its number, several, or all that can be used.
+"""GPUs that an option names: one by its number, several, or all usable ones.
 
-What is given is checked without a GPU; what is there is asked only when it matters, or to say it in an error.
+The option is checked without a GPU. Devices are queried only when they matter, or for an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from swsearch.engines.gpu.device import DeviceInfo
 
 Devices = int | Sequence[int] | Literal["all"]
-"""What ``device=`` takes: a number, numbers of which one may come again, or all that can be used."""
+"""Values of ``device=``: a number, numbers (repeats allowed), or "all" usable devices."""
 
 CheckedDevices = int | tuple[int, ...] | Literal["all"]
 """The same after it was checked; several are at least two."""
@@ -27,7 +27,7 @@ MAX_DEVICE = 999
 """Greatest number that may be one of a device; no machine has as many."""
 
 DEVICES_EXPECTED = 'the number of a GPU, a list of such numbers, or "all"'
-"""What ``device=`` takes, in the words of an error."""
+"""Values of ``device=``, in the words of an error."""
 
 
 def checked_devices(value: Any) -> CheckedDevices | None:

@@ -30,14 +30,14 @@ class PairAligner(ABC):
     """
 
     name: str
-    """What ``--engine`` calls it."""
+    """Name for ``--engine``."""
     fallback: str = ""
-    """Why ``auto`` did not take the GPU; empty otherwise."""
+    """Reason why ``auto`` did not choose the GPU; empty otherwise."""
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """What runs, such as the library and the number of threads."""
+        """Implementation, e.g. the library, and number of threads."""
 
     @abstractmethod
     def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
@@ -123,7 +123,7 @@ class PairAligner(ABC):
         )
 
     def close(self) -> None:  # noqa: B027  # not every engine holds something
-        """Let go of what the engine holds."""
+        """Release everything that the engine holds."""
 
     def __enter__(self: Aligner) -> Aligner:
         return self

@@ -24,19 +24,19 @@ class ReferenceEngine(Engine):
 
     @property
     def description(self) -> str:
-        """What runs."""
+        """Implementation."""
         return "reference (plain Python, for tests)"
 
     def prepare(self, profiles: Sequence[QueryProfile], recurrence: Recurrence) -> QueryGroup:
-        """See `Engine.prepare`."""
+        """Prepare a group of queries."""
         return QueryGroup(profiles, recurrence)
 
     def load(self, chunk: Chunk) -> LoadedChunk:
-        """See `Engine.load`."""
+        """Load a chunk."""
         return LoadedChunk(chunk)
 
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
-        """See `Engine.score`."""
+        """Score every query of a group against every subject of a chunk."""
         chunk: Chunk = loaded.chunk
         scoring, mode, shift = group.recurrence.scoring, group.recurrence.mode, group.recurrence.frame_shift
         values = np.empty((len(group.profiles), chunk.n_subjects), dtype=np.int32)
@@ -60,15 +60,15 @@ class ReferencePairAligner(PairAligner):
 
     @property
     def description(self) -> str:
-        """What runs."""
+        """Implementation."""
         return "reference (plain Python, for tests)"
 
     def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
-        """See `PairAligner.align`."""
+        """Align a query with a subject."""
         scoring, mode, ends = recurrence.scoring, recurrence.mode, recurrence.ends
         found = reference.align(query, subject, scoring, mode, ends)
         return PairAlignment(codes_of(query), subject, scoring, *found, query_rows=position_specific_rows(query))
 
     def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
-        """See `PairAligner.score`."""
+        """Score a query with a subject, without their alignment."""
         return reference.score(query, subject, recurrence.scoring, recurrence.mode, recurrence.ends)

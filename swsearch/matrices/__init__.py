@@ -23,7 +23,7 @@ GAP_COSTS = {
 PFASUM60 and VTML200 what found most in SCOPe (benchmarks/results/preset.txt)."""
 
 FALLBACK_GAP_COSTS = GAP_COSTS["BLOSUM62"]
-"""Of every other matrix: nothing is known of it."""
+"""Gap costs of any other matrix, about which nothing is known."""
 
 PRESET_MATRICES: dict[Preset, str] = {"default": "BLOSUM62", "sensitive": "PFASUM60", "short": "PAM30"}
 """The matrix of each preset, whose gap costs are those of `GAP_COSTS`."""

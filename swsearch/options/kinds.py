@@ -370,7 +370,7 @@ QueryFormat = Literal[
 QUERY_FORMATS: tuple[QueryFormat, ...] = get_args(QueryFormat)
 
 OnDuplicate = Literal["error", "skip", "keep"]
-"""What happens to records with the same identifier: refuse them, keep the first, or keep all."""
+"""Policy for records with the same identifier: reject them, keep the first, or keep all."""
 
 EngineChoice = Literal["auto", "gpu", "cpu", "reference"]
 """Engine; ``reference`` is the slow oracle for tests."""

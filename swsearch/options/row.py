@@ -79,11 +79,11 @@ class Option:
     kind: ValueKind = ValueKind()
     default: Any = None
     help: str
-    """What it does, for the command line, the documentation and OpenAPI."""
+    """Help text for the command line, the documentation and OpenAPI."""
     python: str
-    """The same for Python, where the words differ."""
+    """Help text for Python, if it differs."""
     unset: str
-    """What a default of None means."""
+    """Meaning of a default of None."""
     metavar: str
     interfaces: Interface
     decides: bool

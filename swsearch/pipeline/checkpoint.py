@@ -117,19 +117,19 @@ class Checkpoint:
         self._wants_distribution = criteria.options.distribution
         self._guard, self._writing = threading.Lock(), threading.Lock()
         self._file_of: dict[int, str] = {}
-        """Where each query is kept."""
+        """Name of the file that holds each query."""
         self._counts: Counter[str] = Counter()
         """Queries of each file that no later one has."""
         self._damaged: set[str] = set()
         self._held: dict[str, tuple[int, dict[int, _Held]]] = {}
-        """What was read of files, and not yet taken, with the files' bytes."""
+        """Queries read from each file and not yet used, with the file's size in bytes."""
         self._known: WeakValueDictionary[int, QueryCandidates] = WeakValueDictionary()
-        """What was saved of queries, as long as somebody has it."""
+        """Saved candidates by query, as long as another object refers to them."""
         self._waiting: dict[int, _Held] = {}
         self._written_at = -SAVE_SECONDS
         self._timer: threading.Timer | None = None
         self._error: OutputError | None = None
-        """What the timer's thread failed with."""
+        """Error of the timer's thread."""
         if not folder.parent.exists():
             raise OutputError(
                 f"checkpoint: {folder} cannot be created: folder {folder.parent} not found; create it first"

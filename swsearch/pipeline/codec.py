@@ -194,7 +194,7 @@ _NOTHING = np.empty(0, dtype=np.int8)
 
 
 PUBLISHED = "published"
-"""Stands for the statistics that the options name."""
+"""Mark of the statistics that the options name."""
 
 MADE = ("profile", "next")
 """Profiles that were made: what a query searches with, and what it would search with next."""
@@ -466,7 +466,7 @@ def _take_loci(n: int, reader: ArrayReader, windows: FrameWindows) -> Loci:
 
 
 def add_selection(selection: QueryCandidates, writer: ArrayWriter) -> JsonFields:
-    """Give a selection's numbers to a writer, and return the rest, but for alignments and what profiles take."""
+    """Write a selection's numbers, and return the rest, except alignments and the data of profiles."""
     candidates, nulls, counted = selection.candidates, selection.nulls, selection.distribution
     writer.add(scores=candidates.scores, subjects=candidates.subjects)
     if candidates.evalues is not None:

@@ -31,8 +31,9 @@ CORE, CHARGED = "AILMV", "DEKRQ"
 J. Mol. Biol. 98:293, 1975)."""
 
 CORE_INSIDE, CORE_OUTSIDE, CHARGED_OUTSIDE = 6, 5, 10
-"""Of the 8 residues of a window at a and d so many at least are `CORE`; of the 20 others so many at most, and so many
-at least are `CHARGED`. A choice: most windows of tropomyosin are like this, and none of myoglobin."""
+"""Minimum number of `CORE` residues among the 8 at a and d of a window, and maximum number among the 20 others.
+The last is the minimum number of `CHARGED` residues among the 20. A choice: most windows of tropomyosin pass, and
+none of myoglobin."""
 
 MIN_OF_ENDS = 0.05
 """Bits per column of the end of an alignment. On 50 queries of SCOPe this much costs nothing, 0.17 half a point of

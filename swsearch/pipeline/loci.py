@@ -336,7 +336,7 @@ class LocusSubjects(FramePieceReader):
         return self.loci.regions.take(places)
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
-        """See `SubjectReader.alignments_of`."""
+        """Return the alignments that located subjects; None if there are none yet."""
         return self.loci.table.take(places)
 
 

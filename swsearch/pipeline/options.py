@@ -271,7 +271,7 @@ OBJECTS = {
 
 
 def takes_options(function: Decorated) -> Decorated:
-    """Give a function with ``**options`` the signature and the docstring of all keywords.
+    """Set the signature and docstring of all keywords on a function with ``**options``.
 
     The docstring holds ``**options`` in its parameters, which the options replace.
     """

@@ -28,7 +28,7 @@ CHECK_SECONDS = 0.1
 """Seconds after which a wait for another thread checks whether the work is still wanted."""
 
 TURN_SECONDS = 0.0002
-"""See `_Turns`."""
+"""Switch interval of the interpreter while stages run, in seconds; see `_Turns`."""
 
 
 class SearchCancelled(BaseException):

@@ -383,7 +383,7 @@ def collect_selections(batches: Iterable[tuple[Batch, PendingSelection | None]])
 
 
 def restore_order(batches: Iterable[Batch], rounds: IterationQueue | None = None, first: int = 0) -> Generator[Batch]:
-    """Hold states back until all before them are there, and yield them in order.
+    """Delay each state until all earlier ones have arrived, and yield states in order.
 
     New queries begin as these go on, so that every chain with rounds has this stage.
 

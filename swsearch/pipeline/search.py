@@ -79,7 +79,7 @@ class Search:
         check_profile_scales(queries, options)
         self.options, self.backend, self._origin = options, backend, origin or Origin()
         self.searched = prepare_queries(queries, options)
-        """What is scored: the queries as they are masked, or their frames where they are DNA."""
+        """Sequences to score: the masked queries, or the reading frames of DNA queries."""
         self.queries: Sequence[Query] = self.searched if options.translation is None else queries
         self.subjects = backend.subjects(self.searched, options)
         self.criteria = backend.criteria(options, self.subjects)

@@ -42,7 +42,7 @@ _BASES = np.isin(np.frombuffer(DNA.letters.encode(), dtype=np.uint8), np.frombuf
 _ANY = DNA.letters.index("N")
 
 TRANSLATE = "add --translate (in Python translate=True)"
-"""What is to be done about DNA where proteins are expected."""
+"""Remedy for DNA where proteins are expected."""
 
 _REMEDY = "leave out --translate (in Python translate=True) for proteins and profiles"
 

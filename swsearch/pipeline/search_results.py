@@ -154,11 +154,11 @@ class SearchResults:
         self._search = _Running(open_search, options, close)
         self._found = self._search.batches()
         self.unfitted = self._search.unfitted
-        """Why some of the queries so far have no E-values."""
+        """Reasons why some of the queries so far have no E-values."""
         self.warnings = self._search.warnings
-        """What to tell of the queries so far, of which published statistics and these say very different things."""
+        """Warnings about queries so far whose fitted and published statistics differ widely."""
         self.iterated = self._search.iterated
-        """How many iterations the queries so far took."""
+        """Iterations of the queries so far."""
         self._waiting: deque[SearchResult] = deque()
 
     @property

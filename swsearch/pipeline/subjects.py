@@ -204,11 +204,11 @@ class Subjects(SubjectReader, ChunkSource, Protocol):
     """Subjects of a search."""
 
     name: str
-    """What messages and reports call it."""
+    """Name in messages and reports."""
     database: Database
-    """What it is read from."""
+    """Database that the subjects come from."""
     mask: Mask
-    """What of it is scored as X."""
+    """Regions of the subjects that are scored as X."""
     n_places: int
     """Places that are scored."""
 
@@ -260,18 +260,18 @@ class ProteinSubjects:
         return self.database.subset(allowed)
 
     def lengths_of(self, places: IntArray) -> IntArray:
-        """See `SubjectReader.lengths_of`."""
+        """Return the residues of subjects, shape (n,), int64."""
         return self.database.lengths_of(places).astype(np.int64)
 
     published_lengths_of = lengths_of
 
     def scored(self, places: IntArray) -> SequencePool:
-        """See `SubjectReader.scored`."""
+        """Return subjects as they are scored: codes end to end, and where each begins."""
         pool: SequencePool = self.database.codes_of(places)
         return pool if self.mask == "none" else mask_pool(pool, self._runs(places))[0]
 
     def shown(self, places: IntArray) -> SubjectCodes:
-        """See `SubjectReader.shown`."""
+        """Return subjects as they are scored, with the letters that reports show."""
         pool: SequencePool = self.database.codes_of(places)
         if self.mask == "none":
             return SubjectCodes(pool[0], None, pool[1])
@@ -284,15 +284,15 @@ class ProteinSubjects:
         return offsets, starts.astype(np.int64), ends.astype(np.int64)
 
     def headers(self, places: IntArray) -> Headers:
-        """See `SubjectReader.headers`."""
+        """Return the headers of subjects."""
         return headers_of(self.database, places)
 
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
-        """See `SubjectReader.records`."""
+        """Return the records that subjects are from, and their frames if these are DNA."""
         return places, None
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
-        """See `SubjectReader.alignments_of`."""
+        """Return the alignments that located subjects; None if there are none yet."""
         return None
 
 

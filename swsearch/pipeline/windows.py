@@ -129,28 +129,28 @@ class FramePieceReader(ABC):
         return codes.data, codes.offsets
 
     def lengths_of(self, places: IntArray) -> IntArray:
-        """See `SubjectReader.lengths_of`: the residues of pieces."""
+        """Return the residues of pieces, shape (n,), int64."""
         return self.pieces_of(places).lengths
 
     def published_lengths_of(self, places: IntArray) -> IntArray:
-        """See `SubjectReader.published_lengths_of`: a third of the nucleotides of the records."""
+        """Return a third of the nucleotides of the records, shape (n,), int64."""
         return np.maximum(self.dna_lengths[self.pieces_of(places).records] // CODON, 1)
 
     def scored(self, places: IntArray) -> SequencePool:
-        """See `SubjectReader.scored`."""
+        """Return subjects as they are scored: codes end to end, and where each begins."""
         return self.translated(self.pieces_of(places))
 
     def shown(self, places: IntArray) -> SubjectCodes:
-        """See `SubjectReader.shown`."""
+        """Return subjects as they are scored, with the letters that reports show."""
         codes, offsets = self.scored(places)
         return SubjectCodes(codes, None, offsets)
 
     def headers(self, places: IntArray) -> Headers:
-        """See `SubjectReader.headers`: those of the records."""
+        """Return the headers of the records."""
         return headers_of(self.database, self.pieces_of(places).records)
 
     def records(self, places: IntArray) -> tuple[IntArray, Frames | None]:
-        """See `SubjectReader.records`."""
+        """Return the records that subjects are from, and their frames if these are DNA."""
         pieces = self.pieces_of(places)
         return pieces.records, Frames(pieces.numbers, pieces.begins, self.dna_lengths[pieces.records])
 
@@ -230,5 +230,5 @@ class FrameWindows(FramePieceReader, LoadedBlocks):
         return self.frames.pieces(np.asarray(places, dtype=np.int64))
 
     def alignments_of(self, places: IntArray) -> AlignmentTable | None:
-        """See `SubjectReader.alignments_of`: none, for hits are located later."""
+        """Return None, because hits are located later."""
         return None

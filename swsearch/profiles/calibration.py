@@ -48,7 +48,7 @@ _SMALL = 1e-9
 
 @dataclass(frozen=True)
 class Calibration:
-    """Of a model's scores in bits: the Gumbel locations of both filters, where Forward's tail begins, and lambda."""
+    """Calibration of scores, in bits: Gumbel locations of both filters, start of Forward's tail, and lambda."""
 
     msv: float
     viterbi: float

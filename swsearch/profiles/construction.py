@@ -88,10 +88,10 @@ class ProfileSettings:
 
 
 DEFAULT_SETTINGS = ProfileSettings()
-"""How a search makes its profiles."""
+"""Default settings of the profiles of a search."""
 
 UNSCALED = ProfileSettings(scale=1.0)
-"""How it makes them for published statistics, whose constants are of scores in the matrix's own units."""
+"""Settings for published statistics, whose constants hold for scores in the matrix's own units."""
 
 
 def build_profile(

@@ -103,7 +103,7 @@ def format_of(source: ByteSource, asked: QueryFormat = "auto") -> QueryFormat:
 
 
 TRANSITIONS = ("m->m", "m->i", "m->d", "i->m", "i->i", "d->m", "d->d")
-"""Of a model of HMMER or HH-suite, in the order of both formats: match, insert and delete states."""
+"""Transitions of a model of HMMER or HH-suite, in the order of both formats; match, insert and delete states."""
 
 MODEL_LETTERS = "".join(sorted(AMINO_ACIDS))
 """The amino acids in the order of both formats."""

@@ -24,7 +24,7 @@ from swsearch.profiles.text_lines import MAX_COLUMNS, TextFile
 from swsearch.scoring import Scoring
 
 _HEAD = "HHsearch "
-"""How a model begins; its version follows."""
+"""First word of a model; its version follows."""
 
 _SOURCE = "HH-suite's model in {} (match states; gap costs and structure left out, pseudo-counts of the matrix)"
 

@@ -32,7 +32,7 @@ from swsearch.scoring import PositionGapCosts, Scoring
 from swsearch.version import version
 
 _HEAD = "HMMER3/"
-"""How a model begins; a letter from a to f follows."""
+"""Beginning of a model; a letter from a to f follows."""
 
 _FREQUENCIES = {
     "A": 0.0787945, "C": 0.0151600, "D": 0.0535222, "E": 0.0668298, "F": 0.0397062, "G": 0.0695071, "H": 0.0229198,
@@ -44,7 +44,7 @@ _FREQUENCIES = {
 HMMER_BACKGROUND: FloatArray = np.array([_FREQUENCIES[letter] for letter in calibration.AMINO_ACIDS])
 
 FORBIDDEN_GAP_COST = 100
-"""Where a model forbids a gap, this is what it costs, matrix units."""
+"""Cost of a gap that a model forbids, in matrix units."""
 
 _SOURCE = "HMMER's model in {} (match states; gap costs and insert states by position left out)"
 _SOURCE_WITH_GAPS = "HMMER's model in {} (match states and gap costs by position; insert states left out)"

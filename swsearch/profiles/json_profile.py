@@ -29,10 +29,10 @@ from swsearch.profiles.text_lines import TextFile
 from swsearch.scoring import GAP_COLUMNS, PositionGapCosts
 
 VERSION = 1
-"""Of the form of a line; a reader refuses later ones."""
+"""Version of the form of a line; a reader rejects later versions."""
 
 KIND = "profile"
-"""What an object of ours says that it is, under the name ``swsearch``."""
+"""Value of the key ``swsearch`` in an object written by swsearch."""
 
 _PER_SEQUENCE = ("starts", "ends", "subjects", "iterations")
 
@@ -44,7 +44,7 @@ _WRITERS: dict[QueryFormat, Callable[[Profile], Iterable[str]]] = {
     "hmm": hmm.hmm_lines,
     "hhm": hhm.hhm_lines,
 }
-"""What yields the lines of a profile, by format."""
+"""Functions that yield the lines of a profile, by format."""
 
 
 def save(profiles: Profile | Iterable[Profile], path: str | os.PathLike[str]) -> None:

@@ -225,7 +225,7 @@ def _bytes(text: TextFile, row: AlignmentRow, ignored: str = "") -> ByteArray:
 
 
 def _anchored(text: TextFile, placed: list[_Placed], n_columns: int) -> QueryAlignment:
-    """Take the query's residues for the columns."""
+    """Return the alignment with the query's residues as its columns."""
     query = placed[0]
     if not len(query.codes):
         problem = "the first sequence has no residues, expected the query there"

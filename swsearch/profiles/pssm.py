@@ -25,7 +25,7 @@ from swsearch.scoring import Matrix, Scoring, load_matrix
 from swsearch.statistics.karlin_altschul import KarlinAltschul, published_statistics
 
 ASCII_HEAD = "Last position-specific scoring matrix computed"
-"""How psiblast's ASCII begins."""
+"""Beginning of psiblast's ASCII."""
 
 STDAA = "-ABCDEFGHIKLMNPQRSTVWXYZU*OJ"
 """Letters of NCBIstdaa by their codes, the rows of a PSSM."""
@@ -34,10 +34,10 @@ _NCBI_ORDER = "ARNDCQEGHILKMFPSTWYV"
 """Columns of the ASCII: the order of our codes."""
 
 _NO_SCORE = -(2**15)
-"""What NCBI has where a letter has no score."""
+"""NCBI's value for a letter without a score."""
 
 _UNNAMED = "Query_"
-"""How psiblast names what it read; the name stands in the title then."""
+"""Prefix of psiblast's own names of queries; the title then holds the query's name."""
 
 
 def read_ascii(text: TextFile, scoring: Scoring) -> list[Profile]:
@@ -128,7 +128,7 @@ def _ratio(lambda_: float | None, scoring: Scoring) -> float:
 
 
 def _unscored(table: FloatArray, scoring: Scoring) -> FloatArray:
-    """Give letters without a score of a position the worst of the matrix."""
+    """Replace missing scores by the lowest of the matrix."""
     return np.where(table <= _NO_SCORE, float(scoring.matrix.min), table)
 
 

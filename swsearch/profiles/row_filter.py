@@ -29,7 +29,7 @@ LEVELS = tuple(range(15, 100, 5))
 """Identities, in per cent, below which rows enter one level after the other while there is room."""
 
 _OTHER_GAP = 255
-"""Stands for a gap of the sequence that others are compared with, so that no gap equals it."""
+"""Code of a gap in the reference sequence, so that no gap of another row equals it."""
 
 _BLOCK = 255
 """Columns whose identities are counted in a byte."""

@@ -33,7 +33,7 @@ class TextFile:
 
     @classmethod
     def of(cls, source: str, data: bytes) -> TextFile:
-        """Take bytes apart: UTF-8, or Latin-1 where they are not; lines end in LF, CRLF or CR."""
+        """Split bytes into lines: UTF-8, or else Latin-1; lines end in LF, CRLF or CR."""
         data = data.removeprefix(b"\xef\xbb\xbf")
         if b"\0" in data:
             line = data.count(b"\n", 0, data.index(b"\0")) + 1

@@ -31,7 +31,7 @@ LETTERS_PER_BATCH = 1 << 22
 """Letters whose rows of Stockholm are made in one go, unless a single row has more."""
 
 _NOT_FIRST = re.compile(r"^[#/>]+")
-"""What begins a comment, the end of an alignment or a header where a name is meant."""
+"""Characters that, at the start of a name, would begin a comment, a header or the end of an alignment."""
 
 
 def letters_of(alphabet: Alphabet) -> ByteArray:

@@ -64,7 +64,7 @@ class ArrowWriter(BinaryWriter):
 
     @classmethod
     def create(cls, stream: IO[Any], columns: list[str], outfmt: str) -> ArrowWriter:
-        """See `Writer.create`."""
+        """Make a writer; raise `OptionError` if ``--outfmt`` names a column that does not exist."""
         for name in columns:
             if name not in ARROW_COLUMNS:
                 raise unknown_column(name, ARROW_COLUMNS, outfmt)

@@ -26,7 +26,7 @@ from swsearch.results import SearchResult
 from swsearch.run_info import Program, RunInfo
 
 ONE_QUERY = "use swsearch msa for one file per query, or --outfmt stockholm for all queries"
-"""What to use for several queries, if a file holds one."""
+"""Remedy for several queries in a format that holds one."""
 
 RunT = TypeVar("RunT")
 ItemT = TypeVar("ItemT")
@@ -94,7 +94,7 @@ class Writer(StreamWriter[RunInfo, SearchResult]):
     programs: ClassVar[tuple[Program, ...]] = get_args(Program)
     """Searches whose results the format can hold."""
     unsupported_remedy: ClassVar[str] = ""
-    """What to use for results of other searches."""
+    """Remedy for results of other searches."""
 
     @classmethod
     def create(cls, stream: IO[Any], columns: list[str], outfmt: str) -> Writer:
@@ -137,7 +137,7 @@ def unknown_column(name: str, columns: Iterable[str], outfmt: str) -> OptionErro
 
 
 NO_NUMBER = "nan"
-"""What stands in a table where there is no E-value or bit score: every reader of floats takes it."""
+"""Table entry for a missing E-value or bit score, which every reader of floats accepts."""
 
 
 def evalue_text(evalue: float | None, small: str = ".0e") -> str:
@@ -210,7 +210,7 @@ def percentages(parts: IntArray, wholes: IntArray, decimals: int) -> list[str]:
 
 
 _HITS = '"hits":[]'
-"""Where hits belong in the text of an object without them. No string holds it: quotes are escaped there."""
+"""Place of the hits in the text of an object without hits. No JSON string holds it, because quotes are escaped."""
 
 
 def encode(value: object) -> str:

@@ -28,10 +28,10 @@ REFERENCE = (
 )
 
 UNFILTERED = "F"
-"""What blastp calls no filtering."""
+"""blastp's word for no filtering."""
 
 NONE = -1.0
-"""What blastp gives as parameters of statistics where there are none."""
+"""blastp's value for statistical parameters that do not exist."""
 
 Terms = dict[str, str | int | float | None]
 """Values by name, in the order in which both formats have them; the names of JSON, with ``-`` for ``_`` in XML."""

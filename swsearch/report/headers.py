@@ -182,7 +182,7 @@ def subject_titles(batch: HitBatch) -> list[list[str]]:
 
 
 JSON_KEY = "options"
-"""Of an object of JSON lines."""
+"""Key of the options in an object of JSON lines."""
 
 _BLOCK = re.compile(r'<pre id="options">(.*?)</pre>', re.DOTALL)
 

@@ -43,7 +43,7 @@ MIN_BITS = 0.02
 """Lower letters cannot be seen."""
 
 _USUAL_LAMBDA = 0.3176
-"""Of BLOSUM62: what a unit is taken for where a profile does not say it."""
+"""Lambda of BLOSUM62, for profiles that do not state theirs."""
 
 
 def frequencies_of(profile: Profile) -> FloatArray:
@@ -76,7 +76,7 @@ SCRIPTS = (
     "alignments.js", "links.js", "pictures.js", "lengths.js", "dots.js", "logo.js", "ticks.js", "table.js",
     "taxa.js", "report.js",
 )  # fmt: skip
-"""What makes up the page's script, in this order."""
+"""Files of the page's script, in order."""
 
 
 @dataclass(frozen=True)

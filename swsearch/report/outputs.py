@@ -232,7 +232,7 @@ def _open_writers(outputs: Sequence[Output]) -> Iterator[list[Writer]]:
 
 
 EXPECTED_RESULTS = "what swsearch.search returns, or results taken from it"
-"""What can be written."""
+"""Values that can be written, in the words of an error."""
 
 RESULTS_PER_BATCH = 64
 """Results that are aligned together, where they are not taken from a running search."""

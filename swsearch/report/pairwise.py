@@ -30,7 +30,7 @@ TITLE_WIDTH = 68
 
 
 _LINE = re.compile(rf"[^ ](?:.{{0,{TITLE_WIDTH - 2}}}[^ ])?(?= |$)|[^ ]+")
-"""As many words as fit a line, or one that is longer."""
+"""Pattern of a line: as many words as fit it, or a single longer word."""
 
 
 class PairwiseWriter(Writer):
@@ -156,7 +156,7 @@ def _alignments(batch: AlignedHitBatch) -> list[str]:
 
 
 _Side = tuple[int, int]
-"""Where a row of an alignment begins: the place before its first residue, and how its numbers go on."""
+"""Numbering of a row of an alignment: the place before its first residue, and the step of its numbers."""
 
 
 def _sides(spans: tuple[IntArray, IntArray], frames: IntArray) -> list[_Side]:

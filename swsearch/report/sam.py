@@ -41,13 +41,13 @@ NO_QUALITY = 255
 
 NOT_IN_REFERENCE = re.compile(r"^[*=]|[^0-9A-Za-z!#$%&+./:;?@^_|~*=-]")
 NOT_IN_READ = re.compile(r"[^!-?A-~]")
-"""What the SAM specification (sections 1.2.1 and 1.4) allows in no name of a reference, and of a read."""
+"""Characters that the SAM specification (sections 1.2.1 and 1.4) forbids in names of references and of reads."""
 
 READ_NAME_LENGTH = 254
 """Maximum number of characters of a read's name."""
 
 NO_PROTEIN_IN_BAM = "protein sequences, of which BAM and what reads SAM as it does keep no letters"
-"""What the header says of proteins."""
+"""Reason why proteins are unsupported, in the words of an error."""
 
 SPOOL_BYTES = 64 << 20
 """Text that is kept in memory until the end; more goes to a temporary file."""

@@ -286,7 +286,7 @@ class TabularWriter(Writer):
 
     @classmethod
     def create(cls, stream: IO[Any], columns: list[str], outfmt: str) -> TabularWriter:
-        """See `Writer.create`."""
+        """Make a writer; raise `OptionError` if ``--outfmt`` names a column that does not exist."""
         return cls(stream, choose_columns(columns, outfmt))
 
     def begin(self, run: RunInfo) -> None:

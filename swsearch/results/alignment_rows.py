@@ -101,12 +101,12 @@ class PooledLetters:
         self.query = _text(self._shown[int(numbers[0])]) if len(alignments) else ""
 
     def queries(self, some: slice) -> list[str]:
-        """See `SingleLetters`."""
+        """Return the whole query as each alignment shows it."""
         shown = list(map(_text, self._shown))
         return [shown[number] for number in self._numbers[some].tolist()]
 
     def subject_parts(self, some: slice) -> list[str]:
-        """See `SingleLetters`."""
+        """Return the aligned parts of the subjects as they are shown, without gaps."""
         table, subjects = self._alignments[some], self._subjects
         begins = subjects.offsets[:-1][some]
         places = zip((begins + table.subject_start).tolist(), (begins + table.subject_end).tolist(), strict=True)
@@ -117,12 +117,12 @@ class PooledLetters:
         return split_pool(parts, np.concatenate([[0], np.cumsum(table.subject_end - table.subject_start)]))
 
     def rows(self, some: slice) -> Rows:
-        """See `SingleLetters`."""
+        """Return the rows of text."""
         query, middle, subject, offsets = columns.rows_of(*self._pools(some), threads=1)
         return split_pool(query, offsets), split_pool(middle, offsets), split_pool(subject, offsets)
 
     def btops(self, some: slice) -> list[str]:
-        """See `SingleLetters`."""
+        """Return BLAST's traceback operations of each alignment."""
         return columns.btops_of(*self._pools(some), threads=1)
 
     def _pools(self, some: slice) -> tuple[AlignmentTable, PoolPairs, Matrix]:

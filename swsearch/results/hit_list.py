@@ -61,14 +61,14 @@ class HitList(Sequence[Hit]):
         queries: Sequence[Query] = (),
     ) -> None:
         self.queries: Sequence[Query] = tuple(queries) or (query,)
-        """What found the hits: one query, or the frames of one DNA record."""
+        """Queries that found the hits: one query, or the frames of one DNA record."""
         self.query, self.scoring, self.table = query, scoring, table
         self.source: Any = source
-        """Let go of when all alignments are known, and with it the database."""
+        """Source of the subjects. Released once all alignments are known, and with it the database."""
         self.may_have_more_hsps = further is not None
         """Whether hits may have more than one alignment."""
         self.further = further
-        """Let go of when every hit was made."""
+        """Function that finds further HSPs. Released once every hit exists."""
         self._hits: dict[int, Hit] = {}
         self._alone: dict[int, PairAlignment] = {}
         self._aligned: tuple[AlignmentTable, SubjectCodes] | None = None
@@ -81,7 +81,7 @@ class HitList(Sequence[Hit]):
         return self._aligned is not None or not len(self.table)
 
     def give(self, alignments: AlignmentTable, subjects: SubjectCodes) -> None:
-        """Hand in the best alignment of every hit, in their order, and the subjects that they are of."""
+        """Set the best alignment of every hit, in hit order, and the subjects aligned."""
         if self._aligned is None:
             self._aligned = alignments, subjects
             self.source = None

@@ -90,7 +90,7 @@ class Job:
     ended: float | None = None
     expires: float | None = None
     problem: dict[str, Any] | None = None
-    """Why it failed, as the inner part of `ServerProblem.stated`."""
+    """Reason for the failure of the job, as the inner part of `ServerProblem.stated`."""
     n_hits: int | None = None
     outputs: tuple[str, ...] = ()
     """Formats of its files."""

@@ -84,7 +84,7 @@ class RunningSearch:
     def __init__(self, client: str) -> None:
         self.payer = payer_of(client)
         self.reason: StopReason = ""
-        """Why it was stopped."""
+        """Reason why the job was stopped."""
         self.cells = self.cells_done = 0
         self.timer: asyncio.TimerHandle | None = None
         self._guard = threading.Lock()

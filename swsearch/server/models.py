@@ -315,7 +315,7 @@ class _Stated(BaseModel):
 
 
 class ProblemStated(_Stated):
-    """What was wrong."""
+    """Details of an error."""
 
     code: str = Field(description="Which problem it is: one of " + ", ".join(STATUSES) + ".")
     message: str = Field(description="What was wrong, where, what was expected and what to do.")

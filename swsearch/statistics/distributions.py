@@ -17,7 +17,7 @@ EULER = 0.5772156649015329
 """Mean of the Gumbel distribution of scale 1."""
 
 _MAX_TAIL = 800.0
-"""Where the survival of Pearson's type III is 0 to all digits, for every shape that occurs."""
+"""Value beyond which the survival of Pearson's type III is 0 to all digits, for every shape in use."""
 
 MAX_SHAPE = 100
 """Largest shape: with more the powers of `_MAX_TAIL` come near the largest number."""
@@ -28,7 +28,7 @@ class Distribution(Protocol):
 
     @property
     def name(self) -> str:
-        """As the output names it."""
+        """Name in outputs."""
 
     def survival(self, z: npt.ArrayLike) -> FloatArray:
         """Return the probability of a value of at least ``z``, of any shape; precise far out too."""
@@ -44,14 +44,14 @@ class Gumbel:
     name = "Gumbel distribution"
 
     def survival(self, z: npt.ArrayLike) -> FloatArray:
-        """See `Distribution.survival`."""
+        """Return the probability of a value of at least ``z``, of any shape; precise far out too."""
         scaled = np.asarray(z, dtype=np.float64) * (math.pi / math.sqrt(6)) + EULER
         # beyond -700 the inner exponential would overflow; the result is 1 long before
         # 0.0 minus: a minus sign alone makes -0.0 of 0.0
         return 0.0 - portable_math.expm1(-portable_math.exp(-np.maximum(scaled, -700.0)))
 
     def upper(self, probability: float) -> float:
-        """See `Distribution.upper`."""
+        """Return the value above which this probability lies; at most a half."""
         return (-float(portable_math.log(-portable_math.log1p(-probability))) - EULER) * math.sqrt(6) / math.pi
 
 
@@ -69,11 +69,11 @@ class PearsonThree:
 
     @property
     def name(self) -> str:
-        """See `Distribution.name`."""
+        """Name in outputs."""
         return "Pearson's type III distribution"
 
     def survival(self, z: npt.ArrayLike) -> FloatArray:
-        """See `Distribution.survival`."""
+        """Return the probability of a value of at least ``z``, of any shape; precise far out too."""
         x = self.shape + math.sqrt(self.shape) * np.asarray(z, dtype=np.float64)
         x = np.minimum(np.maximum(x, 0.0), _MAX_TAIL)
         term, total = np.ones_like(x), np.ones_like(x)
@@ -83,7 +83,7 @@ class PearsonThree:
         return portable_math.exp(-x) * total
 
     def upper(self, probability: float) -> float:
-        """See `Distribution.upper`."""
+        """Return the value above which this probability lies; at most a half."""
         return _bisected(self, probability)
 
 
@@ -120,7 +120,7 @@ class Lengths:
 
     @classmethod
     def of_runs(cls, lengths: RunLengths) -> Lengths:
-        """Take subjects that are sorted by length, the longest first."""
+        """Make lengths from runs of subjects sorted by length, the longest first."""
         made = cls.__new__(cls)
         filled = lengths.values > 0
         made.distinct, made.counts = lengths.values[filled][::-1].astype(np.int64), lengths.counts[filled][::-1]

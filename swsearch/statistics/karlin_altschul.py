@@ -50,7 +50,7 @@ def _constants() -> Constants:
 
 
 EffectiveLength = tuple[FloatArray, FloatArray]
-"""What a sequence leaves for an alignment: expected room in residues, and the probability that there is any."""
+"""Room that a sequence leaves for an alignment: expected residues, and the probability of any room."""
 
 _TABLED = 2048
 """Scores below are looked up in tables, where E-values of many are computed; few proteins score higher."""
@@ -64,7 +64,7 @@ class Statistics(Protocol):
 
     @property
     def name(self) -> str:
-        """As the output names it."""
+        """Name in outputs."""
 
     def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
         """Normalise raw scores; None where bits have no basis.
@@ -85,7 +85,7 @@ class Statistics(Protocol):
     def evalues(
         self, scores: npt.ArrayLike, query_length: int, subject_lengths: npt.ArrayLike, database_residues: int
     ) -> FloatArray:
-        """See `KarlinAltschul.evalues`."""
+        """Return the E-values of scores, as `KarlinAltschul.evalues` does."""
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters as plain values, by name."""
@@ -118,10 +118,10 @@ class KarlinAltschul:
     gap_first: int
 
     name = "Karlin-Altschul, BLAST's constants and finite-size correction"
-    """As the output names it."""
+    """Name in outputs."""
 
     def parameters(self) -> dict[str, Any]:
-        """See `Statistics.parameters`."""
+        """Return the parameters as plain values, by name."""
         named = {"lambda": self.lambda_, "k": self.k, "h": self.h, "a": self.a}
         return {**named, "alpha": self.alpha, "sigma": self.sigma}
 
@@ -130,7 +130,7 @@ class KarlinAltschul:
         return float(self.bit_scores([score], [0])[0])
 
     def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray:
-        """See `Statistics.bit_scores`; the subjects' lengths do not matter."""
+        """Normalise raw scores, in bits; the subjects' lengths do not matter."""
         raw = np.asarray(scores, dtype=np.float64)
         return (self.lambda_ * raw - portable_math.log(self.k)) / portable_math.LN2
 

@@ -96,8 +96,8 @@ the power by which less counts (`rise`): it is one score, which varies more than
 with SCOPe's domains: a ``full`` of 4 or a power of 2 loses 0.1 to 0.2 percentage points of the relatives."""
 
 SMOOTHINGS = 2
-"""How often variances are averaged with those of neighbouring lengths: they change slowly, and a few dozen random
-sequences of each length estimate them with errors of 10 %."""
+"""Number of times that variances are averaged with those of neighbouring lengths.
+Variances change slowly, and a few dozen random sequences of each length estimate them with errors of 10 %."""
 
 MIN_SHAPE = 9
 """Least shape of Pearson's type III: a skewness of two thirds, which only very short queries come near."""
@@ -143,7 +143,7 @@ class FitSettings:
 
     @property
     def name(self) -> str:
-        """As the output names it."""
+        """Name in outputs."""
         shape: Distribution = PearsonThree(1) if self.mode == "global" else Gumbel()
         return f"{shape.name} fitted to scores with shuffled copies of each subject"
 
@@ -180,7 +180,7 @@ class FittedStatistics:
 
     @property
     def name(self) -> str:
-        """As the output names it."""
+        """Name in outputs."""
         return self.fit.name
 
     def evalues(
@@ -311,7 +311,7 @@ class PairNullModels:
         self._set(*self.statistics.at(self.lengths))
 
     def _set(self, usual: FloatArray, variances: FloatArray, means: FloatArray | None = None) -> PairNullModels:
-        """Take the panel's means and variances over; the pairs' means follow, unless they are known."""
+        """Store the panel's means and variances; compute the pairs' means unless they are given."""
         if means is None:
             deviations = np.sqrt(variances)
             raised = usual + deviations * rise((self.levels - usual) / deviations, self._full)

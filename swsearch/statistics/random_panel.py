@@ -31,7 +31,7 @@ _FREQUENCIES = {
     "A": 7805, "R": 5129, "N": 4487, "D": 5364, "C": 1925, "Q": 4264, "E": 6295, "G": 7377, "H": 2199, "I": 5142,
     "L": 9019, "K": 5744, "M": 2243, "F": 3856, "P": 5203, "S": 7120, "T": 5841, "W": 1330, "Y": 3216, "V": 6441,
 }  # fmt: skip
-"""Of 100,000 residues: Robinson and Robinson, PNAS 88:8880, 1991, as BLAST has them."""
+"""Residues of each kind per 100,000: Robinson and Robinson, PNAS 88:8880, 1991, as BLAST has them."""
 
 _SEED = np.uint64(0x5357)
 

@@ -174,7 +174,7 @@ _BASES = {
     "A": "A", "C": "C", "G": "G", "T": "T", "U": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT",
     "M": "AC", "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT",
 }  # fmt: skip
-"""What each letter of `DNA` may stand for."""
+"""Nucleotides that each letter of `DNA` may stand for."""
 
 _COMPLEMENTS = dict(zip("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN", strict=True))
 

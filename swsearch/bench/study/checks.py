@@ -41,7 +41,7 @@ LARGER = (2_100, 2_300)
 CHECK_SEED = 7
 CHECK_SUBJECTS = 150
 CHECK_QUERIES = (37, 4, 1)
-"""What the inter-task kernels are checked with."""
+"""Query lengths, in residues, that check the inter-task kernels."""
 
 
 class MismatchError(EngineError):

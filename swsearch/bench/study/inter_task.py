@@ -24,7 +24,7 @@ INTER_TASK = "PPPiPiiiIPPPi"
 """Arguments of ``study_inter_task``, as `struct` has them."""
 
 MAX_PACKED_SCORE = (1 << 15) - 1
-"""What the packed buffer between tiles holds."""
+"""Maximum score that the packed buffer between tiles holds."""
 
 DATABASE_SEED = 2014
 

@@ -22,7 +22,7 @@ STUDY_SOURCES = SOURCES / "study"
 """The folder of the study's kernels."""
 
 POISON = 0x7B7B7B7B
-"""What fresh memory holds: as a score far above any that is reached, so that a cell left out is seen."""
+"""Contents of fresh memory: a score far above any real one, so that a missed cell shows."""
 
 Array = npt.NDArray[Any]
 StudyLaunch = Callable[..., None]

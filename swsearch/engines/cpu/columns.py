@@ -1,6 +1,7 @@
-"""What many alignments hold, column by column, from the compiled extension: counts, rows of text, BTOP.
+"""Columns of many alignments, from the compiled extension: counts, rows of text, BTOP.
 
-All of it is as `swsearch.alignment.PairAlignment` has it, for all alignments at a time, on threads, without the GIL.
+Results equal those of `swsearch.alignment.PairAlignment`. The extension computes all alignments at a time, on
+threads and without the GIL.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from swsearch.reference import Cigar
 from swsearch.scoring import Matrix
 
 ColumnArguments = tuple[ByteArray | IntArray | npt.NDArray[np.int8] | int, ...]
-"""What the extension's functions for columns take first: see ``cpu/module/module_columns.cpp``."""
+"""First arguments of the extension's functions for columns: see ``cpu/module/module_columns.cpp``."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,19 +29,19 @@ from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryProfile
 
 LANE_LAYOUTS = ("chosen", "lanes", "striped")
-"""How lanes are used: `Way` in ``cpu/search/search.hpp``, in its order."""
+"""Uses of lanes: `Way` in ``cpu/search/search.hpp``, in its order."""
 
 
 @dataclass(frozen=True)
 class _Group:
-    """What is made of a group.
+    """Queries of a group, prepared for the extension.
 
     Parameters
     ----------
     places : ndarray, shape (n,), int64
-        The places of its queries that are not empty.
-    queries : Queries
-        These.
+        Places in the group of the queries that are not empty.
+    queries : QueryArguments
+        Queries that are not empty.
     """
 
     places: IntArray
@@ -66,7 +66,7 @@ class CpuEngine(Engine):
 
     name = "cpu"
     way = LANE_LAYOUTS[0]
-    """How lanes are used; tests and benchmarks set it, and the scores are the same."""
+    """Use of lanes, set by tests and benchmarks; it changes no score."""
 
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
@@ -80,17 +80,17 @@ class CpuEngine(Engine):
         return f"cpu ({self.instructions}, {self.threads} thread{'' if self.threads == 1 else 's'})"
 
     def prepare(self, profiles: Sequence[QueryProfile], recurrence: Recurrence) -> QueryGroup:
-        """See `Engine.prepare`."""
+        """Prepare a group of queries."""
         places = [place for place, profile in enumerate(profiles) if len(profile)]
         queries = QueryArguments.of([profiles[place] for place in places], recurrence)
         return QueryGroup(profiles, recurrence, _Group(np.array(places, dtype=np.int64), queries))
 
     def load(self, chunk: Chunk) -> LoadedChunk:
-        """See `Engine.load`. Takes no memory of its own."""
+        """Load a chunk, without memory of its own."""
         return LoadedChunk(chunk)
 
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
-        """See `Engine.score`."""
+        """Score every query of a group against every subject of a chunk."""
         chunk: Chunk = loaded.chunk
         values = np.zeros((len(group.profiles), chunk.n_subjects), dtype=np.int32)
         lengths, filled = chunk.lengths, chunk.runs.n_nonempty  # descending, so the empty subjects stand last

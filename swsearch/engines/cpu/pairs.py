@@ -91,20 +91,20 @@ class CpuPairAligner(PairAligner):
 
     @property
     def description(self) -> str:
-        """What computes, its instruction set and the number of threads."""
+        """Implementation, instruction set and number of threads."""
         plural = "" if self.threads == 1 else "s"
         return f"cpu (C++ extension, {extension.active_instruction_set()}, {self.threads} thread{plural})"
 
     def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
-        """See `PairAligner.align`; all threads work on the pair."""
+        """Align a query with a subject on all threads."""
         return align_codes(query, subject, recurrence, memory=self.memory, threads=self.threads)
 
     def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
-        """See `PairAligner.score`; all threads work on the pair."""
+        """Score a query with a subject on all threads, without their alignment."""
         return tracing.score(query, subject, recurrence, self.memory, self.threads)
 
     def align_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[PairAlignment]:
-        """See `PairAligner.align_many`."""
+        """Align (query, subject) pairs, in order."""
         for batch in self._batches(pairs):
             if self._is_alone(batch[0]):
                 yield self.align(*batch[0], recurrence)
@@ -114,7 +114,7 @@ class CpuPairAligner(PairAligner):
                 yield _aligned(query, subject, recurrence, one)
 
     def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
-        """See `PairAligner.score_many`."""
+        """Score (query, subject) pairs, in order."""
         for batch in self._batches(pairs):
             if self._is_alone(batch[0]):
                 yield self.score(*batch[0], recurrence)
@@ -122,7 +122,7 @@ class CpuPairAligner(PairAligner):
             yield from (one[0] for one in self._find(batch, recurrence, path=False))
 
     def align_pools(self, batch: PoolPairs, recurrence: Recurrence) -> AlignmentTable:
-        """See `PairAligner.align_pools`."""
+        """Align pairs of sequences of two pools, and count their columns."""
         m, n = batch.places[:, 1], batch.places[:, 3]
         share = tracing.BatchLimits(self.memory // self.threads, self.threads)
         gaps_vary = batch.rows is not None and batch.rows.gaps is not None

@@ -1,4 +1,4 @@
-"""What the extension takes of queries, and of the recurrence: pools of codes, of scores and of gap costs by row."""
+"""Queries and recurrence as the extension's arguments: pools of codes, scores and gap costs by row."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHIFTED = 3
 """Mode's values in ``cpu/search/scan.hpp``; the last one is for frame shifts."""
 
 _DEAREST_SHIFT = {8: 1 << 6, 16: 1 << 14, 32: 1 << 14}
-"""What a frame shift may cost, by the lanes that are tried first: ``mode_fits`` in ``cpu/module/`` checks it."""
+"""Maximum cost of a frameshift, by bits of the lanes tried first; ``mode_fits`` in ``cpu/module/`` checks it."""
 
 _LONGEST = 1 << 20
 """Lengths from here on are not tried: hardly any scoring system would fit lanes of 16 bits there."""

@@ -29,7 +29,7 @@ RawAlignment = tuple[int, int, int, Cigar]
 """Score, start in the query and in the subject, and CIGAR, as `swsearch.reference.align` returns them."""
 
 Counted = tuple[int, int, int, Cigar, int, int]
-"""As `RawAlignment`, then the cells computed and the passes made."""
+"""Values of a `RawAlignment`, then the numbers of cells computed and of passes."""
 
 ScoreBytes = npt.NDArray[np.int8]
 
@@ -37,7 +37,7 @@ GapCosts = npt.NDArray[np.int16]
 """Gap costs by position, shape (n_rows, 4): those of `swsearch.scoring.GAP_COLUMNS`."""
 
 FoundBytes = tuple[bytes, bytes, bytes]
-"""What the extension finds of many pairs: numbers, and lengths and operations of all runs."""
+"""Alignments of many pairs, as the extension returns them: numbers, run lengths and run operations."""
 
 Residues = TypeVar("Residues", int, IntArray)
 
@@ -49,13 +49,13 @@ SHIFT_TABLE_MEMORY = 64 << 20
 These tables grow with the subject's length and the root of the strand's."""
 
 BEAM_WIDTH = 700
-"""How far below the best a first pass follows alignments, in matrix units. With 700 it bridges insertions of 4,000
-bases in DNA (5, -4, 10, 1), with 350 those of 500. Where 1 % of the bases differ, it saves
-four fifths of the time."""
+"""Distance below the best score to which a first pass follows alignments, in matrix units.
+With 700 the pass bridges insertions of 4,000 bases in DNA (5, -4, 10, 1), with 350 those of 500. It saves four fifths
+of the time where 1 % of the bases differ."""
 
 
 class BatchLimits(NamedTuple):
-    """What many pairs may take: bytes for the tables of each that is worked on, and threads, by default all."""
+    """Limits of a batch of pairs: bytes for the tables of each running pair, and threads (default all)."""
 
     memory: int = TABLE_MEMORY
     threads: int | None = None
@@ -153,9 +153,9 @@ def memory_needed(query_length: Residues, subject_length: Residues, *, gaps_vary
 
 
 class AlignmentBatch:
-    """What `align_many` found: what `trace` returns, one per pair, each made when it is asked for.
+    """Sequence of the alignments of `align_many`, each as `trace` returns it, made on access.
 
-    Asking for a pair that takes more memory than was allowed raises `MemoryLimitError`.
+    Access to a pair that needs more than the memory limit raises `MemoryLimitError`.
     """
 
     def __init__(self, found: FoundBytes, pairs: Sequence[Pair], memory: int) -> None:

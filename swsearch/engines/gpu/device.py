@@ -87,7 +87,7 @@ def _driver() -> tuple[Any, OwnProcess]:
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """What is known of a device before it is opened.
+    """Properties of a device, known before it is opened.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class DeviceInfo:
 
     @property
     def architecture(self) -> str:
-        """As the compilers name it, such as ``sm_90``."""
+        """Name of the architecture for compilers, e.g. ``sm_90``."""
         return "sm_{}{}".format(*self.capability)
 
     def __str__(self) -> str:
@@ -252,7 +252,7 @@ class Device:
         )
 
     def close(self) -> None:
-        """Let go of the context; the device frees what was allocated when nothing else holds it."""
+        """Release the context; the device frees its memory when nothing else holds the context."""
         self._context.detach()
 
     # What follows needs the context to be current.

@@ -310,7 +310,7 @@ class DeviceGroup(Generic[Opened]):
                 warnings.warn(text, SwsearchWarning, stacklevel=3)
 
     def begin_job(self) -> None:
-        """Let devices that lacked memory take part again."""
+        """Restore the devices that lacked memory to the group."""
         for thread in self.threads:
             if not thread.is_dead:
                 thread.error, thread.is_reported = None, False

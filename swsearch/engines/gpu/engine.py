@@ -59,7 +59,7 @@ COLUMN_BYTES = LANES
 """Bytes of a column of a block."""
 
 NO_RESIDUES = np.empty((0, LANES), dtype=np.uint8)
-"""Stands for residues that are on the device alone."""
+"""Substitute for residues that are only on the device."""
 
 GPU_WORTH_HITS = 2_000
 """Hits from which on a GPU that has scored them also aligns them."""
@@ -117,9 +117,9 @@ class GpuEngine(Engine):
     # memory
 
     def plan(self, workload: Workload, may_stay: bool = True, budget: int | None = None) -> ChunkPlan:
-        """See `Engine.plan`; the database stays on the device where it may and there is room for it.
+        """Plan a job; the database stays on the device if it may and there is room for it.
 
-        On a device that turns out to have less memory than the budget, less is asked for.
+        The plan shrinks if the device turns out to have less memory than the budget.
         """
         self._make_room(replace(self._demand(workload), may_stay=may_stay), budget)
         self._planned, self._n_planned = True, len(workload.lengths)
@@ -216,7 +216,7 @@ class GpuEngine(Engine):
     # queries
 
     def prepare(self, profiles: Sequence[QueryProfile], recurrence: Recurrence) -> QueryGroup:
-        """See `Engine.prepare`. Kernels are compiled, or taken from the cache, when they are first launched."""
+        """Prepare a group of queries; the first launch of a kernel compiles it or reads it from the cache."""
         refuse_position_gaps(profiles)
         if recurrence.frame_shift is not None:
             why = "alignments with frame shifts are computed on the CPU alone: use engine cpu"
@@ -240,7 +240,7 @@ class GpuEngine(Engine):
     # chunks
 
     def load(self, chunk: Chunk) -> LoadedChunk:
-        """See `Engine.load`; copies while earlier chunks are scored."""
+        """Load a chunk, while earlier chunks are scored."""
         started = time.perf_counter()
         if not self._loaded and not self._foresaw(chunk):
             self._planned = False
@@ -292,7 +292,7 @@ class GpuEngine(Engine):
         return GpuChunk(chunk.kept(), address, *numbers, columns, region, ready)
 
     def _put_numbers(self, chunk: Chunk, region: Region) -> tuple[int, int]:
-        """Bring each block's first tile and the subjects' lengths to the device; return their addresses."""
+        """Copy each block's first tile and the subjects' lengths to the device; return their addresses."""
         addresses = []
         for array in ((chunk.column_offsets // 8).astype(np.uint32), chunk.lengths):
             addresses.append(region.take_end(array.nbytes))
@@ -300,7 +300,7 @@ class GpuEngine(Engine):
         return addresses[0], addresses[1]
 
     def merge(self, loaded: Sequence[LoadedChunk]) -> list[LoadedChunk]:
-        """See `Engine.merge`: chunks that stand one after the other in memory are scored in one launch."""
+        """Merge chunks that are adjacent in memory, to be scored in one launch."""
         if len(loaded) < 2 or any(before.chunk.n_subjects % LANES for before in loaded[:-1]):
             return list(loaded)
         chunks = [each.chunk for each in loaded]
@@ -330,7 +330,7 @@ class GpuEngine(Engine):
         return [LoadedChunk(merged, whole)]
 
     def release(self, loaded: LoadedChunk) -> None:
-        """See `Engine.release`."""
+        """Release a chunk; it may not be scored again."""
         self._loaded = [other for other in self._loaded if other is not loaded.handle]
         with self._device.active("releasing a chunk"):
             loaded.handle.ready = None  # events end while their context is current
@@ -339,7 +339,7 @@ class GpuEngine(Engine):
                 region.reset()
 
     def release_all(self) -> None:
-        """Let go of every chunk."""
+        """Release every chunk."""
         for loaded in list(self._loaded):
             self.release(LoadedChunk(loaded.chunk, loaded))
 
@@ -348,7 +348,7 @@ class GpuEngine(Engine):
     def find(
         self, group: QueryGroup, loaded: LoadedChunk, thresholds: HitThresholds, progress: Progress | None = None
     ) -> PendingHits:
-        """See `Engine.find`."""
+        """Begin to find the hits of every query of a group in a chunk."""
         chunk: GpuChunk = loaded.handle
         everything = any(thresholds.takes_all(query) for query in range(len(group.profiles)))
         # in global mode an empty side costs a gap, which the kernels, that skip it, do not know
@@ -428,7 +428,7 @@ class GpuEngine(Engine):
             progress(sum(cells))
 
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
-        """See `Engine.score`; what saturates is scored again on the device."""
+        """Score a group against a chunk; the device scores saturated pairs again."""
         chunk: GpuChunk = loaded.handle
         lengths, filled = loaded.chunk.runs, loaded.chunk.runs.n_nonempty
         values = np.zeros((len(group.profiles), chunk.n_subjects), dtype=np.int32)
@@ -447,7 +447,7 @@ class GpuEngine(Engine):
         return values
 
     def pair_aligner(self, n_hits: int) -> PairAligner | None:
-        """See `Engine.pair_aligner`; nothing but the CPU where a bound on memory leaves no room for both."""
+        """Make the aligner of hits: only the CPU if a memory limit leaves no room for both."""
         if n_hits < GPU_WORTH_HITS or self._memory_limit is not None:
             return None
         from swsearch.engines.gpu.pairs.aligner import GpuPairAligner

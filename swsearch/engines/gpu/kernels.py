@@ -152,7 +152,7 @@ PAIRS_ARGUMENTS = _arguments(
 TRACE_ARGUMENTS = _arguments("swsearch_trace", "trace", "directions:P n:i row:i column:i state:I runs:P result:P")
 
 COLLECTED = {"tasks": COLLECT_TASKS_ARGUMENTS, "hits": COLLECT_HITS_ARGUMENTS}
-"""What the small kernels list."""
+"""Arguments of the small kernels, by what they list."""
 
 
 class LoadedKernel:

@@ -84,7 +84,7 @@ class WavefrontLaunch:
 
 @dataclass(frozen=True)
 class TaskList:
-    """What the wavefront kernel is to do.
+    """Tasks of the wavefront kernel.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class Launch:
         return -(-len(self._part.profiles[query]) // rows) * rows
 
     def _add_wavefronts(self, uploaded: UploadedWavefront, queries: list[int], end: int) -> None:
-        """Give subjects up to ``end`` to the wavefront kernel, in 16 bits where they fit and are not emulated.
+        """Launch the wavefront kernel on subjects up to ``end``: in 16 bits if these fit and are not emulated.
 
         Emulated, a cell takes 1.7 times the instructions that it takes in 32 bits (8.0, strips of 16 rows).
         """

@@ -1,8 +1,8 @@
-"""What a 16-bit lane can hold: the bias that keeps values where the kernels need them, and the certain scores.
+"""Limits of a 16-bit lane: the bias of its values, and the scores it holds exactly.
 
-As integers: a register holds score + bias. Every H must stay at or above the cost of a gap's first residue, so that
-the kernels' 32-bit subtraction never borrows from the neighbouring half, and nothing may pass 32,767.
-As half-precision numbers: scores below 2,048, in local mode alone; ``cuda/recurrence.cuh`` proves it.
+As integers: a register holds score + bias. Every H must stay at or above the cost of a gap's first residue. Otherwise
+the kernels' 32-bit subtraction would borrow from the neighbouring half. No value may exceed 32,767.
+As half-precision numbers: scores below 2,048, only in local mode; ``cuda/recurrence.cuh`` proves it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LANE_MAX = lane_limits(16)[1]
 
 @dataclass(frozen=True)
 class Lane16:
-    """How scores are held in 16 bits.
+    """Representation of scores in 16 bits.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ class Lane16:
 
 
 UNCERTAIN = 1 << 30
-"""Stands for a score that a lane could not hold, ``kUncertain`` of ``cuda/recurrence.cuh``; as a limit, one that
-nothing reaches."""
+"""Mark of a score that a lane could not hold: ``kUncertain`` of ``cuda/recurrence.cuh``. As a limit, no score
+reaches it."""
 
 HALF_END = 2048
 """The first score that half precision does not hold: from 2^11 on not every whole number has its own bits."""

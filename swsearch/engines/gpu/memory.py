@@ -129,7 +129,7 @@ SLOT_EXTRA_BYTES = 4096
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """How the device's memory is divided.
+    """Division of the device's memory.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class MemoryPlan:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a job needs, in numbers.
+    """Sizes of a job, from which its memory is planned.
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ class Region:
         return at <= self.end
 
     def reset(self) -> None:
-        """Take everything back."""
+        """Reclaim all memory handed out."""
         self.used, self.end = 0, self.n_bytes
 
 

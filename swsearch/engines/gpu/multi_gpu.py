@@ -124,7 +124,7 @@ class MultiGpuEngine(Engine):
         self.is_resident = self.keeps = False
         """Whether the database is partitioned, and whether it was when the job began, which then keeps its chunks."""
         self.generation = 0
-        """How often the devices were planned: scans begin again where this has changed."""
+        """Number of plans of the devices so far: a scan restarts if it changed."""
         self.in_flight = self.piece_bytes = 1
         """Pieces that may be in work at a time, and the most bytes of one that is streamed."""
         self._reload: Callable[[], Iterator[Chunk]] | None = None
@@ -159,7 +159,7 @@ class MultiGpuEngine(Engine):
     # plans
 
     def plan(self, workload: Workload) -> ChunkPlan:
-        """See `Engine.plan`; a device with too little memory for the job is left out."""
+        """Plan a job; a device with too little memory for it is left out."""
         self.group.begin_job()
         self._reload = None
         plans = self._plan(workload, may_stay=True)
@@ -255,17 +255,17 @@ class MultiGpuEngine(Engine):
     # queries and chunks
 
     def prepare(self, profiles: Sequence[QueryProfile], recurrence: Recurrence) -> QueryGroup:
-        """See `Engine.prepare`; once for all devices of one kind."""
+        """Prepare a group of queries, once for all devices of one kind."""
         engines = {device_kind(engine.info.capability): engine for engine in reversed(self._engines)}
         groups = {kind: engine.prepare(profiles, recurrence) for kind, engine in engines.items()}
         return QueryGroup(profiles, recurrence, groups)
 
     def reads_again(self, chunks: Callable[[], Iterator[Chunk]]) -> None:
-        """See `Engine.reads_again`: what a device that fails had is read once more for the others."""
+        """Register a function that reads the chunks of a failed device again, for the other devices."""
         self._reload = chunks
 
     def load(self, chunk: Chunk) -> LoadedChunk:
-        """See `Engine.load`; the devices' threads copy, while earlier chunks are scored."""
+        """Load a chunk; the devices' threads copy it while earlier chunks are scored."""
         self.handle_failures()
         if not self._loaded and not self._foresaw(chunk):
             rows = [UNPLANNED_ROWS // UNPLANNED_QUERIES] * UNPLANNED_QUERIES
@@ -301,7 +301,7 @@ class MultiGpuEngine(Engine):
             first.loads, first.source = [], None
 
     def merge(self, loaded: Sequence[LoadedChunk]) -> list[LoadedChunk]:
-        """See `Engine.merge`: one chunk of all."""
+        """Merge all chunks into one."""
         if len(loaded) < 2:
             return list(loaded)
         chunks = [each.chunk for each in loaded]
@@ -321,7 +321,7 @@ class MultiGpuEngine(Engine):
         return [LoadedChunk(whole, self._merged)]
 
     def _merge_pieces(self, whole: DistributedChunk) -> None:
-        """Let every device merge its pieces."""
+        """Merge the pieces of each device."""
         self._wait_for_loads(0)
         asked = {}
         for thread in self._used:
@@ -336,7 +336,7 @@ class MultiGpuEngine(Engine):
         whole.pieces = [(thread, piece) for thread, pieces in merged for piece in pieces]
 
     def release(self, loaded: LoadedChunk) -> None:
-        """See `Engine.release`."""
+        """Release a chunk; it may not be scored again."""
         if loaded.handle is self._merged:
             self._merged = None
             return
@@ -352,16 +352,16 @@ class MultiGpuEngine(Engine):
     def find(
         self, group: QueryGroup, loaded: LoadedChunk, thresholds: HitThresholds, progress: Progress | None = None
     ) -> PendingHits:
-        """See `Engine.find`."""
+        """Begin to find the hits of every query of a group in a chunk."""
         scan = MultiGpuScan(self, group, loaded.handle, thresholds, progress)
         return PendingHits(scan.candidates, scan.is_ready)
 
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
-        """See `Engine.score`; all devices score one chunk."""
+        """Score a group against a chunk, on all devices."""
         return MultiGpuScan(self, group, loaded.handle, None, progress).scores()
 
     def pair_aligner(self, n_hits: int) -> PairAligner | None:
-        """See `Engine.pair_aligner`; each device once, and only the CPU where a bound on memory leaves no room."""
+        """Make the aligner of hits: each device once, or only the CPU if a memory limit leaves no room."""
         usable = self.group.usable
         if n_hits < GPU_WORTH_HITS or self._memory_limit is not None or not usable:
             return None
@@ -419,7 +419,7 @@ class MultiGpuScan:
         self._begin()
 
     def _begin(self) -> None:
-        """Give the devices their tasks: all, or none yet if chunks have to be read once more."""
+        """Queue all tasks of the devices, or none yet if chunks have to be read again."""
         self._generation, subjects = self._engine.generation, self._subjects
         self._tasks: list[tuple[DevicePiece, Future[Any]]] = []
         self._cells: dict[int, int] = {}
@@ -451,7 +451,7 @@ class MultiGpuScan:
                 return
 
     def _add(self, piece: DevicePiece, owner: GpuThread | None = None) -> None:
-        """Let a device score a piece: the one that has it, or any."""
+        """Queue a piece for the device that has it, or for any device."""
         cells, number, generation = self._cells, len(self._tasks), self._generation
 
         def scan(engine: GpuEngine) -> PendingHits | None:

@@ -190,9 +190,9 @@ class UploadedPart:
             self.wavefront = UploadedWavefront(wave, put(wave.profile), put(wave.table))
 
     def thresholds(self, tables: Sequence[npt.NDArray[np.int64] | None]) -> int:
-        """Bring the least scores by subject length to the device, unless they are there already.
+        """Copy the minimum scores by subject length to the device, unless they are there already.
 
-        They are the same for every chunk of a job, so that they are brought once.
+        The scores are the same for every chunk of a job.
 
         Parameters
         ----------

@@ -87,7 +87,7 @@ class Turn:
         self._finish()
 
     def _put_thresholds(self, uploaded: UploadedPart, thresholds: HitThresholds) -> NeededScores:
-        """Bring the thresholds of the part's queries to the device."""
+        """Copy the thresholds of the part's queries to the device."""
         part, memory = uploaded.part, self._memory
         queries = range(part.first, part.first + len(part.profiles))
         tables = [thresholds.by_length[query] for query in queries]

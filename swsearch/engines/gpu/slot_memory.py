@@ -1,7 +1,7 @@
-"""What a slot owns on the device and on the host, and what all slots share.
+"""Resources of a slot on the device and the host, and resources shared by all slots.
 
-What belongs here hands out: memory, counters, streams and events, for as long as one turn of a slot lasts. It knows
-neither which kernels use them (`launch`) nor when a turn begins and ends (`slot`).
+The module hands out memory, counters, streams and events for one turn of a slot. `launch` knows which kernels use
+them, `slot` when a turn begins and ends.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class TurnOrder:
         self._event, self._n_rows = event, 0
 
     def wait(self, stream: Any, n_rows: int) -> bool:
-        """Let the stream of a turn of so many query residues wait; return whether the next one waits for this one."""
+        """Make the stream of a turn of ``n_rows`` query residues wait; return whether the next turn waits for it."""
         if MUCH_SMALLER * n_rows < self._n_rows:
             return False
         stream.wait_for_event(self._event)
@@ -119,13 +119,13 @@ class TurnOrder:
         return True
 
     def end(self, stream: Any) -> None:
-        """Let the next turn begin when what was launched on this stream is done."""
+        """Record on a stream that the next turn may begin after the launches so far."""
         self._event.record(stream)
 
 
 @dataclass
 class Shared:
-    """What the slots of an engine share.
+    """Resources that the slots of an engine share.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class SlotMemory:
         return self.turn is not None and not self.turn.is_settled
 
     def wait_for_turn(self, n_rows: int) -> None:
-        """Let the slot's stream wait until a turn of so many query residues may begin."""
+        """Make the slot's stream wait until a turn of ``n_rows`` query residues may begin."""
         order = self.shared.order
         self._is_followed = order is not None and order.wait(self.stream, n_rows)
 
@@ -250,7 +250,7 @@ class SlotMemory:
         self._kept_small, self._kept_counters = self._small.used, self._next_counter
 
     def start_again(self) -> None:
-        """Take back what was given since `keep`, when the launches that had it are done."""
+        """Reclaim the memory handed out since `keep`, after the launches that used it."""
         self._small.used, self._next_counter = self._kept_small, self._kept_counters
         n_bytes = COUNTER_BYTES * (COUNTERS - self._kept_counters)
         self.device.clear_async(self._counters + COUNTER_BYTES * self._kept_counters, n_bytes, self.stream)
@@ -258,7 +258,7 @@ class SlotMemory:
     # small tables and counters
 
     def put(self, array: npt.NDArray[Any], stream: Any) -> int:
-        """Bring a small array of any shape and type to the device through page-locked memory; return its address."""
+        """Copy a small array of any shape and type to the device through page-locked memory; return its address."""
         address = self._small.take(array.nbytes)
         offset = address - self._small.address
         pinned = self._small_host[offset : offset + array.nbytes]
@@ -303,7 +303,7 @@ class SlotMemory:
     # the wavefront kernel's memory, which all slots share
 
     def wait_for_wavefront(self, stream: Any) -> None:
-        """Let a stream wait until no other slot's wavefront kernel uses the memory that they share."""
+        """Make a stream wait until no other slot's wavefront kernel uses the shared memory."""
         stream.wait_for_event(self.shared.wavefront_free)
 
     def end_wavefront(self, stream: Any) -> None:

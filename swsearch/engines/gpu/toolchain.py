@@ -25,7 +25,7 @@ OLDEST: Version = (12, 0)
 """The first CUDA with the DPX functions that `recurrence.cuh` calls."""
 
 SONAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
-"""What the dynamic loader is asked for, in addition to the files that were found."""
+"""Library names for the dynamic loader, tried after the files found."""
 
 
 class CompilationError(Exception):

@@ -1,6 +1,6 @@
-"""How queries are laid out for the kernels: strips, tracks and the scores of their rows.
+"""Layout of queries for the kernels: strips, tracks and the scores of their rows.
 
-What belongs here works on the host with arrays alone; `uploaded` brings them to the device.
+The module works only with arrays on the host; `uploaded` copies them to the device.
 
 A *track* is a run of strips of equal height, query after query. The inter-task kernel takes one track, with two
 subjects per lane, or two tracks of nearly equal height in the two halves of its lanes. Query rows that fill up the

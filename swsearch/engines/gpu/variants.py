@@ -14,7 +14,7 @@ from swsearch.engines.gpu.compiler import Kernel
 from swsearch.scoring import Mode
 
 MODE_NUMBERS: dict[Mode, int] = {"local": 0, "global": 1, "semiglobal": 2}
-"""As in ``cuda/recurrence.cuh``."""
+"""Numbers of the modes in ``cuda/recurrence.cuh``."""
 
 BLOCK_WARPS = 16
 """Warps of a block, one block an SM: four on each scheduler. Other numbers lose 5 to 20 % (H200, systolic
@@ -46,19 +46,19 @@ OTHER_MODES_ROWS = (8, 16, 24)
 """Strip heights in global and semi-global mode, which look at more values where a subject ends."""
 
 STRIP_OVERHEAD = 2.2
-"""What a strip costs besides its rows (letters, boundaries, waiting), in rows: fitted to the times of 12 to 28 rows
+"""Cost of a strip besides its rows (letters, boundaries, waiting), in rows. Fitted to the times of 12 to 28 rows
 (H100, benchmarks/speed/gpu_variants.py, November 2026)."""
 
 LAST_JOBS = 1.6
-"""What the last jobs of a scan cost, in strips, times the stages of a pipeline: pipelines of one warp have jobs
-that take 16 times as long as those of 16 warps, and end one after the other (30 residues against Swiss-Prot's
-lengths: one strip of 30 rows 1.83 ms, two of 15 rows 1.26 ms; H100, November 2026)."""
+"""Cost of the last jobs of a scan, in strips times the stages of a pipeline.
+Jobs of one-warp pipelines take 16 times as long as those of 16 warps, and end one after the other. Measured with 30
+residues against Swiss-Prot's lengths: one strip of 30 rows 1.83 ms, two of 15 rows 1.26 ms (H100, November 2026)."""
 
 WAVEFRONT_ROWS = (4, 8, 12, 16)
 """Query rows of a lane of the wavefront kernel; a pass is 32 times that."""
 
 WAVEFRONT_OVERHEAD = 4.0
-"""What a column step costs besides its rows (two shuffles, letters, the boundary), in rows."""
+"""Cost of a column step besides its rows (two shuffles, letters, the boundary), in rows."""
 
 
 OpenExtend = tuple[int, int]
@@ -97,7 +97,7 @@ class BatchVariant:
 
     @property
     def kernel(self) -> Kernel:
-        """What the compiler is given."""
+        """Kernel that the compiler gets."""
         defines = (
             ("SWSEARCH_ROWS", self.rows),
             ("SWSEARCH_MODE", MODE_NUMBERS[self.mode]),
@@ -152,7 +152,7 @@ class WavefrontVariant:
 
     @property
     def kernel(self) -> Kernel:
-        """What the compiler is given."""
+        """Kernel that the compiler gets."""
         defines = (
             ("SWSEARCH_ROWS", self.rows),
             ("SWSEARCH_MODE", MODE_NUMBERS[self.mode]),
@@ -206,7 +206,7 @@ def wavefront_variants() -> list[WavefrontVariant]:
 
 
 class DeviceKind(NamedTuple):
-    """What a device's instructions allow; devices of one kind share what is laid out for them.
+    """Capabilities of a device's instructions; devices of one kind share the layouts of queries.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def device_kind(capability: tuple[int, int]) -> DeviceKind:
 
 @dataclass(frozen=True)
 class Form:
-    """What the inter-task kernels of some queries have in common.
+    """Properties common to the inter-task kernels of some queries.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ class PairVariant:
 
     @property
     def kernel(self) -> Kernel:
-        """What the compiler is given."""
+        """Kernel that the compiler gets."""
         defines = (
             ("SWSEARCH_ROWS", self.rows),
             ("SWSEARCH_LETTERS", self.letters),
@@ -371,7 +371,7 @@ class PairsVariant:
 
     @property
     def kernel(self) -> Kernel:
-        """What the compiler is given."""
+        """Kernel that the compiler gets."""
         return Kernel("pairs", (("SWSEARCH_LETTERS", self.letters), ("SWSEARCH_LOCAL", int(self.local))))
 
     @property

@@ -41,8 +41,8 @@ class IterationTable(OptionTable, init=False):
         header=Header.ALWAYS,
         form=FormField("Inclusion E-value"),
     )
-    """As psiblast. In SCOPe 0.005 finds more before the first error of a query, and less in the order of all queries'
-    hits (``benchmarks/results/iterated.txt``)."""
+    """psiblast's default. In SCOPe 0.005 finds more before the first error of a query, and less in the order of all
+    queries' hits (``benchmarks/results/iterated.txt``)."""
     inclusion_coverage: float = option(
         0.0,
         "Minimum percentage of query positions aligned, to enter the profile.",

@@ -78,26 +78,26 @@ class GpuPairAligner(PairAligner):
         return f"gpu ({self.info.name}, {self.info.architecture}, {self.compiler.description})"
 
     def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
-        """See `PairAligner.align`."""
+        """Align a query with a subject."""
         return next(self.align_many([(query, subject)], recurrence))
 
     def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
-        """See `PairAligner.score`."""
+        """Score a query with a subject, without their alignment."""
         return next(self.score_many([(query, subject)], recurrence))
 
     def align_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[PairAlignment]:
-        """See `PairAligner.align_many`."""
+        """Align (query, subject) pairs, in order."""
         for batch in batches_of(pairs):
             for (query, subject), found in zip(batch, self._find(batch, recurrence, True), strict=True):
                 yield _alignment(query, subject, recurrence, found)
 
     def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
-        """See `PairAligner.score_many`."""
+        """Score (query, subject) pairs, in order."""
         for batch in batches_of(pairs):
             yield from (found.score for found in self._find(batch, recurrence, False))
 
     def align_pools(self, batch: PoolPairs, recurrence: Recurrence) -> AlignmentTable:
-        """See `PairAligner.align_pools`; scores that are known would spare nothing here.
+        """Align pairs of sequences of two pools, and count their columns; known scores save no time here.
 
         Raises
         ------
@@ -179,11 +179,11 @@ class GpuPairAligner(PairAligner):
         return found
 
     def stop(self) -> None:
-        """Let what another thread does here end with the kernel that runs, as an `EngineError`."""
+        """End the work of another thread after the running kernel, with an `EngineError`."""
         self._stopping.set()
 
     def close(self) -> None:
-        """Let go of the device."""
+        """Release the device."""
         if self._closed or not self._device.is_here:
             return
         self._closed = True

@@ -1,6 +1,6 @@
-"""What the way back finds, and the kernels' notation for it: states, operations and runs.
+"""Result of a traceback, and the kernels' notation for it: states, operations and runs.
 
-What belongs here is the same for one pair alone and for many at a time, and knows nothing of a device.
+The module serves one pair and many pairs alike, and is independent of devices.
 """
 
 from __future__ import annotations

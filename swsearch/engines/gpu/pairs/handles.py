@@ -39,7 +39,7 @@ class Scratch:
 
     @contextmanager
     def lent(self) -> Iterator[None]:
-        """Let memory be taken, as much as is free now; what is not given back in between is given back at the end."""
+        """Allow allocations of as much memory as is free now; free the rest on exit."""
         self.limit, self.peak = min(int(self.device.free_memory() * FREE_SHARE), self._most), 0
         try:
             yield
@@ -81,7 +81,7 @@ class Scratch:
         return len(self._pieces)
 
     def release(self, mark: int = 0) -> None:
-        """Give back what was taken since the mark."""
+        """Free the memory allocated since the mark."""
         while len(self._pieces) > mark:
             piece, n_bytes = self._pieces.pop()
             piece.free()
@@ -90,20 +90,20 @@ class Scratch:
 
 @dataclass
 class PairUsage:
-    """What an aligner did, for benchmarks and ``--verbose``.
+    """Work of an aligner so far, for benchmarks and ``--verbose``.
 
     Parameters
     ----------
     kernel_seconds : float
         Time of all kernels, by the device's clock.
     trace_seconds : float
-        Of that, time in which one warp followed directions.
+        Part of `kernel_seconds` in which one warp follows directions.
     launches : int
-        Kernels that were started.
+        Kernels started.
     cells : int
-        Cells that were computed, those of the way back included.
+        Cells computed, including those of the traceback.
     peak_bytes : int
-        Most device memory that was held at a time.
+        Peak device memory.
     """
 
     kernel_seconds: float = 0.0
@@ -115,7 +115,7 @@ class PairUsage:
 
 @dataclass(frozen=True)
 class PairHandles:
-    """Where pairs are aligned; made once for an aligner. Its methods need the device's context to be current.
+    """Device resources of an aligner, made once for it. Methods need the device's context to be current.
 
     Parameters
     ----------

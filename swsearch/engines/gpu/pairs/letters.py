@@ -1,6 +1,6 @@
-"""How the pair kernels look scores up: letters that score alike become one, and few letters fit registers.
+"""Score lookup of the pair kernels: letters that score alike become one, and few letters fit registers.
 
-What belongs here turns codes and a matrix, or the scores of a profile, into tables on the host.
+The module turns codes and a matrix, or the scores of a profile, into tables on the host.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ class LongPair:
         return max((left - min(DIRECT_BYTES, left // 3)) * 3 // 4, 0)
 
     def _divide(self, rectangle: Rectangle, launch: PairLaunch, budget: int) -> Divided:
-        """Take memory for rows and columns to be kept."""
+        """Allocate memory for the saved rows and columns."""
         spacing = choose_spacing(launch, rectangle.rows, rectangle.n, budget)
         rows = self._scratch.take(max(spacing.row_bytes(launch, rectangle.n), CELL_BYTES))
         columns = self._scratch.take(max(spacing.column_bytes(rectangle.rows, rectangle.n), CELL_BYTES))

@@ -88,23 +88,23 @@ class MultiGpuPairAligner(PairAligner):
         return self._description
 
     def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
-        """See `PairAligner.align`."""
+        """Align a query with a subject."""
         return self._result(self._group.put(lambda aligner: aligner.align(query, subject, recurrence)))
 
     def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
-        """See `PairAligner.score`."""
+        """Score a query with a subject, without their alignment."""
         return self._result(self._group.put(lambda aligner: aligner.score(query, subject, recurrence)))
 
     def align_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[PairAlignment]:
-        """See `PairAligner.align_many`."""
+        """Align (query, subject) pairs, in order."""
         return self._divided(pairs, lambda some, aligner: list(aligner.align_many(some, recurrence)))
 
     def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
-        """See `PairAligner.score_many`."""
+        """Score (query, subject) pairs, in order."""
         return self._divided(pairs, lambda some, aligner: list(aligner.score_many(some, recurrence)))
 
     def align_pools(self, batch: PoolPairs, recurrence: Recurrence) -> AlignmentTable:
-        """See `PairAligner.align_pools`.
+        """Align pairs of sequences of two pools, and count their columns.
 
         Raises
         ------

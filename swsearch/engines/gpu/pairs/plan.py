@@ -1,6 +1,6 @@
-"""How one pair is put on a device: strips and warps, what is kept for the way back, and the memory that takes.
+"""Plan of one pair on a device: strips and warps, data saved for the traceback, and memory.
 
-Pure functions of lengths and of the device, so that they can be read, tested and said to people without one.
+The functions are pure functions of lengths and device properties, so that tests and messages need no device.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SCHEDULERS = 4
 """Schedulers of a multiprocessor, which share its warps out."""
 
 SHARED_LETTERS_FACTOR = 1.07
-"""What a lookup in shared memory takes more than one in registers."""
+"""Time of a lookup in shared memory, relative to one in registers."""
 
 LAG = 170
 """Columns that a strip lags after the one above: 31 of skew, up to 32 until they are told, and the way to memory."""

@@ -162,7 +162,7 @@ class ShortPairs:
         return decode_answers(answers, starts, found, self._local)
 
     def _put(self, batch: PoolPairs) -> PackedPairs:
-        """Bring pairs and the lookup of their scores to the device, each sequence of theirs once."""
+        """Copy pairs and the lookup of their scores to the device, each sequence once."""
         table, rows = np.empty(len(batch), dtype=PAIR), batch.rows
         (query_pool, query_offsets), query_of = _used(batch.queries, batch.pairs[:, 0])
         (subject_pool, subject_offsets), subject_of = _used(batch.subjects, batch.pairs[:, 1])
