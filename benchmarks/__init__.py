@@ -1,1 +1,1 @@
-"""What is measured of swsearch, and beside which peers; run from the checkout's root with ``python -m``."""
+"""Measurements of swsearch and its peers; run from the checkout's root with ``python -m``."""

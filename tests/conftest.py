@@ -1,9 +1,9 @@
-"""What a run of the tests is: quick or exhaustive, in parallel or not; and the fixtures that all share.
+"""Settings of a test run (quick or exhaustive, parallel or not), and the fixtures that all tests share.
 
-``pytest`` runs a sample of what takes long, with the same random cases each time. ``pytest --exhaustive`` runs
-everything that is marked ``exhaustive`` too, with more cases, which are the same each time as well; ``--after-quick``
-leaves out what would be done again just as a quick run has done it. ``SWSEARCH_HYPOTHESIS=thorough`` draws many cases
-anew. A failing random test prints its case through hypothesis or the assertion's message.
+``pytest`` runs a sample of long tests, with the same random cases each time. ``pytest --exhaustive`` also runs
+everything marked ``exhaustive``, with more cases, again the same each time. ``--after-quick`` leaves out all that a
+quick run has already done in the same way. ``SWSEARCH_HYPOTHESIS=thorough`` draws many new cases. A failing random
+test prints its case through hypothesis or the assertion's message.
 """
 
 from __future__ import annotations

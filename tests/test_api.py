@@ -106,7 +106,7 @@ def arguments():
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """What arguments may name: a FASTA file, a file that can be written, and an open database."""
+    """Make values for arguments: a FASTA file, a file that can be written, and an open database."""
     folder = tmp_path_factory.mktemp("api")
     (folder / "a.fasta").write_text(f">a\n{A}\n")
     (folder / "a.sto").write_text(f"# STOCKHOLM 1.0\na {A}\n//\n")

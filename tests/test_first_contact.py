@@ -257,7 +257,7 @@ def test_a_matrix_of_scores_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -
 
 
 def parts(result: SearchResult) -> dict[str, Any]:
-    """What a result consists of, whose objects compare by value."""
+    """Return the parts of a result; their objects compare by value."""
     hit = result[0]
     return {
         "result": result, "run": result.run, "hit": hit, "hsp": hit.hsps[0], "pair": hit.pair,

@@ -1,4 +1,4 @@
-"""What was made before a process is forked, used in the fork: it works, or one sentence says that it cannot."""
+"""Objects made before a fork, used in the fork: they work, or one sentence says that they cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands for queries and subjects: letters or the name of a file, and streams that are opened once."""
+"""Arguments for queries and subjects: letters or the name of a file, and streams that are opened once."""
 
 from __future__ import annotations
 

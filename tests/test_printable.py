@@ -192,7 +192,7 @@ def test_what_is_said_of_a_database(folder: Path) -> None:
 
 
 def test_a_word_that_can_be_no_name_is_cut():
-    """What is pasted for a file's name does not fill the screen; a path of long folders stays whole."""
+    """Text pasted for a file's name does not fill the screen; a path of long folders stays whole."""
     path = "/".join(["d" * 255] * 4)
     assert str(errors.InputError(f"{path}: no")) == f"{path}: no"
     assert str(errors.InputError(f"--config {'1' * 256}: no")) == f"--config {'1' * 60}...: no"

@@ -1,4 +1,4 @@
-"""What a report says of where a search came from: checksums that are read, and such as are known beforehand."""
+"""Sources of a search in a report: checksums that are read, and checksums that are known beforehand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a quick run draws is the same in every process and in every order of the tests."""
+"""Samples of a quick run: the same in every process and in every order of the tests."""
 
 from __future__ import annotations
 

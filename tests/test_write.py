@@ -30,7 +30,7 @@ def database(examples, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def written(queries, database, tmp_path_factory):
-    """What the command line writes in every format, in one search."""
+    """Write every format with the command line, in one search."""
     folder = tmp_path_factory.mktemp("command")
     names = {kind.key: folder / f"hits-{kind.key}{EXTENSION[kind.key]}" for kind in KINDS}
     options = [each for key, path in names.items() for each in ("-o", path, "--outfmt", key)]

@@ -1,17 +1,17 @@
-"""What heuristic programs miss of an exact search, and by how much they score too low what they find.
+"""Hits of an exact search that heuristic programs miss, and scores that they report too low.
 
-Every hit that `swsearch search` finds with BLOSUM62, 11, 1 up to --evalue by published statistics, without masking
-and composition adjustment, is looked up in all that blastp, diamond and mmseqs2 report up to the same --evalue, by
-their own statistics. Each has two settings: the same scoring system, where a lower score is an alignment that the
-program did not find; and its defaults, where masking and adjustment for composition change scores and E-values as
-well, and mean to. A subject that a program scores so low that its E-value passes --evalue counts as missed.
+`swsearch search` finds hits with BLOSUM62, 11, 1 up to --evalue by published statistics. It neither masks nor adjusts
+for composition. Each hit is looked up in the reports of blastp, diamond and mmseqs2. They report up to the same
+--evalue, by their own statistics. Each program has two settings. With the same scoring system, a lower score is an
+alignment that the program did not find. With its defaults, masking and adjustment for composition deliberately change
+scores and E-values too. A subject that a program scores so low that its E-value passes --evalue counts as missed.
 
 mmseqs2 counts gap costs otherwise: its 12, 1 is our 11, 1, and its default is our 10, 1. It prints raw scores that it
 derives from whole bits, so that they are not compared. diamond scores U as X, we as C: a few units, few subjects.
 
-Needs: ncbi-blast+, diamond-aligner, mmseqs2 (what is not installed is skipped), pandas; benchmarks/README.md says
-where the data comes from. Raw tables stay in --work, and only what is missing there is measured again. Swiss-Prot and
-the 20 queries take about half an hour on two cores, 8 GB of memory.
+Needs: ncbi-blast+, diamond-aligner, mmseqs2 (programs that are not installed are skipped), pandas.
+benchmarks/README.md names the sources of the data. Raw tables stay in --work, and only missing ones are measured
+again. Swiss-Prot and the 20 queries take about half an hour on two cores, 8 GB of memory.
 Run:   python -m benchmarks.agreement.exactness --queries queries20.fasta --subjects swissprot.fasta --work FOLDER
            [--out benchmarks/results/exactness.txt]
 """

@@ -1,4 +1,4 @@
-"""What can happen to a search by Dask workers at a random moment, and what it has to do then."""
+"""Faults that hit a search by Dask workers at a random moment, and checks of the outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import psutil
 from benchmarks.support.workers import Workers, wait_until, with_mark
 
 OUTPUTS = {"hits.tsv": "6", "hits.txt": "0"}
-"""What each run writes, by the files' names."""
+"""Output format of each file that a run writes."""
 
 SEARCH = ["search", "queries.fasta", "database.h5", "--engine", "cpu", "--max-hits", "100", "--quiet"]
 
@@ -38,7 +38,7 @@ TASK_TIMEOUT = 6
 
 
 class Wrong(Exception):  # noqa: N818
-    """What may not happen; the message says what did."""
+    """A violation of what must hold; the message describes it."""
 
 
 class Client:
@@ -256,7 +256,7 @@ def after_signal(trial: Trial, codes: Sequence[int]) -> None:
 
 
 class Fault(NamedTuple):
-    """What happens at a random moment, what is right then, and how the search begins."""
+    """A fault at a random moment, the check of its outcome, and the start of the search."""
 
     happens: Callable[[Trial], None]
     judge: Callable[[Trial], None] = Trial.same_bytes
@@ -298,4 +298,4 @@ FAULTS: dict[str, Fault] = {
     "own workers, Ctrl-C": signalled(signal.SIGINT, 130, is_local=True),
     "own workers, client killed": signalled(signal.SIGKILL, -signal.SIGKILL, is_local=True),
 }
-"""What happens, by the name that the table has."""
+"""Faults, by their names in the table."""

@@ -38,7 +38,7 @@ VOLUMES = 5
 
 
 class Seen(NamedTuple):
-    """What came of a run."""
+    """Outcome of a run."""
 
     problem: str
     said: str

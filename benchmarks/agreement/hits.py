@@ -78,14 +78,14 @@ Scores = npt.NDArray[np.int64]
 
 @dataclass
 class Findings:
-    """What the checks found.
+    """Results of the checks.
 
     Parameters
     ----------
     rows : list of list
         The table: check, peer, compared, equal, explained, unexplained, explanation.
     bugs : list of str
-        Differences that nothing explains, and how many there are.
+        Differences without an explanation, and their number.
     """
 
     rows: list[list[object]] = field(default_factory=list)

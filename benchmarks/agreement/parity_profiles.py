@@ -214,7 +214,7 @@ def chunk_of(subjects: Sequence[ByteArray]) -> Chunk:
 
 
 class Comparison:
-    """What was compared, and what differed."""
+    """Counts of compared and differing scores, with examples."""
 
     def __init__(self) -> None:
         self.rows: list[list[object]] = []

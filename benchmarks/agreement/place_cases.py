@@ -30,18 +30,18 @@ class Place(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What is asked for.
+    """A search or alignment that every place runs.
 
     Parameters
     ----------
     name : str
-        As the table has it.
+        Name in the table.
     options : str
-        Of the command.
+        Options of the command.
     queries : str
         ``all``, or the ``few`` shortest.
     is_align : bool
-        Whether pairs are aligned, and nothing is searched.
+        Whether the command aligns pairs instead of searching.
     """
 
     name: str

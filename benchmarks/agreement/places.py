@@ -53,7 +53,7 @@ from benchmarks.support.common import (
 from swsearch.version import version
 
 DATABASE = "database.h5"
-"""What a database, and a manifest, is called wherever it lies; reports show it."""
+"""File name of a database or manifest at every place; reports show it."""
 
 VOLUMES = 4
 COPIES = 40
@@ -68,20 +68,20 @@ LACKING = {"workers": "dask.distributed", "gpu": "a GPU", "gpus": "several GPUs"
 
 
 class Result(NamedTuple):
-    """What a command wrote.
+    """Output of a command.
 
     Parameters
     ----------
     command : str
-        As it would be typed, without outputs.
+        The command as typed, without outputs.
     digests : dict of str to str
         SHA-256 by format.
     sizes : dict of str to int
         Bytes by format.
     seconds : float
-        Of the command.
+        Time of the command.
     problem : str
-        Why it wrote nothing; empty if it did.
+        Reason of a failure; empty if the command wrote its output.
     """
 
     command: str

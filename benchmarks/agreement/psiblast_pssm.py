@@ -56,7 +56,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass
 class Differences:
-    """What is summed over alignments: pairs of entries, and of informations."""
+    """Values collected over alignments: pairs of entries, and pairs of information values."""
 
     ours: list[FloatArray] = field(default_factory=list)
     theirs: list[FloatArray] = field(default_factory=list)

@@ -121,7 +121,7 @@ COMMANDS = [
     "search broken.fasta sample.h5",
     f"{SEARCH} --engine gpu",
 ]
-"""What is run, in the shell's spelling; ``<`` is stdin."""
+"""Commands to run, in the shell's spelling; ``<`` is stdin."""
 
 VARIABLE = [
     (r"\d+\.\d+ s\b", "N s"),
@@ -131,7 +131,7 @@ VARIABLE = [
     (r"in [\d.]+ (s|seconds)\b", "in N s"),
     (r"\d+\.\d+, this report included", "N"),
 ]
-"""What may differ between two runs of one revision, and what stands for it."""
+"""Patterns that may differ between two runs of one revision, and their replacements."""
 
 OF_FORMATS = [
     (r'("?path"?: ?"|database[ :\t]+)?(sample|genome|built)\.h5[^\n]{0,12}[0-9a-f]{64}', "DATABASE SHA256"),
@@ -139,11 +139,11 @@ OF_FORMATS = [
     (r"n bytes +[\d,]+|\"n_bytes\": \d+|[\d,]+ bytes, [\d,]+ checksums", "BYTES"),
     (r"format[ _]version\"?:? +\d+", "VERSION"),
 ]
-"""What may differ between revisions with different formats of the database, too."""
+"""Patterns that may also differ between revisions with different database formats."""
 
 
 class Ran(NamedTuple):
-    """What a command did."""
+    """Exit code and outputs of a command."""
 
     code: int
     outputs: dict[str, bytes]

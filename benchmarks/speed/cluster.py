@@ -1,13 +1,13 @@
-"""What a cluster costs: local workers beside one process, and the client's time and memory with 10,000 tasks.
+"""Costs of a cluster: local workers beside one process, and the client's time and memory with 10,000 tasks.
 
-Three parts, of whole commands in turns (A B C, A B C, ...), so that a machine whose speed drifts is fair to all:
-  turns   one process with two threads, two local workers with one thread each that the command starts
-          (`--cluster local:2`), and the same that are there before it begins: ratios of the same turn. --queries are
-          proteins of Swiss-Prot, as many as take about a minute. No other workers are there meanwhile.
-  grow    1, 2 and 4 workers with one thread each, and one process with the database of --ten, ten times as large, and
-          a tenth of the queries.
-  many    --groups small groups of queries by --volumes small volumes, tasks that take next to no time: what one
-          costs, and the client's memory (VmRSS), looked at every 50 ms. It should be flat, and below 500 MB.
+Three parts run whole commands in turns (A B C, A B C, ...). A machine whose speed drifts is then fair to all:
+  turns   one process with two threads, beside two local workers with one thread each. The command starts the workers
+          (`--cluster local:2`), or they run before it begins. Ratios are of the same turn. --queries are proteins of
+          Swiss-Prot, as many as take about a minute. No other workers run meanwhile.
+  grow    1, 2 and 4 workers with one thread each. Also one process with the database of --ten, ten times as large,
+          and a tenth of the queries.
+  many    --groups small groups of queries by --volumes small volumes: tasks that take next to no time. It measures
+          the cost of one task, and the client's memory (VmRSS) every 50 ms: flat, and below 500 MB.
 The output of all contenders of a part must be the same, byte for byte; otherwise this exits with 1.
 
 Needs: Swiss-Prot as FASTA and its database, Dask, Linux, two processors on which nothing else runs. Half an hour.

@@ -38,7 +38,7 @@ PEPTIDES, RESIDENT_CALLS = 990, 30
 SAMPLE = Path("examples/data/swissprot_sample.fasta.gz")
 """3,575 proteins of Swiss-Prot."""
 TITLE = "RecName: Full=Probable protein {0}; OS=Arabidopsis thaliana (Mouse-ear cress) OX=3702 GN={0} PE=1 SV=2"
-"""What case ``writers`` calls each subject: as long as UniProt's headers, which the sample has not."""
+"""Header of each subject in case ``writers``: as long as UniProt's, which the sample lacks."""
 FORMATS = [kind.key for kind in OUTPUT_FORMATS]
 FORMATS += ["6 qseqid sseqid evalue bitscore", "6 std qseq sseq btop", "parquet subject_id evalue"]
 TOGETHER = ("html", "parquet", "5")

@@ -77,7 +77,7 @@ PROTEINS = {
         "--threads {threads} -v 1",
     ),
 }  # fmt: skip
-"""What `cpu.py` compares: kind and command."""
+"""Contenders of `cpu.py`: kind and command."""
 
 
 class Programs:

@@ -1,23 +1,24 @@
-"""What whole commands cost: seconds, memory, bytes. A table for each case; contenders take turns (A B C, A B C, ...).
+"""Costs of whole commands: seconds, memory, bytes. A table for each case; contenders take turns (A B C, A B C, ...).
 
-Cases, with the files that follow them:
+Cases, and their files:
   evalues QUERIES DATABASE...    E-values from shuffled copies (the default) beside published ones
-  taxa SUBJECTS                  `--taxids` beside a database of these sequences alone; hits must be the same
+  taxa SUBJECTS                  `--taxids` beside a database of only these sequences; hits must be the same
   segments SUBJECTS              a database in several segments beside one segment; reports must be the same
   memory DATABASE...             peak memory of a search for each subject, beside a database of one record
   long_pair [A B]                `swsearch align` of two proteins, by default two relatives of titin's size
   build FASTA                    `swsearch db build` of the file, of five times the file, and of --records made ones
   identifiers                    lists of a million accessions in databases of --records made records
-  jobs SUBJECTS DATABASE TWENTY  jobs of the size that users run, beside the kernels' or the scan's seconds
+  jobs SUBJECTS DATABASE TWENTY  jobs of usual sizes, beside the kernels' or the scan's seconds
   writers [SUBJECTS]             processor time and bytes of each output format, per hit
   html_report [SUBJECTS]         bytes of HTML reports, and seconds until headless Chromium shows them
   blastx [SUBJECTS]              DNA queries cut from --genomes, beside their frames as proteins, blastx and diamond
   iterated SUBJECTS              three iterations of single proteins, and of SCOPe's --domains, beside jackhmmer,
                                  psiblast and mmseqs2
-Databases of the last two are built before and stay in --work.
+Databases of the last two are built before the measurement and stay in --work.
 
 Needs: a quiet machine; chromium, chromium-driver and selenium for html_report, pyarrow for writers, ncbi-blast+,
-       diamond-aligner, hmmer and mmseqs2 for the last two (what is not installed is skipped). Minutes each.
+       diamond-aligner, hmmer and mmseqs2 for the last two (programs that are not installed are skipped).
+       Minutes each.
 Run:   python -m benchmarks.speed.commands CASE [FILE ...] [--queries Q.fasta] [--first 20] [--engine cpu] [--runs 5]
            [--hits 500] [--records 5M 100M] [--out benchmarks/results/CASE.txt]
 """
@@ -260,7 +261,7 @@ def make(path: Path, n: int) -> None:
 
 
 class Case(NamedTuple):
-    """What measures a case, how often by default, and the packages and programs that its report names."""
+    """A case: its measurement, its default counts, and the packages and programs in its report."""
 
     measure: Callable[[argparse.Namespace, Path], list[str]]
     runs: int = 5

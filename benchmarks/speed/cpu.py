@@ -1,24 +1,24 @@
-"""What the CPU engine reaches: beside the peers that package managers install, or (--what) beside itself.
+"""Speed of the CPU engine, beside the peers that package managers install, or (--what) beside itself.
 
   peers         the tables below
   profiles      one query as a sequence, as a profile of the same rows, and with gap costs by position, each mode
   frame_shifts  rows scored as a protein, and as the codons of a strand whose frame may shift
   wheel         the extension of --wheel, which another compiler made, beside that of this installation
 The last three scan --database (the wheel: --subjects) in memory on one thread, scores only, with each instruction
-set; ratios are medians of those of the turns' processor seconds, and results are compared.
+set. Each turn gives a ratio of processor seconds; the table has the median ratio. Results are compared.
 
-Tables of peers, contenders in turn (A B C, A B C, ...), as medians and, in brackets, the extremes:
-  whole commands    `swsearch search` and the peers' programs, their databases built before: start, reading, search,
-                    statistics, alignments of each query's ten best (mmseqs2: of all it finds), output; with 2 threads
-                    also the bare loops of parasail and pyopal, which find scores only, in a process that runs already
-                    and has encoded the subjects;
+Tables of peers have contenders in turn (A B C, A B C, ...). They show medians and, in brackets, the extremes:
+  whole commands    `swsearch search` and the peers' programs, with databases built before: start, reading, search,
+                    statistics, alignments of each query's ten best (mmseqs2: of all hits), output. With 2 threads
+                    also the bare loops of parasail and pyopal, which find scores only. Their process runs already and
+                    has encoded the subjects;
   scans             one query against every subject in memory, scores only: the CPU engine with each instruction set
-                    of this machine, parasail and pyopal; all scores of a turn are compared. Queries under 1,000
-                    residues have two turns more;
-  cells a cycle     those scans on one thread, by processor time, beside the bound that the inner loop's instructions
-                    have on this processor (cpu_bound.py has the model);
+                    of this machine, parasail and pyopal. All scores of a turn are compared. Queries under 1,000
+                    residues have two more turns;
+  cells a cycle     the scans on one thread, by processor time, beside the bound of the inner loop's instructions on
+                    this processor (cpu_bound.py has the model);
   a large database  (--large) one query: the scan in memory, and the whole command.
-Processor seconds are those of all threads and processes. SWIPE is in no package registry and is left out.
+Processor seconds count all threads and processes. SWIPE is left out: no package registry has it.
 
 Needs: a quiet machine; for peers ncbi-blast+, diamond-aligner, fasta3, mmseqs2, gcc and binutils, parasail, pyopal,
        scoring-matrices; a wheel (python packaging/wheels.py). Ten minutes on two cores, the others some.

@@ -28,7 +28,7 @@ SOURCES = HERE.parents[1] / "cpu"
 """Of the extension."""
 
 KINDS = {"paddsb": "sum", "psubb": "difference", "pmaxsb": "maximum"}
-"""What the loop computes with."""
+"""Kinds of the loop's arithmetic instructions."""
 
 BITS = {"scalar": 128, "sse41": 128, "avx2": 256, "avx512bw": 512, "avx512vbmi": 512}
 """Width of a vector."""
@@ -66,7 +66,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Rates:
-    """What a processor does.
+    """Rates of a processor.
 
     Parameters
     ----------

@@ -19,10 +19,10 @@ from typing import Any
 from benchmarks.support.fingerprint import Fingerprint, fingerprint
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "gpu.json"
-"""What `gpu.py` wrote on a machine with a GPU."""
+"""Results of `gpu.py` from a machine with a GPU."""
 
 PAIR_RESULTS = RESULTS.with_name("pairs_gpu.json")
-"""What `pairs_gpu.py` wrote on a machine with a GPU."""
+"""Results of `pairs_gpu.py` from a machine with a GPU."""
 
 
 def read_about(path: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What `gpu.py` measures, one function a part; each returns plain numbers for the results file."""
+"""Measurements of `gpu.py`, one function a part; each returns plain numbers for the results file."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ SEED = 2026
 
 @dataclass
 class Setup:
-    """What is measured with what.
+    """Inputs and contenders of the measurements.
 
     Parameters
     ----------
     database_path, queries_path : Path
-        As given.
+        Paths as typed.
     database : Database
-        Open.
+        The open database.
     queries : list of Query
-        All of the file.
+        All queries of the file.
     engine_name : str
         ``gpu``; others are for trying the scripts.
     runs : int
-        Timed runs of each.
+        Timed runs of each measurement.
     cudasw : list of Path, optional
         CUDASW++4.0's ``align`` and the prefix of its database.
     """

@@ -1,15 +1,15 @@
-"""What each kernel variant reaches on this GPU: the measured constants of `swsearch/engines/gpu/` are based on it.
+"""Speed of each kernel variant on this GPU: the basis of the measured constants of `swsearch/engines/gpu/`.
 
-Subjects are random, with the lengths of a real database (an int32 array, such as `Database.lengths` saved by numpy)
-or log-normal ones like Swiss-Prot's; the database stays on the device. Every figure is the best of three scans, by
-the device's clock, counted on real residues.
+Subjects are random. Their lengths are those of a real database (an int32 array, e.g. `Database.lengths` saved by
+numpy), or log-normal like Swiss-Prot's. The database stays on the device. Every figure is the best of three scans,
+by the device's clock, counted on real residues.
 
-Parts, of which --only takes some:
+Parts; --only selects some:
   rows       each strip height, one and two queries per lane,
-  queries    what the table chooses for the standard lengths,
-  long       from which length on the wavefront kernel pays,
+  queries    the table's choices for the standard lengths,
+  long       the length from which the wavefront kernel is faster,
   wavefront  its own speed, 16 and 32 bits,
-  small      how many subjects the inter-task kernel needs,
+  small      the number of subjects that the inter-task kernel needs,
   modes      global and semi-global,
   profiles   queries with scores by position beside sequences of the same lengths, searches and pairs.
 

@@ -42,7 +42,7 @@ Pair = tuple[ByteArray, ByteArray]
 
 @dataclass(frozen=True)
 class Asked:
-    """What is aligned, and how."""
+    """Settings of an alignment."""
 
     mode: Mode
     letters: int

@@ -85,7 +85,7 @@ def short_pairs() -> list[Pair]:
 
 
 class Task(NamedTuple):
-    """What is measured: a pair in some modes, its score and its alignment, or the alignments of many at once."""
+    """A measurement: one pair in some modes, score and alignment, or many alignments at once."""
 
     name: str
     pairs: Callable[[], list[Pair]]
@@ -120,16 +120,18 @@ def tasks(folder: Path) -> dict[str, list[Task]]:
 
 
 class Measurements:
-    """What tasks took, one after the other on one aligner; tasks of less than two seconds are run several times.
+    """Times of tasks, run one after the other on one aligner.
+
+    Tasks of less than two seconds run several times.
 
     Parameters
     ----------
     aligner : GpuPairAligner
-        Open.
+        The open aligner.
     runs : int
-        Timed runs of each.
+        Timed runs of each task.
     cpu : bool
-        Whether smaller tasks are done again on the CPU and compared.
+        Whether the CPU repeats smaller tasks for comparison.
     """
 
     def __init__(self, aligner: GpuPairAligner, runs: int, cpu: bool) -> None:

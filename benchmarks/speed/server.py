@@ -58,11 +58,11 @@ BLOCK, WARM = 20, 5
 SETTLE_SECONDS = 2.0
 """After which a server that is ready has nothing to do."""
 KINDS: dict[str, dict[str, Any]] = {"defaults": {}, "all hits": {"evalue": 1e6}}
-"""What is asked for: hits with E <= 10, and with a largest E-value with which any query finds as many hits as it may:
-then many more candidates than these are held against shuffled copies, which takes longer than a scan."""
+"""Settings of the searches: E <= 10, and a maximum E-value that fills each query's hit list. The second setting
+compares many more candidates with shuffled copies, which takes longer than a scan."""
 MEDIAN_MS, LAST_MS, SUM_GCUPS, MOST_SCANS = 40.0, 100.0, 5000.0, 1.3
-"""What was aimed at: median and 99th percentile of one client, and the sum of all, on one H200 with Swiss-Prot; the
-median by that of the scan on two CPU cores with 20,000 proteins."""
+"""Targets. On one H200 with Swiss-Prot: median and 99th percentile of one client, and the sum of all clients. On two
+CPU cores with 20,000 proteins: the median as a multiple of the scan's."""
 CELLS, SECONDS = "swsearch_cells_total", "swsearch_scoring_seconds_total"
 """Metrics of what the engine has done."""
 
@@ -169,7 +169,7 @@ def latency(options: argparse.Namespace, queries: Records, server: Serving, aske
 
 
 class Together(NamedTuple):
-    """What clients that begin at the same time took: seconds of each answer and of all, cells, seconds of scoring."""
+    """Times of clients that begin together: seconds of each answer and of all, cells, seconds of scoring."""
 
     seconds: list[float]
     wall: float

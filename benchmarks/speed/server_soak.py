@@ -43,7 +43,7 @@ BROKEN = (
     b"POST /api/v1/jobs HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{",
     b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 100_000, b"",
 )  # fmt: skip
-"""What is no HTTP, or not all of it."""
+"""Bytes that are not HTTP, or only part of a request."""
 
 
 class Unexpected(Exception):  # noqa: N818  # it is told, and counted

@@ -46,7 +46,7 @@ COSTS = (("BLOSUM62", 11, 1), ("BLOSUM45", 10, 3), ("PAM70", 10, 1), ("PFASUM60"
 """Matrix and gap costs; constants are published for the first three."""
 
 WANTED = (0.3, 1.7), 0.03
-"""What is aimed at: chance hits per query of E <= 1 between these, and of E <= 0.01 at most this."""
+"""Targets: min and max of chance hits per query at E <= 1, and max at E <= 0.01."""
 
 NOT_WANTED = ("coiled", "collagen", "low entropy", "poly-X")
 """Classes of which less is aimed at: no more than a few hits of E <= 0.001."""
@@ -55,7 +55,7 @@ MORE = 3
 """How many times as many queries, of another seed, say whether what is not as wanted stays so."""
 
 SOURCES = (*OURS, "blastp", *FASTA_PROGRAMS.values())
-"""What E-values come from."""
+"""Sources of E-values."""
 
 
 @dataclass(frozen=True)

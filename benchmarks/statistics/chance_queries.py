@@ -34,7 +34,7 @@ CLASSES = {
         f"one in {BIASED_OF} of what is drawn"
     ),
 }
-"""What each class without relatives is, by name."""
+"""Descriptions of the classes of queries without relatives, by name."""
 
 PATTERNS = {
     "coiled": "half of the residues or more, and 100 at least, in heptads of coiled coils (`coiled_residues`)",
@@ -45,7 +45,7 @@ PATTERNS = {
     "acidic": "100 to 600 residues, a quarter of them or more D or E",
     "proteins": "any, of 100 to 600 residues",
 }
-"""What each class of real proteins is, by name: 60 to 2,000 residues, searched in subjects that are backwards."""
+"""Descriptions of the classes of real proteins, by name: 60 to 2,000 residues, searched in reversed subjects."""
 
 HYDROPATHY = dict(zip("ARNDCQEGHILKMFPSTWYV", (
     1.8, -4.5, -3.5, -3.5, 2.5, -3.5, -3.5, -0.4, -3.2, 4.5, 3.8, -3.9, 1.9, 2.8, -1.6, -0.8, -0.7, -0.9, -1.3, 4.2,

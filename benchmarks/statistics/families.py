@@ -60,7 +60,7 @@ KINASE = re.compile(r"(protein|tyrosine|threonine|receptor) kinase", re.IGNORECA
 NO_KINASE = re.compile(
     r"inhibitor|activator|substrate|anchor|ligand|regulatory|phosphatase|histidine|fragment", re.IGNORECASE
 )
-"""What a description says, and does not say."""
+"""Patterns that a kinase's description matches (first), and must not match (second)."""
 
 SHORTEST_KINASE = 250
 """Residues; the domain has about so many."""
@@ -76,7 +76,7 @@ OF_A_FAMILY, OF_ONE_FAMILY, ALL_SUBJECTS = 11, 143, 1797
 """Members of each family where all are together, of a family by itself (or as many as it has), and all subjects."""
 
 FAMILY_EVALUE, FAMILY_COVERAGE = 1e-5, 70.0
-"""What makes a relative: blastp's E-value, and the least percentage of either sequence."""
+"""Thresholds of a relative: blastp's maximum E-value, and the minimum percentage of either sequence."""
 
 IDENTITIES, SHARES = (0.25, 0.4, 0.7), (0.001, 0.01, 0.1, 0.3)
 STRANGERS = 1000

@@ -70,7 +70,7 @@ CONTENDERS: dict[str, list[Contender]] = {
         )
     },
 }
-"""What is run for each program: all iterations at once, or one more in each."""
+"""Commands of each program: all iterations in one run, or one more in each run."""
 
 AGAINST = ("psiblast", "jackhmmer", "jackhmmer, loose filters")
 """Whose last iteration the others are compared with."""
@@ -83,16 +83,16 @@ HALVES = ("choice", "confirmation")
 
 @dataclass(frozen=True)
 class Found:
-    """What a program found, by iteration.
+    """Hits of a program, by iteration.
 
     Parameters
     ----------
     name : str
-        In the table.
+        Name in the table.
     hits : DataFrame
         See `benchmarks.support.iterations`.
     seconds, busy : list of float
-        Of each run; empty where they are not known.
+        Times of each run; empty if unknown.
     """
 
     name: str

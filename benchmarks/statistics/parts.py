@@ -56,12 +56,12 @@ def pieces(subjects: Records, number: int) -> list[tuple[int, Records]]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is searched for, and how.
+    """Settings of a search.
 
     Parameters
     ----------
     source : str
-        Where E-values come from.
+        Source of E-values.
     queries : list of (str, str)
         Proteins.
     system : System

@@ -1,1 +1,1 @@
-"""What the benchmark scripts share."""
+"""Shared code of the benchmark scripts."""

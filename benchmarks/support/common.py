@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: arguments, FASTA, the peers' spelling of a scoring system, reports.
+"""Shared code of the benchmark scripts: arguments, FASTA, the peers' spelling of a scoring system, reports.
 
 No measurement belongs here.
 """

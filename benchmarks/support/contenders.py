@@ -184,18 +184,18 @@ class Run:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What all contenders search, and the folder that keeps their tables.
+    """Input and settings of all contenders, and the folder for their tables.
 
     Parameters
     ----------
     folder : Path
-        Where tables and databases are kept.
+        Folder of tables and databases.
     queries, subjects : Path
-        FASTA files; names are a letter and a number, so that no program takes them apart.
+        FASTA files; names are a letter and a number, so that no program splits them.
     evalue : float
         Threshold of every contender.
     threads : int
-        Of every contender.
+        Number of threads of every contender.
     """
 
     folder: Path

@@ -25,7 +25,7 @@ Found = dict[tuple[int, int], float]
 """E-value by the places of query and subject."""
 
 OURS = ("fitted", "published")
-"""What `swsearch.search` takes as statistics."""
+"""Statistics of `swsearch.search`."""
 
 FASTA_PROGRAMS: dict[Mode, str] = {"local": "ssearch36", "global": "ggsearch36", "semiglobal": "glsearch36"}
 """The program of the FASTA package for each mode. ggsearch36 compares only subjects whose length is between 80 and
@@ -43,7 +43,7 @@ _SOURCES = {
     "published": ["statistics/karlin_altschul.py", "statistics/blast_constants.txt"],
     "fitted": ["statistics/**/*.py", "statistics/*.txt", "job/**/*.py"],
 }
-"""What E-values follow from, beside exact scores."""
+"""Source files that determine E-values, besides exact scores."""
 
 
 @dataclass(frozen=True)

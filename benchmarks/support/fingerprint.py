@@ -10,7 +10,7 @@ from swsearch.engines.gpu import compiler
 
 
 class Fingerprint(NamedTuple):
-    """What results are results of.
+    """Hashes of the sources that produced the results.
 
     Parameters
     ----------

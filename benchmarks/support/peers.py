@@ -19,7 +19,7 @@ from benchmarks.support.common import command, swsearch
 Printed = dict[tuple[int, int], dict[str, str]]
 
 STD = "qaccver saccver pident length mismatch gapopen qstart qend sstart send evalue bitscore"
-"""What ``std`` stands for."""
+"""Columns that ``std`` stands for."""
 
 EXTRA = "score qlen slen nident positive gaps ppos btop qseq sseq qcovs qcovhsp"
 

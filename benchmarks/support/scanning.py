@@ -21,11 +21,11 @@ MAX_HITS = 10
 """Hits of a query, as in the command."""
 
 SCANNED = SearchOptions(max_hits=MAX_HITS, statistics="published")
-"""What scans the database and no more: without scores with random and shuffled sequences, which are the CPU's."""
+"""Options that only scan the database, without the CPU's scores of random and shuffled sequences."""
 
 
 class Seconds(NamedTuple):
-    """What a call took: kernels by the GPU's clock, and the call by the wall's."""
+    """Seconds of a call: kernels by the GPU's clock, and the call by the wall clock."""
 
     kernel: float
     wall: float
@@ -69,7 +69,7 @@ class Scan:
 
     @property
     def note(self) -> str:
-        """What the engine has allocated."""
+        """Memory that the engine has allocated, as text."""
         return self._session.note
 
     def select(self, queries: Sequence[Query]) -> list[QueryCandidates]:

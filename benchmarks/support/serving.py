@@ -30,7 +30,7 @@ MOST_TOLD = 5
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """Response of a server."""
 
     status: int
     headers: http.client.HTTPMessage

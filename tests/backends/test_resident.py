@@ -184,7 +184,7 @@ OTHERS = [
     {"subject_mask": "lower"},
     {"distribution": True},
 ]
-"""What cannot be scored together with the others, nor with each other."""
+"""Options of searches that are scored neither together with the others nor with each other."""
 
 
 def test_searches_with_other_options_are_scored_together_where_that_is_possible(database, queries):
@@ -222,7 +222,7 @@ def test_a_short_search_waits_for_a_turn_of_a_long_one(database, queries, monkey
 
 @pytest.mark.parametrize("n_others", [0, 1])
 def test_a_search_that_is_stopped_does_not_keep_others_waiting(database, queries, n_others):
-    """What is being scored is given up if nobody else has a part in it; the database stays loaded."""
+    """A search stops while it is scored if no other search shares the scoring; the database stays loaded."""
     options, read = make_search_options(statistics="none"), read_queries(queries, PROTEIN)
     with gated(database) as (place, engine, threads):
         before = threads.submit(list, searching(place, read[:1], options))

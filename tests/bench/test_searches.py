@@ -1,4 +1,4 @@
-"""What ``swsearch bench`` measures; that it runs is tested with the command line."""
+"""Measurements of ``swsearch bench``; the tests of the command line run it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the benchmark of whole commands makes and measures."""
+"""Inputs and measurements of the benchmark of whole commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several GPUs give: the table's arithmetic, and that bytes which differ are told."""
+"""Benchmark of several GPUs: the table's arithmetic, and the error for bytes that differ."""
 
 from __future__ import annotations
 

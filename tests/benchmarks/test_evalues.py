@@ -1,4 +1,4 @@
-"""What the measurements of E-values draw, count and keep."""
+"""Measurements of E-values: random queries, counts and kept searches."""
 
 from __future__ import annotations
 

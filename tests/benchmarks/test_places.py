@@ -1,4 +1,4 @@
-"""What compares places sees what differs, and plants what makes it hard."""
+"""Comparison of places: it sees every difference, and plants hard cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the comparison with psiblast's matrices counts."""
+"""Counts of the comparison with psiblast's matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor finds, on machines that are made up."""
+"""Findings of the doctor, on made-up machines."""
 
 import re
 import sys

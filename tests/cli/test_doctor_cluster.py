@@ -1,4 +1,4 @@
-"""What the doctor says of a cluster, and how it ends."""
+"""Report of the doctor on a cluster, and its exit code."""
 
 from contextlib import contextmanager
 

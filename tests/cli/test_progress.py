@@ -50,7 +50,7 @@ def terminal_at(monkeypatch):
 
 
 class Said:
-    """What has been written to stderr."""
+    """Text written to stderr so far."""
 
     def __init__(self, capsys):
         self._capsys, self._text = capsys, ""

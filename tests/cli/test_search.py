@@ -1,4 +1,4 @@
-"""What ``swsearch search`` says beside its results."""
+"""Messages of ``swsearch search`` besides its results."""
 
 import re
 

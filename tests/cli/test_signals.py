@@ -216,7 +216,7 @@ def test_the_exit_code_names_the_signal(number, monkeypatch):
 
 
 HEARD = ("ctrl_c", "started(", "LISTEN", "default_int_handler")
-"""What sees to it that a signal is heard."""
+"""Texts in the source of a test that makes sure a signal is received."""
 
 
 def test_tests_that_send_signals_see_to_it_that_they_are_heard():

@@ -1,4 +1,4 @@
-"""What is typed wrongly is told in one sentence of ours, whatever the parser underneath would make of it."""
+"""Typing errors: swsearch reports each in one sentence of its own, whatever the parser would say."""
 
 import contextlib
 import re

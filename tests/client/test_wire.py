@@ -1,4 +1,4 @@
-"""What a search is asked for over the network: as JSON and back, and what is refused."""
+"""Options of a search over the network: encoding as JSON, decoding, and rejected requests."""
 
 from __future__ import annotations
 

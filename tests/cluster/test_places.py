@@ -76,7 +76,7 @@ def fasta(path, some):
 
 @pytest.fixture(scope="module")
 def databases(tmp_path_factory):
-    """What is searched, by kind, one file and manifests of one name."""
+    """Build the files to search, by kind: one database, and manifests with the same file name."""
     folder = tmp_path_factory.mktemp("one")
     one = folder / "database.h5"
     build_database(fasta(folder / "in.fasta", RECORDS), one)

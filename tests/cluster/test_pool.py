@@ -295,7 +295,7 @@ def test_threads_that_wait_for_a_result_end_when_its_task_is_stopped(dask_client
 
 
 class Client:
-    """What a pool asks of a client, as a test says it."""
+    """A client as a pool uses it, controlled by the test."""
 
     status, scheduler = "running", None
 

@@ -1,4 +1,4 @@
-"""What must be equal of a worker and a client."""
+"""Properties that must be equal on a worker and a client."""
 
 from __future__ import annotations
 

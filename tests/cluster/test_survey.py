@@ -1,4 +1,4 @@
-"""What a survey says of workers: of those that fit, of others, and of those that do not answer."""
+"""Survey of workers: workers that fit, others, and workers that do not answer."""
 
 from __future__ import annotations
 

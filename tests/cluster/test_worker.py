@@ -1,4 +1,4 @@
-"""What a worker keeps: volumes where they are found, shares as far as its memory goes, and a GPU of its own."""
+"""State of a worker: volumes where they are found, shares within its memory, and its own GPU."""
 
 from __future__ import annotations
 

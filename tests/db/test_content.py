@@ -1,4 +1,4 @@
-"""What a wrong writer with right checksums wrote is noticed when it is first read; verify finds every wrong byte."""
+"""Wrong contents under right checksums: the first read reports them, and verify finds every wrong byte."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ READS: Reads = {
         lambda database: database.masked_runs_of(range(N), "lower"),
     ],
 }
-"""What finds it: one by one, and all at once."""
+"""Reads that find the error: one record at a time, and all at once."""
 
 
 Case = tuple[str, Callable[[Any], Any], str, str]

@@ -1,4 +1,4 @@
-"""What goes into a database comes out of it, whichever way it was made."""
+"""Round trips of records through databases, by every way to make a database."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_ordinals_outside_are_refused(path: Path) -> None:
 
 
 def test_other_tools_can_read_it(path: Path) -> None:
-    """What HDF5 says of each array is what the contents say: `verify_database` compares them."""
+    """HDF5 describes each array as the contents do: `verify_database` compares them."""
     assert path.read_bytes().startswith(b"swsearch database\nformat 4\nbytes ") and is_database(path)
     with h5py.File(path) as file:
         assert (file.userblock_size, file.attrs["format"]) == (512, b"swsearch database")

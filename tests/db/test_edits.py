@@ -89,7 +89,7 @@ def test_merged_databases(tmp_path: Path, rule: OnDuplicate, output: str, monkey
 
 
 def test_what_is_there_is_refused_by_default(tmp_path: Path) -> None:
-    """What stands twice in a database stays so."""
+    """Duplicates that a database already holds remain."""
     old = written(tmp_path / "old", [("a 1", "MKV"), ("b", "MKW"), ("a 2", "M")])
     other = written(tmp_path / "other", [("c", "MKV"), ("b 2", "W")])
     a, b, volumes = (tmp_path / name for name in ("a.h5", "b.h5", "v.json"))

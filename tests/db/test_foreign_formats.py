@@ -1,4 +1,4 @@
-"""What is no FASTA is recognized, and the message says how to make FASTA of it; databases are real where possible."""
+"""Recognition of inputs that are not FASTA, and advice to convert them; databases are real where possible."""
 
 from __future__ import annotations
 

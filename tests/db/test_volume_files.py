@@ -179,7 +179,7 @@ WRITERS: dict[str, tuple[Callable[..., object], list[str]]] = {
     ),
     "convert": (lambda output, **options: convert_database("old.h5", output, **options), ["old.h5"]),
 }
-"""What writes databases, and what it reads, or a manifest of it."""
+"""Functions that write databases, with the files that each reads, or a manifest of them."""
 
 OTHERS = {
     ".": "is a directory",

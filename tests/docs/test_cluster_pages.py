@@ -1,4 +1,4 @@
-"""What the pages of clusters say that starts servers runs as written, and what they name is there."""
+"""Pages about clusters: blocks that start servers run as written, and the names in them exist."""
 
 import re
 import sys

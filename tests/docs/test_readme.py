@@ -9,7 +9,7 @@ from support import command_line
 from support.results_numbers import check_sections, unknown_numbers
 
 HELP = ROOT / "tests" / "golden" / "help"
-"""What --help of each command prints, as tests/test_golden.py holds it to."""
+"""Folder with the --help output of each command, which tests/test_golden.py compares."""
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

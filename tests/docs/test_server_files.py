@@ -1,4 +1,4 @@
-"""What `examples/server/` holds can be used: its options are real, its files there, and systemd takes the unit."""
+"""Files of `examples/server/`: the options and files in them exist, and systemd accepts the unit."""
 
 import json
 import re

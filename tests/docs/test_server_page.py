@@ -1,4 +1,4 @@
-"""What the guide to a server says is so: its blocks run, in one shell, and the proxies take what it gives them."""
+"""Guide to a server: its blocks run in one shell, and the proxies accept its configurations."""
 
 import re
 import shutil

@@ -20,7 +20,7 @@ KINDS = {
 
 @pytest.fixture(params=KINDS)
 def kind(request, monkeypatch):
-    """What makes engines or pair aligners; its `gpu` decides what becomes of the attempt to use a GPU."""
+    """Return a factory of engines or pair aligners; its `gpu` sets the outcome of the attempt to use a GPU."""
     create, name, made = KINDS[request.param]
 
     def gpu(outcome, installed=True):

@@ -25,7 +25,7 @@ from swsearch.db.format import ARRAY_TYPES, USER_BLOCK
 from swsearch.errors import DatabaseError
 
 MAX_CPU_SECONDS = 1.0
-"""What opening and reading a changed database may take on a busy machine; the whole one takes a fiftieth."""
+"""Maximum seconds for opening and reading a changed database on a busy machine; an intact one takes a fiftieth."""
 
 Change = Callable[[random.Random, bytearray], object]
 

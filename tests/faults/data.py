@@ -75,7 +75,7 @@ def build_samples(folder: Path) -> list[str]:
 
 
 INPUTS = ["queries.fasta", "subjects.fasta", "more.fasta", "db.h5"]
-"""What most commands read."""
+"""Files that most commands read."""
 
 
 def make_inputs(folder: Path) -> None:

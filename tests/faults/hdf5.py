@@ -100,8 +100,8 @@ READ_IN_PART = (
     *(f"{mask}_{part} rewritten" for mask in ("mask", "tantan") for part in ("offsets", "starts", "ends")),
     "retold",
 )
-"""What says only how subjects are called, or which residues are masked, any value as right as another: a command that
-reads what it needs does not see what is wrong elsewhere, which `verify` finds. So it is with other contents."""
+"""Changes that only affect names of subjects or masked residues, where any value is as valid as another. A command
+reads only the arrays it needs. It misses errors in others, which `verify` finds. So it is with other contents."""
 
 WAYS: list[Callable[[random.Random, Path], str]] = [flipped, misled, rewritten, retold]
 

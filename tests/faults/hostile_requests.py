@@ -46,7 +46,7 @@ ROUTES: Mapping[str, Sequence[str]] = {
 """Every path of the server with its methods; a test holds them against the application's."""
 
 ENDPOINTS = tuple((method, path) for path, methods in ROUTES.items() for method in methods if method != "HEAD")
-"""What is counted by."""
+"""Methods and paths by which cases are counted."""
 
 METHODS = (
     "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "PROPFIND", "X" * 90,
@@ -147,12 +147,12 @@ PATHS = (
     "/..", "/../..", "/%2e%2e/%2e%2e/etc/passwd", "/%00", "//", "///x", "/.", "/%2f", "/%5c..", "/;x", "/%c0%ae",
     "/" + "a" * 3000, "/%0d%0aX-Zq9:%201", f"/<{MARK}>", "/%", "/%zz", "/%ff%fe", "/\xe9", "?", "#x", "/*", "/~root",
 )  # fmt: skip
-"""What is put into a path."""
+"""Hostile texts for insertion into a path."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What requests may name: identifiers of jobs, the server's port, and a file of its pages."""
+    """Names that requests may contain: identifiers of jobs, the server's port, and a file of its pages."""
 
     identifiers: Sequence[str]
     port: int

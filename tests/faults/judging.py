@@ -1,4 +1,4 @@
-"""What all kinds of fault share: verdicts, and what no command may do."""
+"""Shared code of all kinds of fault: verdicts, and behaviour that no command may show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from faults.running import Done, Wrong
 
 MIB = 1 << 20
 MORE_MEMORY = 100 * MIB
-"""What a fault may cost, above the ordinary."""
+"""Bytes of memory that a fault may cost, above the ordinary."""
 
 ERROR = "swsearch: error: "
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -57,7 +57,7 @@ class Kind:
 
     name: ClassVar[str]
     what: ClassVar[str]
-    """What a case is, for the table."""
+    """Description of a case, for the table."""
     counts: ClassVar[tuple[int, int, int]]
     """Cases of a quick run, of an exhaustive one, and of the long one."""
 

@@ -38,7 +38,7 @@ class Killed(NamedTuple):
 
     words: tuple[str, ...]
     files: tuple[str, ...]
-    """What it writes; of a manifest the volumes too."""
+    """Output files; for a manifest the volumes too."""
     records: int = N_RECORDS + 200
     """Of the database that it makes."""
     in_place: bool = False
@@ -65,7 +65,7 @@ COMMANDS = {
         ("align", "queries.fasta", "some.fasta", "-o", "a.txt", "--engine", "cpu", "-q"), ("a.txt",)
     ),
 }  # fmt: skip
-"""What is run."""
+"""Commands to kill, by name."""
 
 
 class Kills(Kind):

@@ -43,7 +43,7 @@ COMMANDS: dict[str, tuple[list[object], list[str]]] = {
     "align": (["align", "queries.fasta", "more.fasta", "-o", "a.txt", "-q"], ["a.txt"]),
     "version": (["--version"], []),
 }
-"""What is run, and the files that it makes."""
+"""Commands, and the files that they make."""
 
 SMALL_FILES = ["reports", "parquet", "build", "append", "remove", "merge", "fetch", "align"]
 

@@ -47,7 +47,7 @@ def ended(number: int) -> None:
 
 
 class Pipes(Kind):
-    """What comes through a pipe is read as a file of the same bytes is, however it comes."""
+    """Input through a pipe: read as a file of the same bytes, however it arrives."""
 
     name = "pipes"
     what = "FIFOs and pipes that are slow, do not block or are closed early, as input and as output"

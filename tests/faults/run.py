@@ -28,7 +28,7 @@ SHOWN = 40
 
 @dataclass
 class Counted:
-    """What the cases of a kind came to."""
+    """Outcomes of the cases of a kind."""
 
     kind: type[Kind]
     ended: Counter[str] = field(default_factory=Counter)

@@ -26,7 +26,7 @@ _SLOWER = float(os.environ.get("SWSEARCH_FAULTS_SLOWER", "1"))
 
 
 class Wrong(Exception):  # noqa: N818
-    """What may not happen; the message says what did."""
+    """A violation of what must hold; the message describes it."""
 
 
 class Done(NamedTuple):

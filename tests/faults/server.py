@@ -43,7 +43,7 @@ MEANT = (503, 507)
 MORE_MEMORY, MORE_DESCRIPTORS = 128 * MIB, 8
 """That the server may hold more at the end."""
 LEAKS = (b"Traceback (most recent", b"site-packages", b'.py", line', b"sqlite3.", b"root:x:0:0")
-"""What no answer may hold, beside the names of the server's folders."""
+"""Texts that no response may contain, besides the names of the server's folders."""
 DIED = "died 3 times"
 """In the reason of a job that ran when the server was killed for the third time."""
 SUBJECTS = {
@@ -63,11 +63,11 @@ CONNECTIONS: dict[str, tuple[bytes, bytes]] = {
     "garbage": (bytes(random.Random(1).randbytes(600)), b"\r\n\r\n"),
     "answers that nobody reads": (b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 20, b""),
 }
-"""What broken connections send at once, and what now and then."""
+"""Bytes that broken connections send at once, and bytes that they send now and then."""
 
 
 class HostileAnswer(NamedTuple):
-    """What came back."""
+    """Response to a hostile request."""
 
     status: int
     headers: Sequence[tuple[str, str]]

@@ -46,7 +46,7 @@ USES: dict[str, Callable[[Any], Any]] = {
     "info": lambda database: database.info(),
     "chunks": lambda database: [chunk.residues.tobytes() for chunk in database.chunks(database.residue_bytes // 3)],
 }
-"""What can be done with a database."""
+"""Uses of a database, by name."""
 
 
 @functools.cache

@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[Words, int, list[str]]] = {
     "no database": (["search", "queries.fasta", "nothing.h5"], 2, []),
     "no such option": (["search", "--no-such-option"], 1, []),
 }
-"""What is run, how it ends with good streams, and the files that it makes."""
+"""Commands, their exit codes with good streams, and the files that they make."""
 
 NAMED = ("help", "search help")
 """Commands that print the program's name, which is another one in a process of its own."""

@@ -1,4 +1,4 @@
-"""What tests of a GPU share."""
+"""Shared fixtures of GPU tests."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,6 @@
-"""What the compiler makes of the kernels; no GPU is needed.
+"""Compiled kernels; no GPU is needed.
 
-The numbers are the same from nvcc 13.0 and NVRTC 13.5 where nothing else is said (November 2026).
+The numbers are the same from nvcc 13.0 and NVRTC 13.5 unless a comment says otherwise (November 2026).
 """
 
 from __future__ import annotations

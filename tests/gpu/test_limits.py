@@ -1,4 +1,4 @@
-"""What a 16-bit lane can hold, against a plain score matrix in whole numbers without bounds."""
+"""Range of a 16-bit lane, against a plain score matrix of unbounded integers."""
 
 import numpy as np
 import pytest

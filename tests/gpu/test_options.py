@@ -1,4 +1,4 @@
-"""What a search can be asked for besides, on a GPU: the same results, alignments and bytes as on the CPU."""
+"""Further options of a search on a GPU: the same results, alignments and bytes as on the CPU."""
 
 import io
 

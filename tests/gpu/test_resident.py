@@ -60,7 +60,7 @@ def searching(place, queries, options, progress=None):
 
 @pytest.fixture(scope="module")
 def expected(database, queries):
-    """What the CPU writes, for each of `ASKED`."""
+    """Return the CPU's output for each of `ASKED`."""
     return [text_of(swsearch.search(queries, database, engine="cpu", **each)) for each in ASKED]
 
 

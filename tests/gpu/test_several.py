@@ -42,7 +42,7 @@ def database():
 
 @pytest.fixture(scope="module")
 def expected(database, cpu):
-    """What the CPU engine finds."""
+    """Return the results of the CPU engine."""
     return search(database, cpu)
 
 

@@ -85,7 +85,7 @@ def test_a_pipeline(n_strips, warps):
 
 
 def cost_of(lengths, rows):
-    """What a track costs, written down again."""
+    """Compute the cost of a track, independently of the product."""
     n = sum(-(-length // rows) for length in lengths)
     stages = variants.choose_pipeline(n)
     return -(-n // stages) * stages * (rows + variants.STRIP_OVERHEAD) + rows * min(1, variants.LAST_JOBS / stages)

@@ -138,16 +138,16 @@ IMPOSSIBLE_AT = ("command line", "search", "Searcher", "serve", "search http://"
 
 @dataclass(frozen=True)
 class Rooms:
-    """What places need: a folder with all files, a server and a cluster of this process.
+    """Resources of the places: a folder with all files, a server and a cluster of this process.
 
     Parameters
     ----------
     folder : Path
-        Has the files.
+        Folder with the files.
     served : Served
-        Serves the databases of the folder.
+        Server of the folder's databases.
     dask : distributed.Client
-        Has two workers.
+        Client of a cluster with two workers.
     engine : Engine
         The GPU engine on a made-up device.
     scratch : Path

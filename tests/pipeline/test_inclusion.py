@@ -1,4 +1,4 @@
-"""What may enter a profile: each rule at its limits, and real sequences of either kind."""
+"""Inclusion in a profile: each rule at its limits, and real sequences of either kind."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def subjects() -> list[tuple[str, str]]:
 
 
 def merged(letters: str, subjects, frames=FRAME_NUMBERS, max_hits: int = 500, evalue: float = 10.0, **options):
-    """What the frames find as proteins, each subject in its best frame: place, frame, score, part, E-value."""
+    """Return the frames' hits as proteins, each subject in its best frame: place, frame, score, part, E-value."""
     proteins = [(str(number), residues(letters, number)) for number in frames]
     has_evalues = options["statistics"] != "none"
     times = len(frames) if options["statistics"] == "fitted" else 1

@@ -30,7 +30,7 @@ def identity(row: np.ndarray, other: np.ndarray) -> float:
 
 
 def expected(rows: np.ndarray, max_identity: float, most: int | None) -> list[int]:
-    """What is kept, worked out row by row."""
+    """Return the rows to keep, worked out row by row."""
     entered = [0]
     levels = [max_identity]
     if most is not None and most < len(rows):

@@ -1,4 +1,4 @@
-"""What is saved is read as it was; what was not saved by us, or later, or in part, is refused."""
+"""Saved profiles, read back unchanged, and rejected files: from other programs, later versions or partial writes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DATA = Path(__file__).parent / "data"
 
 
 def as_plain(value: object) -> object:
-    """What can be compared: arrays and what holds them as plain values."""
+    """Convert arrays, and objects that hold them, to plain values that compare."""
     if isinstance(value, (Profile, QueryAlignment, PositionGapCosts)):
         return {each.name: as_plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, np.ndarray):

@@ -48,7 +48,7 @@ def test_a_row_is_not_counted_where_it_is_absent() -> None:
 
 
 def test_many_rows_share_weights_between_neighbouring_columns() -> None:
-    """What begins one row at a time is weighted as if it had begun together; frequencies hardly differ."""
+    """Rows that begin one at a time get the weights of rows that begin together; frequencies hardly differ."""
     generator = np.random.default_rng(1)
     n = 4 * _ROWS_PER_CHANGE
     rows = generator.integers(0, 20, (n, 80)).astype(np.uint8)

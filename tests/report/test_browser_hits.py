@@ -1,4 +1,4 @@
-"""What a person does with the hits of the HTML report in headless Chromium: look, open, follow, tick, take away."""
+"""A person's use of hits in the HTML report in headless Chromium: look, open, follow, tick, take away."""
 
 from __future__ import annotations
 

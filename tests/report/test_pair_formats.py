@@ -1,4 +1,4 @@
-"""What `swsearch align` prints, read back by programs that others wrote."""
+"""Output of `swsearch align`, read back by programs that others wrote."""
 
 import io
 import json

@@ -56,7 +56,7 @@ def lines(outfmt: str, results: Sequence[SearchResult]) -> list[list[str]]:
 
 
 def part(letters: str, first: int, last: int, frame: int) -> str:
-    """What a record holds from one place to another, counted from 1, read in a frame; of proteins the letters."""
+    """Return a record's letters between two positions, counted from 1; of DNA, translated in a frame."""
     if not frame:
         return letters[first - 1 : last]
     dna = Seq(letters[min(first, last) - 1 : max(first, last)])

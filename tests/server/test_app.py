@@ -1,4 +1,4 @@
-"""What every request passes, and every answer has."""
+"""Checks that every request passes, and headers that every response has."""
 
 import re
 

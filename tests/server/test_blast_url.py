@@ -54,7 +54,7 @@ def _no_pause() -> Iterator[None]:
 
 
 def expected(served: Served, **options: Any) -> list[list[tuple[Any, ...]]]:
-    """What `swsearch.search` finds, as `seen` has it."""
+    """Return the hits of `swsearch.search`, in the form of `seen`."""
     results = search(TWO, str(served.jobs.settings.databases[0]), **{"evalue": 10, "max_hits": 50} | options)
     return [[fact_of(hit) for hit in result.hits] for result in results]
 

@@ -69,7 +69,7 @@ NEXT = {
     "one that fails too": ([lost_one, CpuEngine], ["gpu", "gpu", "cpu"]),
     "none": ([], ["gpu", "gpu", "cpu"]),
 }  # fmt: skip
-"""What can be had after an engine that fails, and the names that are asked for."""
+"""Engines that are available after one that fails, and the names requested."""
 
 
 @pytest.mark.parametrize("case", NEXT)

@@ -1,4 +1,4 @@
-"""What Prometheus is told."""
+"""Metrics for Prometheus."""
 
 from prometheus_client.parser import text_string_to_metric_families
 

@@ -1,4 +1,4 @@
-"""What a server writes has the bytes of ``swsearch search``, is made as it is taken, and scores nothing again."""
+"""Results from a server: the bytes of ``swsearch search``, made while they are sent, without scoring again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def small(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 
 
 def expected(folder: Path, body: dict[str, Any], keys: list[str], name: str = "small.h5") -> dict[str, bytes]:
-    """What the command line writes in the database's folder, by format."""
+    """Write results with the command line in the database's folder, and return the bytes by format."""
     (folder / "q.fa").write_text(body["queries"])
     outputs = [text for key in keys for text in ("--outfmt", key, "--output", f"out-{key}")]
     options = [(f"--{name.replace('_', '-')}", value) for name, value in body["options"].items()]

@@ -47,7 +47,7 @@ def test_an_element_does_not_depend_on_the_others(name):
 
 
 def test_the_bits_are_the_same_on_every_machine():
-    """What is pinned here was computed on an x86-64 processor with AVX-512; it holds on every other."""
+    """The pinned values were computed on an x86-64 processor with AVX-512; they hold on every other."""
     parts = [getattr(portable_math, name)(x) for name, x in DOMAINS.items()]
     z = np.arange(-2000, 6000) / 100
     parts += [Gumbel().survival(z), PearsonThree(36).survival(z)]

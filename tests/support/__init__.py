@@ -1,1 +1,1 @@
-"""What tests share: cases, fakes, and machines that stand for a GPU."""
+"""Shared code of tests: cases, fakes, and machines that stand for a GPU."""

@@ -26,14 +26,14 @@ MARKS = [
 
 
 class Browser:
-    """What a person does with a browser, and what a test asks of it.
+    """A browser: actions of a person, and questions of a test.
 
     Parameters
     ----------
     driver : WebDriver
-        Of selenium.
+        Selenium's driver.
     downloads : Path
-        Where files go.
+        Folder of downloaded files.
     """
 
     def __init__(self, driver: Any, downloads: Path) -> None:
@@ -106,7 +106,7 @@ class Browser:
         return WebDriverWait(self.driver, PATIENCE, 0.05, ignored).until(look)
 
     def said(self) -> list[str]:
-        """What the console said since the last time, violations of a policy among it."""
+        """Return the console's messages since the last call, including violations of a policy."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def asked(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""What the CUDA sources say of their kernels, read with regular expressions: names and parameters."""
+"""Kernels in the CUDA sources, read with regular expressions: names and parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several tests of the database need: a parser that is too simple to be wrong, and small files."""
+"""Shared code of database tests: a parser that is too simple to be wrong, and small files."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 FENCE = re.compile(r"^```(\w+)(?: \{([^}\n]*)\})?\n(.*?)^```$\n*", re.MULTILINE | re.DOTALL)
 
 LANGUAGES = {"sh", "python", "text", "json"}
-"""What blocks may hold; the last two are shown and not run."""
+"""Languages of blocks; the last two are shown and not run."""
 
 
 @dataclass

@@ -17,7 +17,7 @@ from swsearch.errors import EngineError
 
 
 class CudaError(Exception):
-    """What PyCUDA raises where nothing translates it."""
+    """PyCUDA's exception, where nothing translates it."""
 
 
 CudaError.__module__ = "pycuda._driver"

@@ -148,7 +148,7 @@ class HostKernel:
 
 
 class _Launch(ctypes.Structure):
-    """What ``scheduler.h`` says of a launch."""
+    """The launch structure of ``scheduler.h``."""
 
     _fields_ = (
         ("blocks", ctypes.c_uint),

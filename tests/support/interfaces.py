@@ -1,4 +1,4 @@
-"""What every interface says now, as text: help of commands, HTTP API, Python API, page, names and saved options."""
+"""Current interfaces as text: help of commands, HTTP API, Python API, page, names and saved options."""
 
 from __future__ import annotations
 

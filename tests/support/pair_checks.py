@@ -1,4 +1,4 @@
-"""What tests of pairs share: rescoring, other people's aligners, genomes."""
+"""Shared code of pair tests: rescoring, aligners of others, genomes."""
 
 from __future__ import annotations
 

@@ -179,4 +179,4 @@ CASES = {
     "global": [make_result(subjects=[*TWO, ("s3", "no residues", ""), ("s4", "", "PPPP")], mode="global")],
     "unpublished": [make_result(subjects=TWO, scoring=Scoring(gap_open=2))],
 }
-"""What the formats that BLAST defines are tried with."""
+"""Results that test the formats that BLAST defines."""

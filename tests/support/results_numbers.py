@@ -11,7 +11,7 @@ NAMES = {"36"}
 
 
 MEASURED = re.compile(r"GCUPS|\bseconds?\b|\bms\b|milliseconds|\d s\b|MiB|E <= |compared|cells (?:a|per) cycle")
-"""What marks a table of measurements."""
+"""Pattern that marks a table of measurements."""
 
 
 def measured_in(section):

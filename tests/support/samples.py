@@ -1,4 +1,4 @@
-"""What a quick run takes of many cases; ``pytest --exhaustive`` takes all."""
+"""Sample of many cases, for a quick run; ``pytest --exhaustive`` takes all."""
 
 from __future__ import annotations
 

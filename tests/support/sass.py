@@ -1,7 +1,7 @@
-"""What a compiler made of a kernel, read from its cubin: registers and stack, spills, the instructions of a loop.
+"""A compiled kernel, read from its cubin: registers and stack, spills, the instructions of a loop.
 
-Registers and stack stand in the cubin, which is an ELF file, so that they need no other program. Instructions need
-``nvdisasm``, which pip installs (nvidia-cuda-nvdisasm, 5 MB) and every CUDA toolkit has; it takes a third of a
+The cubin is an ELF file that states registers and stack, so that they need no other program. Instructions need
+``nvdisasm``, which pip installs (nvidia-cuda-nvdisasm, 5 MB) and every CUDA toolkit has. It takes a third of a
 second, however small the kernel is.
 """
 
@@ -46,7 +46,7 @@ def find_disassembler() -> str | None:
 
 @dataclass(frozen=True)
 class Resources:
-    """What a thread of a kernel needs.
+    """Resources that a thread of a kernel needs.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ class Served:
     server: HttpServer
     connections: Connections
     lines: list[str]
-    """What it logged."""
+    """Lines of its log."""
     names: list[str] = field(default_factory=list)
     """The names by which engines were asked for, where a test gives them."""
     engines: list[Any] = field(default_factory=list)

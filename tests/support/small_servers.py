@@ -1,4 +1,4 @@
-"""What small servers are made of: databases, queries that are related to them, and an engine that obeys."""
+"""Parts of small servers: databases, queries that are related to them, and an engine that obeys."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\
 """All that is to be seen nowhere; of line ends it allows the one of each line."""
 
 HOSTILE = "e\x1b[2Jsc\x9b31m\x7f\x08\u202ertl\u2066iso\u2069\u2028sep"
-"""What a header may hold: an erased screen, colours, a turned direction, another line."""
+"""A hostile header: an erased screen, colours, a reversed direction, another line."""
 
 NAME = HOSTILE + "\nswsearch: all is well\r"
-"""What a file's name may hold besides."""
+"""A hostile file name: the hostile header, and line ends."""
 
 
 def clean(text: str, lines: int | None = None) -> None:

@@ -89,7 +89,7 @@ def fasta(some: Iterable[Record]) -> str:
 
 
 def run_blast(folder: Path, program: Program, outfmt: str) -> str:
-    """What a program of BLAST+ prints of these records; a database of each kind is made in the folder."""
+    """Run a program of BLAST+ with the records, and return its output; the folder gets a database of each kind."""
     for kind, some in zip(("prot", "nucl"), records(), strict=True):
         if not (folder / f"{kind}.fa").exists():
             (folder / f"{kind}.fa").write_text(fasta(some))
@@ -302,7 +302,7 @@ def as_found_together(result: SearchResult) -> SearchResult:
 
 
 SHIFT = 15
-"""What a frame shift costs in `shifted_result`."""
+"""Cost of a frame shift in `shifted_result`."""
 
 
 def shifted_result(*, together: bool) -> SearchResult:
@@ -352,7 +352,7 @@ def shifted_result(*, together: bool) -> SearchResult:
 
 
 def translated_run(first: SearchResult) -> RunInfo:
-    """What a search says of the run that a result is of."""
+    """Return the run that a search would report for a result."""
     size = first.database_name, first.database_subjects, first.database_residues
     codes = {"genetic_code": first.genetic_code, "database_code": first.database_code}
     return RunInfo(
@@ -361,7 +361,7 @@ def translated_run(first: SearchResult) -> RunInfo:
 
 
 def write_translated(outfmt: str, results: Sequence[SearchResult]) -> Any:
-    """What a format makes of results."""
+    """Write results in a format, and return its output."""
     binary = outfmt in ("parquet", "arrow")
     stream: Any = io.BytesIO() if binary else io.StringIO()
     writer = create_writer(outfmt, stream)

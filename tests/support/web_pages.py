@@ -47,7 +47,7 @@ class Page(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.elements: list[Element] = []
         self.seen = ""
-        """What is to be read, but for what was typed."""
+        """Text to be read, except typed text."""
         self._open: list[Element] = []
         self.feed(text)
         self.close()

@@ -13,7 +13,7 @@ from swsearch.scoring import Scoring
 from swsearch.translation.frameshift_reference import nucleotides, read_codons, shifted_align, shifted_score
 
 NEVER = 100_000
-"""What a shift may cost for none to be worth it."""
+"""Cost at which no shift is worth it."""
 
 
 def enumerated(codons, subject, scoring, shift):

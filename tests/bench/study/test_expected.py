@@ -1,4 +1,4 @@
-"""What the study's matrices are compared with, itself compared with the reference; alignments read off directions."""
+"""Matrices that the study compares with, checked against the reference; alignments read from directions."""
 
 from __future__ import annotations
 

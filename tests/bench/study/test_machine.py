@@ -1,4 +1,4 @@
-"""What `GpuMachine` asks of a device, on one made of host memory whose kernels the emulation runs."""
+"""Calls of `GpuMachine` to a device, on one of host memory whose kernels the emulation runs."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ NOT_SCORED: list[Given] = [
     {"row_scores": np.zeros(4 * 32, dtype=np.int8)},
     {"row_costs": np.zeros((5, 4), dtype=np.int16)},
 ]
-"""What neither `search` nor `score_shuffled` takes."""
+"""Arguments that neither `search` nor `score_shuffled` accepts."""
 
 OTHER_ROWS: list[Given] = [
     {"rows": ROWS[:39], "gaps": NO_GAPS},

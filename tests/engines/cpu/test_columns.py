@@ -19,7 +19,7 @@ DNA = Scoring(dna_matrix(), 4, 1)
 
 
 def expected_rows(table, queries, subjects, pairs, scoring, letters):
-    """What `PairAlignment` says of each alignment of a table."""
+    """Return the values of `PairAlignment` for each alignment of a table."""
     for k, (q, s) in enumerate(pairs.tolist()):
         one, other = (slice(*pool[1][place : place + 2]) for pool, place in ((queries, q), (subjects, s)))
         shown = [None if side is None else side[part] for side, part in zip(letters, (one, other), strict=True)]

@@ -1,8 +1,8 @@
-"""What is compiled for an instruction set stays in that set's namespace.
+"""Separation of instruction sets: code compiled for one stays in its namespace.
 
-Of templates and inline functions the linker keeps one object file's copy for all. A copy of ``std::vector::resize``
-from a file of AVX-512 code would serve the whole extension, and could end it on processors without AVX-512. The
-compilers of today give such copies the default instruction set; this does not have to be relied upon.
+The linker keeps one object file's copy of each template and inline function. A copy of ``std::vector::resize`` from
+AVX-512 code would serve the whole extension. It could end the process on processors without AVX-512. Current
+compilers give such copies the default instruction set; this test removes the dependence on it.
 """
 
 import ast

@@ -17,7 +17,7 @@ MAY_INCLUDE = {
     "isa": {"", "search", "pairs", "isa"},
     "module": {"", "search", "pairs", "shift", "shuffle", "isa", "module"},
 }
-"""What files of a room may include; "" are those above all rooms."""
+"""Folders whose files each folder may include; "" stands for the files above all folders."""
 
 READ_INSIDE = {"scan_kernel.hpp", "striped_kernel.hpp", "shift_kernel.hpp", "kernel_table.hpp", "kernel.hpp"}
 """Headers that are read inside a namespace and under a target, apart from those of vectors."""
