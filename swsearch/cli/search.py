@@ -25,7 +25,7 @@ from swsearch.cli.main import warm_up_gpu
 from swsearch.cli.parameters import takes
 from swsearch.cli.progress import SearchProgress, make_display
 from swsearch.cli.tables import EngineTable, MessageTable, OutputTable, RunTable
-from swsearch.client.connection import is_url, server_url
+from swsearch.client.urls import is_url, server_url
 from swsearch.errors import InputError, OptionError, ServerError
 from swsearch.options.row import rows_of
 from swsearch.output_files import check_not_an_input, open_outputs

@@ -9,9 +9,10 @@ from contextlib import suppress
 from typing import Any, Unpack
 from urllib.parse import quote
 
-from swsearch.client.connection import TOKEN_VARIABLE, Connection, NotASearchServerError, ServerNotice, server_url
+from swsearch.client.connection import Connection, NotASearchServerError, ServerNotice
 from swsearch.client.job import ServerJob
 from swsearch.client.search_request import SearchRequest, request_for
+from swsearch.client.urls import TOKEN_VARIABLE, server_url
 from swsearch.engines.base import Progress
 from swsearch.errors import InputError, OptionError, ServerError, check_choice
 from swsearch.inputs import QueriesLike, input_path

@@ -26,7 +26,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from swsearch.client.connection import API_PATH, DEFAULT_PORTS
+from swsearch.client.urls import API_PATH, DEFAULT_PORTS
 from swsearch.errors import SwsearchError, printable
 from swsearch.server.errors import ServerProblem, answer_to, problem_of
 from swsearch.server.metrics import Metrics

@@ -15,8 +15,8 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from swsearch.client.connection import API_PATH
 from swsearch.client.search_request import SearchRequest
+from swsearch.client.urls import API_PATH
 from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import JOB_STATES
 from swsearch.report import OUTPUT_FORMATS

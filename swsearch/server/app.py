@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from swsearch.client.connection import API_PATH
+from swsearch.client.urls import API_PATH
 from swsearch.errors import SwsearchError
 from swsearch.server import api, blast, pages
 from swsearch.server.access import Access

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Scope
 
-from swsearch.client.connection import API_PATH
+from swsearch.client.urls import API_PATH
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchError, format_value
 from swsearch.server.templating import page, root_of
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 from pydantic_core import from_json
 
-from swsearch.client.connection import API_PATH
 from swsearch.client.search_request import MAX_OUTPUTS, OPTION_NAMES, SERVER_ROWS, SearchRequest
+from swsearch.client.urls import API_PATH
 from swsearch.errors import OptionError
 from swsearch.options.kinds import JOB_STATES, QUERY_FORMATS, Flag, Integer, JobState, JsonSchema, Real
 from swsearch.options.row import Option

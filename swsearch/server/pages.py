@@ -20,8 +20,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from swsearch.client.connection import API_PATH, TOKEN_VARIABLE
 from swsearch.client.search_request import OPTION_NAMES
+from swsearch.client.urls import API_PATH, TOKEN_VARIABLE
 from swsearch.errors import OptionError, SwsearchError, counted
 from swsearch.matrices import PRESET_MATRICES
 from swsearch.pipeline.fingerprint import PROGRAM_NAMES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swsearch.client.connection import is_url, server_url
+from swsearch.client.urls import is_url, server_url
 from swsearch.errors import InputError
 
 
