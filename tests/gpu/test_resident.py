@@ -71,7 +71,7 @@ def test_searches_at_a_time_are_those_of_the_cpu(
 ):
     monkeypatch.setattr(resident, "MAX_JOINED_QUERIES", n_together)
     Small(monkeypatch, CHUNK, stays)
-    monkeypatch.setattr(real_gpu, "most", 512 * MIB)  # what is said to be a gigabyte larger does not stay
+    monkeypatch.setattr(real_gpu, "_memory_limit", 512 * MIB)  # what is said to be a gigabyte larger does not stay
     read = read_queries(queries, PROTEIN)
     with closing(ResidentBackend(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED)) as threads:
         assert place.plan.keep == stays

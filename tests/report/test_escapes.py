@@ -49,7 +49,7 @@ def result_of(text: str) -> SearchResult:
     taxon = Taxon(9606, text, text, text, text)
     hits = [dataclasses.replace(hit, taxa=(taxon,)) for hit in made.hits]
     asked = {"min_identity": 1, "query_mask": text}
-    changed = {"database_name": text, "no_evalue_reason": text, "statistics": None, "asked": asked, "warning": text}
+    changed = {"database_name": text, "no_evalue_reason": text, "statistics": None, "options": asked, "warning": text}
     made = dataclasses.replace(made, scoring=Scoring(matrix_named(text)))
     return dataclasses.replace(made, hits=hits, run=run_of(made, text), **changed)
 
