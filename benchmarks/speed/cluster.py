@@ -53,9 +53,9 @@ MOST_MEMORY, MOST_TIMES = 500_000_000, 1.05
 MIB = 1 << 20
 SMALL_GROUPS = """
 import sys
-from swsearch.pipeline import groups
-groups.GROUP_RESIDUES = int(sys.argv.pop(1))
-groups.FIRST_GROUP_RESIDUES = (groups.GROUP_RESIDUES, groups.GROUP_RESIDUES)
+from swsearch.pipeline import batch
+batch.GROUP_RESIDUES = int(sys.argv.pop(1))
+batch.FIRST_GROUP_RESIDUES = (batch.GROUP_RESIDUES, batch.GROUP_RESIDUES)
 from swsearch.__main__ import main
 sys.exit(main())
 """

@@ -169,10 +169,10 @@ class SearchRequest:
             started = datetime.fromisoformat(self.origin["started"])
         except ValueError:
             raise OptionError(
-                "origin.begun", self.origin["started"], "an ISO time such as 2026-11-23T14:00:00+00:00"
+                "origin.started", self.origin["started"], "an ISO time such as 2026-11-23T14:00:00+00:00"
             ) from None
         if started.tzinfo is None:
-            raise OptionError("origin.begun", self.origin["started"], "an ISO time with its time zone")
+            raise OptionError("origin.started", self.origin["started"], "an ISO time with its time zone")
         return replace(origin, started=started)
 
     def origin_with(self, database: Iterable[Checksum]) -> Origin:

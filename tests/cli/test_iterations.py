@@ -66,7 +66,7 @@ def test_a_checkpoint_keeps_what_profiles_are_made_of(files, tmp_path):
     assert found == expected
     assert "checkpoint ../kept: 3 of 3 queries go on from where they were" in said
     done = run("search", *files[:2], "--iterations", 3, "--checkpoint", "kept", cwd=tmp_path)
-    fails(done, 1, "keep_next was on, is not given")
+    fails(done, 1, "keep_profiles was on, is not given")
 
 
 @pytest.mark.parametrize("times", [(1, 2), (2, 1)])

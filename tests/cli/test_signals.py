@@ -89,7 +89,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 {before}
-from swsearch.cli import commands
+from swsearch.cli import main as commands
 from swsearch.cli.console import command
 
 commands.COMMANDS["wait"] = "__main__:wait"

@@ -217,7 +217,7 @@ def test_what_the_server_refuses_is_told_in_its_words(client: swsearch.Client, s
         swsearch.Client(served.url, token="").databases()
     with pytest.raises(InputError, match=r"^identifier: got '../x'"):
         client.job("../x")
-    with pytest.raises(InputError, match='keep_next: got True, expected none for a server; add "profile json"'):
+    with pytest.raises(InputError, match='keep_profiles: got True, expected none for a server; add "profile json"'):
         client.submit(PARENT, keep_profiles=True)
     with pytest.raises(TypeError, match="unexpected keyword argument 'engine'"):
         client.search(PARENT, engine="gpu")  # type: ignore[call-arg]

@@ -66,7 +66,7 @@ def test_a_worker_that_cannot_load_swsearch_is_not_used(database, dask_client, m
     async def look(engine, dask_worker=None):
         raise ModuleNotFoundError("No module named 'swsearch'")
 
-    sent_by_name(monkeypatch, "look", look)
+    sent_by_name(monkeypatch, "inspect_worker", look)
     with pytest.raises(ClusterError, match=r"it cannot load swsearch .ModuleNotFoundError: No module named"):
         searched(database, dask_client)
 
@@ -77,7 +77,7 @@ def test_a_worker_that_cannot_be_reached_is_used_all_the_same(database, dask_cli
     async def look(engine, dask_worker=None):
         raise ConnectionResetError
 
-    sent_by_name(monkeypatch, "look", look)
+    sent_by_name(monkeypatch, "inspect_worker", look)
     assert searched(database, dask_client) == [40]
 
 

@@ -288,7 +288,7 @@ def test_a_job_fills_the_form(place: Served, visitor: Visitor) -> None:
     ):
         body = {"database": "sprot", "queries": ">q\nMKTAYIAKQRQISFVKSHF", "options": options}
         pages.append(visitor.page(f"/?from={place.submit(body, Cookie=STRANGER)['id']}"))
-    assert "also used keep_next." in pages[0].one("p", class_="note").text
+    assert "also used keep_profiles." in pages[0].one("p", class_="note").text
     found, _ = asked_for(visitor, visitor.sent(typed_in(pages[1])))
     expected = {"query_loc": "2-9", "include_ids": ["P01308"], "taxids": ["9606", "10090"]}
     assert found["options"] == {"distribution": True, **expected}

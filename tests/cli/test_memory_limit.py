@@ -114,14 +114,14 @@ CRASH = """
 import os, sys
 from pathlib import Path
 from swsearch import output_files
-from swsearch.cli import main, memory_watch
+from swsearch.cli import main, memory_limit
 from swsearch.__main__ import main as begin
 
 def fail(_):
     raise SystemError("error return without exception set")
 
 def crash():
-    output_files.watchers.append(memory_watch.tell_of_file)
+    output_files.temporary_file_listeners.append(memory_limit.tell_of_file)
     temporary = output_files.TemporaryFile(Path("out.tsv").absolute())
     {how}
 
@@ -138,9 +138,9 @@ begin()
         ("os.write(2, b'OpenBLAS error'); os._exit(1)", "exit code 1"),
         ("raise SystemError('no exception set')", "SystemError: no exception set"),
         ("raise SystemError('x' * 100000)", f"SystemError: {'x' * 987}"),
-        ("memory_watch._watch.pipe = 'none'; raise SystemError", "exit code 4"),
-        ("memory_watch.give_up = fail; raise MemoryError", "exit code 4"),
-        ("memory_watch.end = fail; return 0", "exit code 4"),
+        ("memory_limit._watch.pipe = 'none'; raise SystemError", "exit code 4"),
+        ("memory_limit.exit_if_out_of_memory = fail; raise MemoryError", "exit code 4"),
+        ("memory_limit.end = fail; return 0", "exit code 4"),
     ],
 )
 def test_a_library_that_ends_the_process_is_told_in_a_sentence(how, ended, tmp_path):
@@ -162,7 +162,7 @@ def test_a_process_that_cannot_start_says_so_once(tmp_path):
 
 @pytest.mark.parametrize("how", ["raise MemoryError", "os.abort()"])
 def test_an_error_is_said_once_whatever_fails_after_it(how, tmp_path):
-    said = f"from swsearch.cli.console import finish; finish(DatabaseError('no')); {how}"
+    said = f"from swsearch.cli.console import print_error; print_error(DatabaseError('no')); {how}"
     program = "from swsearch.errors import DatabaseError\n" + CRASH.format(how=said)
     done = limited(f"AS={512 * MIB}", sys.executable, "-c", program, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "swsearch: error: no\n")
