@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Database": "database",
-    "Edited": "editing",
+    "EditResult": "editing",
     "Entry": "sequence_protocol",
     "Record": "fasta",
     "Volume": "database_files",

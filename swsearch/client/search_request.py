@@ -66,12 +66,9 @@ MAX_TITLE = 200
 MAX_NAME_LENGTH = 65_536
 """Characters of a name or a command line that a request gives for reports."""
 
-QUERY_LINES_FORMAT = (
-    "lines"
-    """The format of queries that are no file's: a line of JSON for each, a profile as
-`swsearch.profiles.json_profile` has it, or a sequence with ``identifier``, ``description``, ``sequence`` and
-``lower``, its runs of lower case."""
-)
+QUERY_LINES_FORMAT = "lines"
+"""Format of queries that come from no file: a JSON line each, a profile as in `swsearch.profiles.json_profile`, or a
+sequence with ``identifier``, ``description``, ``sequence`` and ``lower``, its lower-case ranges."""
 
 REQUEST_FORMATS = (*QUERY_FORMATS, QUERY_LINES_FORMAT)
 """Formats of the queries of a request."""

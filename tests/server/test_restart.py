@@ -257,9 +257,9 @@ def test_jobs_that_were_running_begin_again_but_not_for_ever(opened: Opened, tmp
                 closing(sqlite3.connect(tmp_path / "jobs.sqlite")) as table,
                 table,
             ):  # as one that was killed leaves it
-                started = "UPDATE jobs SET state = 'running', begun = 1.0 WHERE identifier = ?"
+                started = "UPDATE jobs SET state = 'running', started = 1.0 WHERE identifier = ?"
                 table.execute(started, [jobs[0]])
-                table.execute("UPDATE jobs SET begun = NULL WHERE identifier = ?", [jobs[1]])
+                table.execute("UPDATE jobs SET started = NULL WHERE identifier = ?", [jobs[1]])
             if advances and death < 4:
                 folder = tmp_path / "jobs" / jobs[0] / "checkpoint"
                 folder.mkdir(parents=True, exist_ok=True)
