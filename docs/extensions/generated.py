@@ -208,10 +208,10 @@ def http_api() -> str:
 
 def http_problems() -> str:
     """List the codes of problems with their statuses."""
-    from swsearch.server.errors import STATUSES
-    from swsearch.server.models import PROBLEMS
+    from swsearch.server.errors import PROBLEM_KINDS
 
-    return table(("code", "status", "what"), [(f"`{code}`", str(n), PROBLEMS[n]) for code, n in STATUSES.items()])
+    rows = [(f"`{code}`", str(kind.status), kind.description) for code, kind in PROBLEM_KINDS.items()]
+    return table(("code", "status", "what"), rows)
 
 
 def first_line(thing: Any) -> str:
