@@ -62,7 +62,7 @@ def test_a_search_imports_no_other_command_and_nothing_that_it_does_not_use(tmp_
         "swsearch.profiles.pssm",
         "swsearch.profiles.json_profile",
     }  # for --save-profile and profiles that are read
-    other |= {"numpy.ma", "h5py", "Bio", "dask", "fastapi", "matplotlib", "pyarrow"}
+    other |= {"numpy.ma", "h5py", "Bio", "dask", "fastapi", "httpx", "matplotlib", "pyarrow", "rich"}
     assert set(modules.split()) & other == set()
     assert "swsearch.cli.search" in modules.split()
 
