@@ -56,9 +56,9 @@ class PairAlignment:
         Runs of ``M`` (a pair), ``I`` (a query residue opposite a gap) and ``D`` (a subject residue opposite a gap).
     query_letters, subject_letters : ndarray, shape (n,), uint8, or None
         The whole sequences in ASCII as they are shown, masked residues in lower case; None where nothing is masked.
-    counts : Counts or None
+    counts : AlignmentCounts or None
         What `swsearch.alignment_table` counted of it already; otherwise it is counted when that is asked for.
-    query_rows : QueryRows or None
+    query_rows : QueryProfile or None
         Scores by position, where the query is a profile; what is counted, and shown as alike, goes by letters.
     """
 

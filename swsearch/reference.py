@@ -65,7 +65,7 @@ def tables(
 
     Parameters
     ----------
-    query : ndarray, shape (n,), uint8, or QueryRows
+    query : ndarray, shape (n,), uint8, or QueryProfile
         Codes of the scoring's alphabet, or scores by position; may be empty.
     subject : ndarray, shape (n,), uint8
         Codes; may be empty.
@@ -122,7 +122,7 @@ def score(
 
     Parameters
     ----------
-    query : ndarray, shape (n,), uint8, or QueryRows
+    query : ndarray, shape (n,), uint8, or QueryProfile
         Codes of the scoring's alphabet, or scores by position; may be empty.
     subject : ndarray, shape (n,), uint8
         Codes; may be empty.
@@ -151,7 +151,7 @@ def align(
 
     Parameters
     ----------
-    query : ndarray, shape (n,), uint8, or QueryRows
+    query : ndarray, shape (n,), uint8, or QueryProfile
         Codes of the scoring's alphabet, or scores by position; may be empty.
     subject : ndarray, shape (n,), uint8
         Codes; may be empty.
@@ -219,7 +219,7 @@ def align_with_hsps(
 
     Parameters
     ----------
-    query : ndarray, shape (n,), uint8, or QueryRows
+    query : ndarray, shape (n,), uint8, or QueryProfile
         As for `align`.
     subject : ndarray, shape (n,), uint8
         Codes of the scoring's alphabet.

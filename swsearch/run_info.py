@@ -60,7 +60,7 @@ class Execution:
         What scored.
     command : str
         The command line.
-    begun : datetime
+    started : datetime
         With its time zone.
     ended : datetime or None
         None while it runs.
@@ -86,7 +86,7 @@ class Origin:
         Path of the query file; empty where there is none, ``-`` for stdin.
     command : str
         The command line.
-    begun : datetime
+    started : datetime
         With its time zone; now by default.
     checksums : tuple of Checksum or None
         Those of queries and database, where their names are no paths on this machine, or none of its business; None
@@ -154,7 +154,7 @@ class RunInfo:
         Its size.
     scoring, mode
         As in `SearchResult`.
-    statistics : KarlinAltschul, Fit or None
+    statistics : KarlinAltschul, FitSettings or None
         What E-values are made with; what was fitted to a query's scores is known to its result alone.
     evalue : float or None
         Threshold in force, if there is one.
@@ -164,7 +164,7 @@ class RunInfo:
         Of the files that went in, where a writer asks for them.
     execution : Execution or None
         Engine, command line and time: what may differ between runs that find the same.
-    asked : dict of str to (int, float or str)
+    options : dict of str to (int, float or str)
         As in `SearchResult`.
     effective_residues : int or None
         Database size that E-values refer to, where it is not the database's own.
@@ -172,7 +172,7 @@ class RunInfo:
         The files that the database was built from, as `Database.info` has them: path, sha256, bytes, records.
     queries : str
         Path of the query file; empty where there is none.
-    known_checksums : tuple of Checksum or None
+    given_checksums : tuple of Checksum or None
         As in `Origin`.
     program, genetic_code, database_code
         As in `SearchResult`.

@@ -220,7 +220,7 @@ class QueryProfile:
         The query itself, or the sequence that a profile is shown as.
     is_specific : bool, optional
         Whether the scores are the positions' own; otherwise they are the matrix's for ``codes``.
-    gaps : PositionGaps, optional
+    gaps : PositionGapCosts, optional
         Gap costs by row; by default those of the scoring. Only with scores that are the positions' own.
     """
 

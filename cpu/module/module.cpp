@@ -143,7 +143,7 @@ PyMethodDef methods[] = {
     {"trace_back_operations", py_trace_back_operations, METH_VARARGS,
      "Write alignments as BLAST's trace-back operations; see swsearch.engines.cpu.columns."},
     {"search", py_search, METH_VARARGS, "Score queries against a chunk; see swsearch.engines.cpu.engine."},
-    {"align_shifted", py_align_shifted, METH_VARARGS, "Align with frame shifts; see swsearch.engines.cpu.shifts."},
+    {"align_shifted", py_align_shifted, METH_VARARGS, "Align with frame shifts; see swsearch.engines.cpu.tracing."},
     {"shifted_memory", py_shifted_memory, METH_VARARGS, "Count the bytes that `align_shifted` takes for a pair."},
     {"shuffle", py_shuffle, METH_VARARGS, "Shuffle copies of sequences into blocks; see swsearch.pipeline.null_models."},
     {"score_shuffled", py_score_shuffled, METH_VARARGS, "Score shuffled copies; see swsearch.pipeline.null_models."},

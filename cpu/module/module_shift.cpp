@@ -1,4 +1,4 @@
-// module_shift: the binding that swsearch/engines/cpu/shifts.py calls.
+// module_shift: the binding that swsearch/engines/cpu/tracing.py calls.
 #include <string>
 #include <vector>
 

@@ -1,6 +1,6 @@
 """Opening and inspection of clusters.
 
-A cluster is named by a scheduler's address, ``local:N`` or a Dask client. `survey` inspects its workers for
+A cluster is named by a scheduler's address, ``local:N`` or a Dask client. `inspect_cluster` inspects its workers for
 ``swsearch doctor``.
 """
 
@@ -232,7 +232,7 @@ class VolumeReport:
 
 @dataclass(frozen=True)
 class WorkerReport:
-    """A worker as `survey` found it."""
+    """State of a worker, as `inspect_cluster` found it."""
 
     address: str
     host: str

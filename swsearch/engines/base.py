@@ -34,7 +34,7 @@ class QueryGroup:
 
     Parameters
     ----------
-    profiles : sequence of QueryRows
+    profiles : sequence of QueryProfile
         One per query.
     recurrence : Recurrence
         What is computed, with the usual ends of its mode.
@@ -264,12 +264,12 @@ class Engine(ABC):
         ----------
         group, loaded, progress
             As for `score`.
-        thresholds : Thresholds
+        thresholds : HitThresholds
             What is a hit.
 
         Returns
         -------
-        Pending
+        PendingHits
             To be waited for before the chunk is released; the hits' scores are exact.
         """
 
@@ -328,7 +328,7 @@ def scores_of_empty(
 
     Parameters
     ----------
-    query : QueryRows or int
+    query : QueryProfile or int
         The query, or how many residues it has.
     lengths : ndarray, shape (n,), integer
         Residues of the subjects; all are 0 if the query is not empty.

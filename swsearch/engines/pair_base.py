@@ -45,7 +45,7 @@ class PairAligner(ABC):
 
         Parameters
         ----------
-        query : ndarray, shape (n,), uint8, or QueryRows
+        query : ndarray, shape (n,), uint8, or QueryProfile
             Codes of the scoring's alphabet, or scores by position; may be empty.
         subject : ndarray, shape (n,), uint8
             Codes; may be empty.
@@ -66,7 +66,7 @@ class PairAligner(ABC):
 
         Parameters
         ----------
-        query : ndarray, shape (n,), uint8, or QueryRows
+        query : ndarray, shape (n,), uint8, or QueryProfile
             Codes of the scoring's alphabet, or scores by position; may be empty.
         subject : ndarray, shape (n,), uint8
             Codes; may be empty.

@@ -35,7 +35,7 @@ class PoolPairs:
         Which query and which subject, by their places in the pools.
     letters : (ndarray or None, ndarray or None), optional
         What identities are counted by where something is masked; see `PoolLetters`.
-    rows : QueryRows, optional
+    rows : QueryProfile, optional
         Scores by position of all residues of the queries' pool, and gap costs if those of some query are its own; see
         `rows_pool`. By default codes and matrix say the scores.
     known : ndarray, shape (m,), int, optional
@@ -149,7 +149,7 @@ def rows_pool(queries: Sequence[QueryLike], scoring: Scoring) -> QueryProfile:
 
     Returns
     -------
-    QueryRows
+    QueryProfile
         The rows of all residues of the pool; gap costs only where those of some query are by position.
     """
     every = [rows_of(query, scoring) for query in queries]

@@ -39,7 +39,7 @@ class PendingSelection(Protocol):
 
         Raises
         ------
-        Stopped
+        SearchCancelled
             If the search is stopped meanwhile; see `swsearch.pipeline.prefetch.check_cancelled`.
         """
 

@@ -58,7 +58,7 @@ class QueryState:
         Among all that are searched.
     query : Query
         As it is scored, with the profile of its iteration.
-    selection : Selection or None
+    selection : QueryCandidates or None
         Its candidates; None before it is scored.
     history : History or None
         Its iterations; None where hits make no profiles.
@@ -199,7 +199,7 @@ def first_iterations(subjects: IntArray, profile: Profile | None) -> IntArray:
     subjects : ndarray, shape (n,), int64
         Places in the database.
     profile : Profile or None
-        What found them, of a query that was `localized`.
+        What found them, of a query that was `restrict_to_database`.
 
     Returns
     -------

@@ -95,7 +95,7 @@ def parted(data: bytes) -> tuple[Any, Arrays]:
 
     Raises
     ------
-    Unreadable
+    CorruptDataError
         If bytes hold something else.
     """
     try:
@@ -271,7 +271,7 @@ class StateDecoder:
 
         Raises
         ------
-        Unreadable
+        CorruptDataError
             If there is something else, or what another search found.
         """
         try:

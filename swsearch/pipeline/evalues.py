@@ -41,7 +41,7 @@ class EvalueCalculator:
     ----------
     criteria : Criteria
         What is looked for; with fitted statistics.
-    pairs : PairWork
+    pairs : PairBackend
         Scores shuffled copies.
     subjects : SubjectReader
         Reads the subjects of the batch.
@@ -71,12 +71,12 @@ class EvalueCalculator:
 
         Parameters
         ----------
-        selections : sequence of Selection
+        selections : sequence of QueryCandidates
             Of each; what has no null, or whose candidates have theirs, stays as it is.
 
         Returns
         -------
-        list of Selection
+        list of QueryCandidates
             Candidates are hits: within the threshold by their own nulls, in order, no more than are asked for.
         """
         found = list(selections)

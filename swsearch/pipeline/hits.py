@@ -52,11 +52,11 @@ class _HitColumns:
 
     Parameters
     ----------
-    ranked : Ranked
+    ranked : RankedSubjects
         n of them.
     lengths : ndarray, shape (n,), int64
         Residues of their subjects.
-    numbers : Numbers
+    numbers : HitStatistics
         Of their scores.
     alignments : AlignmentTable or None
         Where they are known.
@@ -79,7 +79,7 @@ class HitBuilder:
     ----------
     criteria : Criteria
         Options and thresholds of the search.
-    pairs : PairWork
+    pairs : PairBackend
         Aligns now.
     local : LocalPairWork
         Aligns when a hit's alignment is asked for later.
@@ -251,7 +251,7 @@ class _FurtherOf:
         Whose hits they are.
     query : Query
         The query.
-    selection : Selection
+    selection : QueryCandidates
         The hits.
     lengths : ndarray, shape (n,), int64
         Residues of the hits' subjects.

@@ -107,7 +107,7 @@ class LociRequest:
     ----------
     query : Query
         The query.
-    windows : Ranked
+    windows : RankedSubjects
         Windows with their best scores.
     keys : ndarray, shape (n,), float64
         What loci are put in order by, of the best score of each window: small is good.

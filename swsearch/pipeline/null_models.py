@@ -57,7 +57,7 @@ def score_shuffled(
 
     Parameters
     ----------
-    queries : sequence of (ndarray, shape (length,), uint8, or QueryRows)
+    queries : sequence of (ndarray, shape (length,), uint8, or QueryProfile)
         Codes, or scores by position; may be empty.
     sequences : (ndarray, shape (total length,), uint8; ndarray, shape (n + 1,), int64)
         Codes, one sequence after the other, and where each begins; may be empty.
@@ -220,7 +220,7 @@ class NullModelFitter:
 
     Parameters
     ----------
-    fit : Fit
+    fit : FitSettings
         The search.
     recurrence : Recurrence
         Scoring, mode and frameshift cost.

@@ -1,4 +1,4 @@
-"""Nulls and alignments of pairs, in batches.
+"""Null models and alignments of pairs, in batches, and the job behind `swsearch.align`.
 
 `LocalPairWork` computes them in this process, on threads or on a GPU.
 """
@@ -106,7 +106,7 @@ class LocalPairWork:
         Scoring, mode and frameshift cost of alignments.
     threads : int
         Pairs that are aligned at a time.
-    maker : NullMaker or None
+    maker : NullModelFitter or None
         Makes nulls, where statistics are fitted.
     engine : Engine or None
         May lend an aligner, which works in place of few threads.

@@ -41,7 +41,7 @@ class ProfileHitSelector:
     ----------
     criteria : Criteria
         Of the whole search, with those of inclusion.
-    pairs : PairWork
+    pairs : PairBackend
         Aligns hits, and scores shuffled copies.
     local : LocalPairWork
         Aligns what is beside hits.

@@ -139,7 +139,7 @@ class TopHits:
         Most subjects kept.
     allowed : ndarray, shape (n_subjects,), bool, optional
         Which subjects may be hits, in input order; by default all.
-    rating : Rating, optional
+    rating : EvalueFunction, optional
         Sort key of the order; scores by default.
     """
 
@@ -249,7 +249,7 @@ class QueryCandidates:
 
     Parameters
     ----------
-    candidates : Ranked
+    candidates : RankedSubjects
         The best subjects that reach the threshold and that the filters by score and identifier let pass. With fitted
         statistics they reach it by the query's null, until each has its own.
     limit : int
@@ -260,11 +260,11 @@ class QueryCandidates:
         Why there are no statistics, where scoring and mode do not say it already.
     distribution : ScoreCounts or None
         How many subjects have which score, where that was asked for.
-    nulls : PairNulls or None
+    nulls : PairNullModels or None
         The candidates' own nulls, in their order, once these are known; then candidates are hits.
-    doubt : str
+    warning : str
         What to tell of subjects that published statistics take for hits and these do not; empty if there are none.
-    included : Ranked or None
+    included : RankedSubjects or None
         The candidates of the query's next profile, where there is to be one: filters do not apply to them.
     alignments : AlignmentTable or None
         Of the candidates, in their order, where these were needed to choose hits; then candidates are hits.
@@ -291,7 +291,7 @@ def merge(parts: Sequence[QueryCandidates], most_included: int | None = None) ->
 
     Parameters
     ----------
-    parts : sequence of Selection
+    parts : sequence of QueryCandidates
         Of one query, from parts that share no subject, in any order; places in the input are those in the whole. At
         least one.
     most_included : int, optional
@@ -299,7 +299,7 @@ def merge(parts: Sequence[QueryCandidates], most_included: int | None = None) ->
 
     Returns
     -------
-    Selection
+    QueryCandidates
         The same for every order of the parts, and for every way of merging some of them first.
     """
     if not parts:

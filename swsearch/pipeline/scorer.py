@@ -57,11 +57,11 @@ class PreparedQueries:
         At least one.
     nulls : sequence of FittedStatistics or None
         Each query's null, where statistics are fitted and it has residues.
-    tops : sequence of TopHits or TwoTops
+    tops : sequence of TopHits or TopHitsAndMembers
         The best subjects of each query.
     group : QueryGroup
         The prepared queries of the engine.
-    tallies : sequence of ScoreTally
+    tallies : sequence of ScoreCounter
         Counts of each query's scores, if requested.
     """
 
@@ -80,7 +80,7 @@ class ChunkResult:
     ----------
     chunk : Chunk
         Which; its residues are not needed any more.
-    candidates : sequence of Candidates or None
+    candidates : sequence of ChunkHits or None
         One per query.
     scores : ndarray, shape (n_queries, n_subjects), int32, or None
         Matrix units.

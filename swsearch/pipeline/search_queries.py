@@ -177,7 +177,7 @@ def best_frame_hits(
 
     Parameters
     ----------
-    parts : sequence of Ranked
+    parts : sequence of RankedSubjects
         The hits of each frame, all of the same order.
     sort : {"evalue", "score"}, optional
         What the order is by, if there are E-values.

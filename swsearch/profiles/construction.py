@@ -55,7 +55,7 @@ class ProfileSettings:
         Scores are so many times those of the matrix's units, where there are other sequences: a profile's scores are
         flatter than a matrix's, and gaps would be too dear for them. Of BLOSUM62 11/1, in SCOPe, 1.15 finds half a
         percentage point more than 1 (benchmarks/results/construction.txt).
-    longest_gap : int or None
+    max_gap_length : int or None
         Columns of the longest gap that is one; a sequence does not count where it has longer ones, of 10 columns or
         more in psiblast. None is any, which finds as much in SCOPe.
 
@@ -105,7 +105,7 @@ def build_profile(
         The query and what is aligned with it, in any order but that the query is first.
     scoring : Scoring
         That of the search: its matrix gives the units and the pseudo-counts, its gap costs become the profile's.
-    settings : Construction, optional
+    settings : ProfileSettings, optional
         How it is made.
 
     Returns

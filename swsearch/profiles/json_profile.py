@@ -1,4 +1,4 @@
-"""Profiles as JSON lines, and their writers in other programs' formats.
+"""Profiles as JSON lines, and the saving of profiles in any format.
 
 JSON has all digits of numbers, so that a profile is read exactly as it was saved. Alignments are rows of A3M: upper
 case and ``-`` in the query's columns, lower case between them (``.`` for a stop between them).

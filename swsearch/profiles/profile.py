@@ -37,7 +37,7 @@ class Profile:
         search takes: -127 to 127.
     gap_open, gap_extend : int or None
         Gap costs that the scores go with; None where whatever the search has will do.
-    gaps : PositionGaps or None
+    gaps : PositionGapCosts or None
         Gap costs by position, in place of these.
     background : ndarray, shape (20,), float64, or None
         Frequencies of the amino acids that the scores compare with.

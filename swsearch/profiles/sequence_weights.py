@@ -176,7 +176,7 @@ def cells_of(columns: ByteArray, max_gap_length: int) -> ByteArray:
     ----------
     columns : ndarray, shape (n_rows, n_columns), uint8
         Codes, and `GAP`.
-    longest_gap : int
+    max_gap_length : int
         Columns of the longest gap that is a gap; a row is absent from longer ones.
 
     Returns
@@ -216,7 +216,7 @@ def observe(cells: ByteArray, min_block_columns: int, max_block_columns: int) ->
     ----------
     cells : ndarray, shape (n_rows, n_columns), uint8
         What `cells_of` returns; the first row is the query, and has residues in all columns.
-    least_block, max_block_columns : int
+    min_block_columns, max_block_columns : int
         Columns of a block, where there are so many.
     """
     n_rows, n_columns = cells.shape

@@ -101,9 +101,9 @@ class AsnNode:
     ----------
     at : int
         Index of the line where it begins.
-    named : dict of str to Node or str
+    named : dict of str to AsnNode or str
         Entries that have a name; what stands between name and value, the kind of a choice, is left out.
-    items : list of Node or str
+    items : list of AsnNode or str
         Entries without a name: numbers as text, or nodes.
     """
 

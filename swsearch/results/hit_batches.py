@@ -46,7 +46,7 @@ class HitBatch:
         Hit of each line, counted in the batch, ascending.
     scores : ndarray, shape (n,), int64
         Score of each line.
-    numbers : Numbers
+    numbers : HitStatistics
         Bit score, E-values and z-score of each line.
     """
 

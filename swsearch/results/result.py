@@ -84,13 +84,13 @@ class SearchResult:
         Size of the database.
     effective_residues : int
         Database size that E-values refer to (``dbsize``, or ``database_residues``).
-    no_statistics : str
+    no_evalue_reason : str
         Why there are none, where they could not be fitted; see also `why_no_statistics`.
-    asked : dict of str to (int, float or str)
+    options : dict of str to (int, float or str)
         Filters, masks and the like, for reports to show; empty where nothing of the kind was asked for.
     distribution : ScoreDistribution or None
         How the whole database scores, if the search was asked to keep it.
-    doubt : str
+    warning : str
         What to tell of subjects that are sure hits by published statistics, and hardly or none by these, if any.
     run : RunInfo or None
         The search that it is of, which `swsearch.write` writes beside the hits.
@@ -100,7 +100,7 @@ class SearchResult:
         The number of the search that found them, counted from 1.
     converged : bool
         Whether another iteration would have searched with a profile of the same subjects, so that it was left out.
-    first_found : ndarray, shape (n_hits,), int64, or None
+    first_iterations : ndarray, shape (n_hits,), int64, or None
         The iteration whose hits first included each one's subject in a profile; the last one, where none did. None
         where the search had no iterations.
     steps : tuple of IterationStep

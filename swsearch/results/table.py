@@ -40,7 +40,7 @@ class Headers:
         The header lines without ``>``, one after the other.
     offsets : ndarray, shape (n + 1,), int64
         Where each begins, and the end of the last.
-    taxa : Later, optional
+    taxa : Lazy, optional
         Reads the taxa of the subjects, where the database knows them.
     first : int, optional
         Where those of the first subject stand among these.
@@ -103,7 +103,7 @@ class HitTable:
         Residues that were scored.
     scores : ndarray, shape (n,), int64
         Exact, matrix units.
-    numbers : Numbers
+    numbers : HitStatistics
         Of the scores.
     headers : Headers
         Of the subjects.
@@ -181,7 +181,7 @@ class HspTable:
         The row of each alignment's hit, ascending.
     alignments : AlignmentTable
         m of them.
-    numbers : Numbers
+    numbers : HitStatistics
         Of their scores.
     query_frames, subject_frames : Frames or None
         The frame of DNA that each side of an alignment is in, m of them; None where that side is protein.

@@ -103,7 +103,7 @@ def hit_statistics_arrays(
 
     Parameters
     ----------
-    statistics : Statistics, PairNulls or None
+    statistics : Statistics, PairNullModels or None
         What is in force: one for all of the query's hits, or a null for each.
     scores : ndarray, shape (n_hits,), integer
         Raw scores, matrix units.

@@ -158,7 +158,7 @@ class FittedStatistics:
 
     Parameters
     ----------
-    fit : Fit
+    fit : FitSettings
         The search.
     query_length : int
         Residues.

@@ -79,7 +79,7 @@ def count_pools(
 
     Parameters
     ----------
-    found : FoundPairs
+    found : UncountedAlignments
         The alignments.
     batch : PoolPairs
         The pairs.
@@ -138,7 +138,7 @@ def rows_of(
 
     Returns
     -------
-    RowPools
+    AlignmentRows
         Three arrays of shape (n_columns,) and offsets.
 
     Raises

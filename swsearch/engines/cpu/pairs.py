@@ -38,7 +38,7 @@ def align_codes(
 
     Parameters
     ----------
-    query : ndarray, shape (n,), uint8, or QueryRows
+    query : ndarray, shape (n,), uint8, or QueryProfile
         Codes of the scoring's alphabet, or scores by position.
     subject : ndarray, shape (n,), uint8
         Codes.

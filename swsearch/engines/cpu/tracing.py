@@ -93,7 +93,7 @@ def align(
 
     Parameters
     ----------
-    query : ndarray, shape (n,), uint8, or QueryRows
+    query : ndarray, shape (n,), uint8, or QueryProfile
         Codes of the scoring's alphabet, or scores by position; may be empty.
     subject : ndarray, shape (n,), uint8
         Codes; may be empty.
@@ -212,7 +212,7 @@ def align_many(
 
     Returns
     -------
-    ManyFound
+    AlignmentBatch
         One per pair, in their order.
 
     Raises
@@ -253,7 +253,7 @@ def align_pools(
         m of them.
     recurrence : Recurrence
         As for `align_many`.
-    limits : Limits, optional
+    limits : BatchLimits, optional
         What may be used.
 
     Returns
@@ -306,7 +306,7 @@ def align_strands(
 
     Returns
     -------
-    FoundPairs
+    UncountedAlignments
         One per pair, in their order; ``query_start`` is a nucleotide of the strand, and operations are those of
         `swsearch.translation.frameshift_reference.shifted_align`.
 

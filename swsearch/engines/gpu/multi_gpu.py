@@ -399,7 +399,7 @@ class MultiGpuScan:
         The queries; its handle has what engines made of them, by kind of device.
     subjects : DistributedChunk
         The chunk.
-    thresholds : Thresholds or None
+    thresholds : HitThresholds or None
         Which scores are hits; None for all scores.
     progress : callable, optional
         Called from the thread that waits.

@@ -29,7 +29,7 @@ class Part:
     ----------
     first : int
         Place of its first query in the group.
-    profiles : sequence of QueryRows
+    profiles : sequence of QueryProfile
         Some may be empty; those take no part in any launch.
     scoring : Scoring
         Matrix and gap costs, with bounds that cover the queries.

@@ -46,7 +46,7 @@ class Turn:
         The queries.
     chunk : GpuChunk
         The subjects.
-    thresholds : Thresholds, optional
+    thresholds : HitThresholds, optional
         With thresholds, hits are listed.
 
     Attributes

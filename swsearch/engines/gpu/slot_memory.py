@@ -176,7 +176,7 @@ class SlotMemory:
         The slot's own stream, and a second one for what runs at the same time.
     cleared, beside_done : Event
         When the second stream may begin, and when it is done.
-    begun, ended : Event
+    started, ended : Event
         When the turn's work began and ended, by the device's clock.
     scores, hits, rescored : int
         Addresses of all scores, of the list of hits or tasks, and of what is kept when pairs are scored again.

@@ -77,7 +77,7 @@ def decode_answers(
     -------
     fitted : ndarray, shape (m,), bool
         Whose runs fitted.
-    found : FoundPairs
+    found : UncountedAlignments
         The alignments of these, in their order.
     """
     fitted = answers[:, 3] >= 0
