@@ -35,14 +35,14 @@ main()
 """Runs the command line, and sends it a signal at a moment of its start."""
 
 IMPORTED = (
-    "swsearch.cli.signals",
+    "swsearch.cli.memory_limit",
     "swsearch.cli.main",
     "typer",
     "numpy",
     "swsearch.db.database",
     "swsearch.pipeline.search",
 )
-"""Modules from the first to the last that a search imports."""
+"""Modules that a search imports, from the first after the signals are set to the last."""
 
 WORDS = ["search", "queries.fasta", "queries.fasta", "-o", "out.tsv", "--engine", "cpu"]
 
@@ -62,7 +62,7 @@ def folder(tmp_path):
     ("name", "number"),
     sample(
         [(name, number) for name in IMPORTED for number in signals.ENDING],
-        lambda case: case in [("swsearch.cli.signals", signal.SIGINT), ("typer", signal.SIGINT),
+        lambda case: case in [("swsearch.cli.memory_limit", signal.SIGINT), ("typer", signal.SIGINT),
                               ("numpy", signal.SIGINT), ("swsearch.db.database", signal.SIGTERM),
                               ("typer", signal.SIGHUP)],
     ),
@@ -71,6 +71,11 @@ def test_no_import_prints_a_traceback(name, number, folder):
     done = at(name, number, WORDS, cwd=folder)
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")
     assert [path.name for path in folder.iterdir()] == ["queries.fasta"]
+
+
+def test_an_interruption_before_signals_are_set_prints_no_traceback(folder):
+    done = at("swsearch.cli.signals", signal.SIGINT, WORDS, cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_the_package_itself_imports_next_to_nothing():
