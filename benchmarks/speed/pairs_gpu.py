@@ -34,9 +34,9 @@ from benchmarks.support.common import arguments, finish, heading, table
 from benchmarks.support.fingerprint import fingerprint
 from benchmarks.support.timing import say
 from swsearch.alphabet import DNA, ByteArray
+from swsearch.engines.base import PairAligner
 from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
-from swsearch.engines.pair_base import PairAligner
 from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from swsearch.alphabet import DNA, Alphabet, ByteArray
-from swsearch.engines.pair_base import PairAligner
+from swsearch.engines.base import PairAligner
 from swsearch.errors import OptionError
 from swsearch.output_files import open_output
 from swsearch.recurrence import Recurrence

@@ -21,7 +21,7 @@ from swsearch.output_files import check_not_an_input, check_output, open_output
 from swsearch.pipeline.table.scoring import ScoringTable, SequenceTable
 
 if TYPE_CHECKING:
-    from swsearch.engines.pair_base import PairAligner
+    from swsearch.engines.base import PairAligner
     from swsearch.inputs import Query
     from swsearch.report.pairs import PairRun
     from swsearch.scoring import Scoring

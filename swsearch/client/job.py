@@ -325,7 +325,7 @@ class ServerJob:
             raise self._connection.unexpected_response("describes hits") from None
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return all hits as a table of pyarrow, one row per alignment; see `swsearch.results.combined`."""
+        """Return all hits as a table of pyarrow, one row per alignment; see `swsearch.results.result`."""
         import pyarrow
 
         return pyarrow.ipc.open_file(io.BytesIO(b"".join(self.download("arrow")))).read_all()

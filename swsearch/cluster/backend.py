@@ -21,13 +21,12 @@ from swsearch.cluster.pool import Call, WorkerPool
 from swsearch.cluster.tasks import VolumeShare, encode_arguments
 from swsearch.errors import counted
 from swsearch.inputs import Query
-from swsearch.pipeline.additional_hsps import HspPath
 from swsearch.pipeline.backend import SessionRequest
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.filters import ALL_SUBJECTS
 from swsearch.pipeline.null_models import N_COPIES, NullModelRequest, split_by_residues
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pairs import HspRequest, LocalPairWork, PairsToAlign
+from swsearch.pipeline.pairs import HspPath, HspRequest, LocalPairWork, PairsToAlign
 from swsearch.pipeline.ranking import QueryCandidates, merge
 from swsearch.pipeline.subjects import ProteinSubjects, SubjectReader, Subjects
 from swsearch.pipeline.windows import FrameWindows, subjects_of

@@ -30,10 +30,9 @@ from swsearch.cluster.messages import (
 from swsearch.cluster.worker import open_volume, state_of
 from swsearch.errors import ClusterError, MemoryLimitError, SwsearchError
 from swsearch.inputs import Query
-from swsearch.pipeline.additional_hsps import HspPath, find_further_hsps
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.null_models import NullModelFitter, NullModelRequest
-from swsearch.pipeline.pairs import HspRequest, LocalPairWork, PairsToAlign
+from swsearch.pipeline.pairs import HspPath, HspRequest, LocalPairWork, PairsToAlign, find_further_hsps
 from swsearch.pipeline.prefetch import (
     SearchCancelled,
     begin_task,

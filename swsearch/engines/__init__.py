@@ -1,4 +1,4 @@
-"""Engines: what scores searches (`swsearch.engines.base`) and what aligns pairs (`swsearch.engines.pair_base`).
+"""Engines: what scores searches (`swsearch.engines.base`) and what aligns pairs (`swsearch.engines.base`).
 
 There are three of each: on the GPU, on the CPU, and the plain reference; `swsearch.engines.choice` makes them.
 """

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from swsearch.engines.base import Engine
+from swsearch.engines.base import Engine, PairAligner
 from swsearch.engines.devices import CheckedDevices, Devices, checked_devices, resolve_devices
-from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import (
     GpuUnavailableError,
     OptionError,

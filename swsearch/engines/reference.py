@@ -10,8 +10,7 @@ from swsearch import reference
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import Chunk
-from swsearch.engines.base import Engine, LoadedChunk, Progress, QueryGroup, ScoreArray
-from swsearch.engines.pair_base import PairAligner
+from swsearch.engines.base import Engine, LoadedChunk, PairAligner, Progress, QueryGroup, ScoreArray
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike, QueryProfile, codes_of, position_specific_rows
 from swsearch.translation.frameshift_reference import shifted_score

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from swsearch.alignment_table import AlignmentTable
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query
-from swsearch.pipeline.additional_hsps import HspPath
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.null_models import NullModelRequest
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pairs import HspRequest, PairsToAlign
+from swsearch.pipeline.pairs import HspPath, HspRequest, PairsToAlign
 from swsearch.pipeline.ranking import QueryCandidates
 from swsearch.pipeline.subjects import SubjectReader, Subjects
 from swsearch.results import SubjectCodes

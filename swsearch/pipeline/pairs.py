@@ -1,6 +1,11 @@
 """Null models and alignments of pairs, in batches, and the job behind `swsearch.align`.
 
 `LocalPairWork` computes them in this process, on threads or on a GPU.
+
+Additional local alignments (HSPs) of a hit: each is the best alignment that shares no residue pair with those before
+it (Waterman and Eggert, J. Mol. Biol. 197:723, 1987). They correspond to BLAST's HSPs, but are exact. Each has the
+E-value of its own score; BLAST's sum statistics are not used. One additional alignment costs one to two times the
+cells of the pair (``cpu/pairs/further.cpp``, ``cpu/pairs/rows.cpp``).
 """
 
 from __future__ import annotations
@@ -20,15 +25,13 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
-from swsearch.engines.base import Engine, ScoreArray
+from swsearch.engines.base import Engine, Pair, PairAligner, ScoreArray
 from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import align_codes
-from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.engines.pools import PoolPairs, make_pool, rows_pool
 from swsearch.errors import EngineError, InputError, MemoryLimitError, check_choice
 from swsearch.inputs import Query, apply_profile_gap_costs, read_pair, read_queries
 from swsearch.options.kinds import PairSelection
-from swsearch.pipeline.additional_hsps import HspPath
 from swsearch.pipeline.null_models import NullModelFitter, NullModelRequest
 from swsearch.pipeline.options import check_integer_gap_costs
 from swsearch.pipeline.subjects import SubjectReader
@@ -41,6 +44,146 @@ from swsearch.statistics.null_model import PairNullModels
 
 if TYPE_CHECKING:
     from Bio.Align import Alignment
+from itertools import groupby, pairwise
+from operator import itemgetter
+
+import numpy.typing as npt
+
+from swsearch.db.arrays import offsets_of
+from swsearch.engines.cpu import extension
+from swsearch.engines.cpu.columns import UncountedAlignments, count_pools
+from swsearch.engines.cpu.tracing import align_strands, position_gap_costs
+from swsearch.frameshift_alignment import NUCLEOTIDES_OF, SHIFT_MARKS, ShiftedAlignment
+from swsearch.reference import Cigar
+from swsearch.translation.frameshift_reference import read_codons
+
+
+def aligned_pairs(pair: PairAlignment) -> npt.NDArray[np.int64]:
+    """Return the residues that an alignment pairs: places in query and subject, shape (n, 2), int64."""
+    ops = pair.column_ops
+    paired = ops == ord("M")
+    query = pair.query_start + np.cumsum(ops != ord("D")) - 1
+    subject = pair.subject_start + np.cumsum(ops != ord("I")) - 1
+    return np.ascontiguousarray(np.stack([query[paired], subject[paired]], axis=1), dtype=np.int64)
+
+
+HspPath = tuple[int, int, int, Cigar]
+"""A further alignment: score, first residues of query and subject, and CIGAR."""
+
+
+def find_further_hsps(first: PairAlignment, most: int, least: int = 1) -> list[HspPath]:
+    """Find alignments of a pair after its best local one.
+
+    Parameters
+    ----------
+    least : int, optional
+        The least score of one, at least 1.
+
+    Returns
+    -------
+    list of tuple
+        Scores descend; `PairAlignment.like` makes an alignment of each.
+    """
+    scoring = first.scoring
+    found = extension.load().align_further(
+        np.ascontiguousarray(first.query),
+        np.ascontiguousarray(first.subject),
+        np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
+        aligned_pairs(first),
+        int(scoring.gap_open),
+        int(scoring.gap_extend),
+        least,
+        most,
+        *position_gap_costs(first.query_rows),
+    )
+    return [each[:4] for each in found]
+
+
+def align_with_shifts(
+    queries: Sequence[Query], of_query: IntArray, subjects: SubjectCodes, recurrence: Recurrence, threads: int
+) -> AlignmentTable:
+    """Align strands with subjects.
+
+    Parameters
+    ----------
+    of_query : ndarray, shape (n,), int64
+        The strand that each subject is aligned with.
+    subjects : SubjectCodes
+        n of them.
+
+    Returns
+    -------
+    AlignmentTable
+        n alignments, counted as `swsearch.frameshift_alignment.ShiftedAlignment` counts them.
+    """
+    rows = np.arange(len(of_query), dtype=np.int64)
+    pool, of_subjects = make_pool([query.codes for query in queries]), (subjects.codes, subjects.offsets)
+    found = align_strands(pool, of_subjects, np.stack([of_query, rows], axis=1), recurrence, threads)
+    cigars = _cigars(found)
+    read, letters = _read(queries, of_query, found.query_start, cigars)
+    plain = [
+        tuple((sum(n for n, _ in some), op) for op, some in groupby(_without_shifts(cigar), key=itemgetter(1)))
+        for cigar in cigars
+    ]
+    traced = zip(found.score.tolist(), [0] * len(rows), found.subject_start.tolist(), plain, strict=True)
+    pairs, matrix = np.stack([rows, rows], axis=1), recurrence.scoring.matrix
+    batch = PoolPairs(make_pool(read), of_subjects, pairs, (letters, subjects.letters))
+    counted = count_pools(UncountedAlignments.of(list(traced)), batch, matrix, threads)
+    steps = np.zeros(256, dtype=np.int64)
+    for operation, n in NUCLEOTIDES_OF.items():
+        steps[ord(operation)] = n
+    is_shift = np.isin(found.run_operations, [ord(operation) for operation in SHIFT_MARKS])
+    shifts = _sums(found.run_lengths * is_shift, found.run_offsets)
+    openings = _sums((found.run_operations != ord("M")).astype(np.int64), found.run_offsets)
+    nucleotides = _sums(found.run_lengths * steps[found.run_operations], found.run_offsets)
+    return replace(
+        counted, score=found.score, query_start=found.query_start, query_end=found.query_start + nucleotides,
+        subject_start=found.subject_start, length=counted.length + shifts, gaps=counted.gaps + shifts,
+        gap_openings=openings, run_offsets=found.run_offsets, run_lengths=found.run_lengths,
+        run_operations=found.run_operations,
+    )  # fmt: skip
+
+
+def align_strand(
+    query: Query, subject: ByteArray, letters: ByteArray | None, recurrence: Recurrence
+) -> ShiftedAlignment:
+    """Align one strand with a subject, codes of shape (n,), uint8, that is shown with letters of that shape."""
+    pair = np.zeros((1, 2), dtype=np.int64)
+    found = align_strands(make_pool([query.codes]), make_pool([subject]), pair, recurrence, 1)
+    (cigar,) = _cigars(found)
+    return ShiftedAlignment(
+        query.codes, subject, recurrence.scoring, int(found.score[0]), int(found.query_start[0]),
+        int(found.subject_start[0]), cigar, query.letters, letters, frame_shift=recurrence.frame_shift,
+    )  # fmt: skip
+
+
+def _cigars(found: UncountedAlignments) -> list[tuple[tuple[int, str], ...]]:
+    operations = found.run_operations.tobytes().decode("ascii")
+    runs = tuple(zip(found.run_lengths.tolist(), operations, strict=True))
+    return [runs[begin:end] for begin, end in pairwise(found.run_offsets.tolist())]
+
+
+def _without_shifts(cigar: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    return [(n, operation) for n, operation in cigar if operation not in SHIFT_MARKS]
+
+
+def _read(
+    queries: Sequence[Query], of_query: IntArray, starts: IntArray, cigars: Sequence[tuple[tuple[int, str], ...]]
+) -> tuple[list[ByteArray], ByteArray | None]:
+    """Return the residues that alignments read, and their letters, one after the other, where some are masked."""
+    strands = [queries[k] for k in of_query.tolist()]
+    of_each = list(zip(strands, starts.tolist(), cigars, strict=True))
+    read = [read_codons(strand.codes, start, cigar) for strand, start, cigar in of_each]
+    if all(strand.letters is None for strand in strands):
+        return read, None
+    shown = [PROTEIN.decode_table[each.codes] if each.letters is None else each.letters for each in strands]
+    letters = [read_codons(row, start, cigar) for row, (_, start, cigar) in zip(shown, of_each, strict=True)]
+    return read, np.concatenate(letters)
+
+
+def _sums(of_runs: IntArray, offsets: IntArray) -> IntArray:
+    """Add up what runs have, by alignment; offsets of shape (n + 1,), result of shape (n,)."""
+    return np.diff(offsets_of(of_runs)[offsets])
 
 
 ALIGNMENT_MEMORY = 32 << 20
@@ -137,7 +280,7 @@ class LocalPairWork:
     ) -> AlignmentTable:
         """Align n subjects, each with a query: ``of_query``, and ``scores`` if they are known, are of shape (n,)."""
         if self.recurrence.frame_shift is not None:
-            from swsearch.pipeline.frameshift_alignments import align_with_shifts
+            from swsearch.pipeline.pairs import align_with_shifts
 
             return align_with_shifts(queries, of_query, subjects, self.recurrence, self.threads)
         with self._guard:
@@ -161,7 +304,7 @@ class LocalPairWork:
         shown = subjects.shown(np.array([place], dtype=np.int64))
         codes, letters = shown.codes_of(0), shown.letters_of(0)
         if self.recurrence.frame_shift is not None:
-            from swsearch.pipeline.frameshift_alignments import align_strand
+            from swsearch.pipeline.pairs import align_strand
 
             return align_strand(query, codes, letters, self.recurrence)
         return align_alone(self.recurrence, query, codes, letters)

@@ -16,7 +16,8 @@ from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
 from swsearch.processors import useful_thread_count
-from swsearch.results import HitList, combined
+from swsearch.results import HitList
+from swsearch.results.result import to_arrow, to_pandas, to_polars
 from swsearch.run_info import Origin, RunInfo
 
 if TYPE_CHECKING:
@@ -235,17 +236,17 @@ class SearchResults:
         """Take the results that are left, and return all their hits as one DataFrame of pandas.
 
         One row per alignment; ``query_index`` counts the results from 0, and a query without hits has no row. See
-        `swsearch.results.combined`, whose functions take lists of results too.
+        `swsearch.results.result`, whose functions take lists of results too.
         """
-        return combined.to_pandas(self._taken())
+        return to_pandas(self._taken())
 
     def to_polars(self) -> polars.DataFrame:
         """Return what `to_pandas` does as one DataFrame of polars."""
-        return combined.to_polars(self._taken())
+        return to_polars(self._taken())
 
     def to_arrow(self) -> pyarrow.Table:
         """Return what `to_pandas` does as one Table of pyarrow."""
-        return combined.to_arrow(self._taken())
+        return to_arrow(self._taken())
 
     def stop(self) -> None:
         """Cancel the search from another thread: `SearchCancelled` is raised where its results are awaited."""

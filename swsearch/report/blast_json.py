@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from swsearch.blocks import FloatArray
-from swsearch.report import base, headers, taxa
+from swsearch.report import base, headers
 from swsearch.report.base import Writer
 from swsearch.results import SearchResult
 from swsearch.results.fields import HIT_FIELDS, Field
@@ -154,7 +154,7 @@ def _hits(batch: AlignedHitBatch) -> list[str]:
     """Return the hits of a batch."""
     columns = {
         "num": range(batch.first + 1, batch.first + 1 + batch.n_hits),
-        "description": list(map(_description, headers.subject_titles(batch), taxa.entry_members(batch))),
+        "description": list(map(_description, headers.subject_titles(batch), headers.entry_members(batch))),
         "len": batch.subject_lengths.tolist(),
         "hsps": base.lists(batch.by_hit(_hsps(batch))),
     }

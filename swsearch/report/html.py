@@ -28,12 +28,11 @@ from swsearch.profiles import calibration
 from swsearch.profiles.profile import Profile
 from swsearch.report import base, headers
 from swsearch.report.base import Writer
-from swsearch.report.headers import html_of
-from swsearch.report.taxa import hits_by_taxon
+from swsearch.report.headers import hits_by_taxon, html_of
 from swsearch.results import SearchResult
 from swsearch.results.alignment_rows import letters_of
 from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches
-from swsearch.results.record_hits import shown_hits
+from swsearch.results.table import shown_hits
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import KarlinAltschul

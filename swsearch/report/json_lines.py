@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from swsearch.report import base, headers, taxa
+from swsearch.report import base, headers
 from swsearch.report.base import Writer
 from swsearch.report.headers import JSON_KEY
 from swsearch.results import SearchResult
@@ -82,7 +82,7 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
         },
         **({} if result.run is None else {JSON_KEY: _encodable(result.run.settings)}),
         **({} if result.first_iterations is None else {"iterations": _iterations(result)}),
-        **taxa.query_member(result.table),
+        **headers.query_member(result.table),
         "hits": [],
     }
 
@@ -108,7 +108,7 @@ def _hits(batch: AlignedHitBatch) -> list[str]:
         "description": base.strings(headers.all_encodable(batch.descriptions)),
         "length": batch.subject_lengths.tolist(),
         "index": batch.subjects.tolist(),
-        **taxa.subject_members(batch),
+        **headers.subject_members(batch),
     }
     if batch.result.first_iterations is not None:
         subjects["iteration"] = batch.iterations.tolist()

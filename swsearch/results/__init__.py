@@ -2,8 +2,7 @@
 
 from swsearch.results.hit import Hit, Hsp
 from swsearch.results.hit_list import HitList
-from swsearch.results.query_alignment import alignment_of
-from swsearch.results.result import IterationStep, SearchResult
+from swsearch.results.result import IterationStep, SearchResult, alignment_of
 from swsearch.results.table import Headers, HitTable, HspTable, SubjectCodes
 
 __all__ = [

@@ -18,8 +18,7 @@ from swsearch.blocks import IntArray
 from swsearch.db.taxonomy import NO_NAME, Taxa
 from swsearch.errors import printable
 from swsearch.results.alignment_rows import AlignmentLetters, Rows, letters_of
-from swsearch.results.record_hits import RecordHits
-from swsearch.results.table import HitTable, HspTable
+from swsearch.results.table import HitTable, HspTable, RecordHits
 from swsearch.statistics.methods import HitStatistics
 
 MAX_BATCH_HITS = 1 << 14

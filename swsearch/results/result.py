@@ -1,23 +1,28 @@
-"""The result of one query."""
+"""The result of one query, and results of many queries as one table or one alignment."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from swsearch.alphabet import ByteArray
 from swsearch.blocks import FloatArray, IntArray
+from swsearch.engines.pools import SequencePool, make_pool
+from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Mode
+from swsearch.profiles.construction import AlignedSubjects, build_alignment
+from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.results.fields import FLOAT, HIT_FIELDS, TEXT, Field, fields_in
 from swsearch.results.hit import Hit
 from swsearch.results.hit_batches import AlignedHitBatch
 from swsearch.results.hit_list import HitList
 from swsearch.results.table import HitTable, HspTable
 from swsearch.run_info import ActiveOptions, Program, RunInfo
-from swsearch.scoring import Scoring
+from swsearch.scoring import Matrix, Scoring
 from swsearch.statistics.karlin_altschul import Statistics, why_no_statistics
 from swsearch.statistics.methods import optional
 
@@ -29,7 +34,6 @@ if TYPE_CHECKING:
 
     from swsearch.profiles.profile import Profile
     from swsearch.statistics.score_distribution import ScoreDistribution
-
 
 ColumnValues = list[str] | IntArray | FloatArray
 """A column of a table of hits."""
@@ -307,3 +311,129 @@ def arrow_array(values: ColumnValues) -> pyarrow.Array:
         return pyarrow.array(values, pyarrow.int64())
     missing = np.isnan(values)
     return pyarrow.array(np.where(missing, 0.0, values), mask=missing)
+
+
+def columns_of(results: Iterable[SearchResult]) -> dict[str, ColumnValues]:
+    """Return the hits of several queries as columns.
+
+    Parameters
+    ----------
+    results : iterable of SearchResult
+        Taken one after the other; alignments that are not known are found.
+
+    Returns
+    -------
+    dict of str to (list of str or ndarray, shape (n,))
+        ``query_index``, the place of each row's query among the results, counted from 0, then what
+        `SearchResult.to_columns` has: int64, or float64 that is NaN where there is none. One row per alignment; a
+        query without hits has none. Without results there are the columns of proteins.
+
+    Raises
+    ------
+    OptionError
+        If something is no `SearchResult`, or results have different columns.
+    """
+    if isinstance(results, (str, bytes)) or not isinstance(results, Iterable):
+        raise OptionError("results", results, "what swsearch.search returns, or results taken from it")
+    parts: list[dict[str, ColumnValues]] = []
+    for place, result in enumerate([results] if isinstance(results, SearchResult) else results):
+        if not isinstance(result, SearchResult):
+            raise OptionError("results", result, "what swsearch.search returns, or results taken from it")
+        found = result.columns()
+        if parts and list(found) != list(parts[0])[1:]:
+            raise OptionError("results", result, f"columns as those of {place} before: results of one search")
+        parts.append({"query_index": np.full(len(found["score"]), place, dtype=np.int64), **found})
+    if not parts:
+        return {"query_index": np.zeros(0, dtype=np.int64), **SearchResult.no_columns()}
+    return {name: join_columns([part[name] for part in parts]) for name in parts[0]}
+
+
+def to_pandas(results: Iterable[SearchResult]) -> pandas.DataFrame:
+    """Return the hits of several queries as a pandas DataFrame, one row per alignment; see `columns_of`."""
+    return pandas_frame(columns_of(results))
+
+
+def to_arrow(results: Iterable[SearchResult]) -> pyarrow.Table:
+    """Return the hits of several queries as a pyarrow Table, null where there is no number; see `columns_of`."""
+    return arrow_table(columns_of(results))
+
+
+def to_polars(results: Iterable[SearchResult]) -> polars.DataFrame:
+    """Return the hits of several queries as a polars DataFrame, null where there is no number; see `columns_of`."""
+    return polars_frame(columns_of(results))
+
+
+def alignment_of(
+    result: SearchResult,
+    iteration: int | None = None,
+    *,
+    earlier: QueryAlignment | None = None,
+    largest: float | None = None,
+) -> QueryAlignment:
+    """Return a query with the alignments of its hits as rows, the best hit first, those of a hit one below the other.
+
+    Letters are those of the sequences themselves, also where a mask scored X.
+
+    Parameters
+    ----------
+    result : SearchResult
+        Its hits are aligned now, one by one, where that was not done before.
+    iteration : int, optional
+        The search that it is of; what the result says by default.
+    earlier : QueryAlignment, optional
+        What the search was made with, the alignment of the result's profile by default: a subject that is in it has
+        its iteration.
+    largest : float, optional
+        Largest E-value of a row; all are taken by default, and those without an E-value only then.
+
+    Raises
+    ------
+    InputError
+        If the result has no hits, and was made or pickled without its query's letters.
+    """
+    matrix = result.scoring.matrix
+    query = QueryAlignment.of_query(result.query_id, result.query_description, query_codes(result))
+    if not len(result.hits):
+        return query
+    hits, hsps = result.table, result.hsps
+    found = AlignedSubjects(
+        hits.headers.identifiers, hits.headers.descriptions, _subjects(result, matrix), hits.subjects,
+        hsps.hits, hsps.numbers.evalues,
+    )  # fmt: skip
+    alignments = hsps.alignments
+    if largest is not None:
+        some = np.flatnonzero(hsps.numbers.evalues <= largest)
+        found, alignments = found.take(some), alignments.take(some)
+    if earlier is None and result.profile is not None:
+        earlier = result.profile.alignment
+    return build_alignment(query, found, alignments, result.iteration if iteration is None else iteration, earlier)
+
+
+def query_codes(result: SearchResult) -> ByteArray:
+    """Return the codes of a result's query as it was given, not as a mask scores it; shape (n,), uint8."""
+    matrix = result.scoring.matrix
+    if isinstance(result.hits, HitList):
+        return _unmasked(result.hits.query.codes, result.hits.query.letters, matrix)
+    if len(result.hits):
+        pair = result.hits[0].pair
+        return _unmasked(pair.query, pair.query_letters, matrix)
+    if not result.query_length:
+        return np.zeros(0, dtype=np.uint8)
+    raise InputError(
+        f"query {result.query_id!r}: the result has no hits and does not hold the query's letters, which an "
+        "alignment begins with; write results as a search gives them"
+    )
+
+
+def _subjects(result: SearchResult, matrix: Matrix) -> SequencePool:
+    """Return the hits' subjects as they are in the database."""
+    hits = result.hits
+    if isinstance(hits, HitList) and (subjects := hits.subjects) is not None:
+        return _unmasked(subjects.codes, subjects.letters, matrix), subjects.offsets
+    pairs = [hit.pair for hit in hits]
+    return make_pool([_unmasked(pair.subject, pair.subject_letters, matrix) for pair in pairs])
+
+
+def _unmasked(codes: ByteArray, letters: ByteArray | None, matrix: Matrix) -> ByteArray:
+    """Return the codes of letters that are shown, in lower case where codes are X; codes where nothing is masked."""
+    return codes if letters is None else matrix.alphabet.encode_table[letters]

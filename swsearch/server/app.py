@@ -16,10 +16,9 @@ from starlette.responses import Response
 from swsearch.client.urls import API_PATH
 from swsearch.errors import SwsearchError
 from swsearch.server import api, blast, pages
-from swsearch.server.access import Access
+from swsearch.server.access import METRICS_TYPE, Access, Metrics
 from swsearch.server.errors import answer_to, framework_problem
 from swsearch.server.jobs import REPORT_THREADS, SEARCH_THREADS, Jobs
-from swsearch.server.metrics import METRICS_TYPE, Metrics
 from swsearch.version import version
 
 SHORT_THREADS = 16

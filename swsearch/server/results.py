@@ -22,7 +22,7 @@ from swsearch.report.base import Writer
 from swsearch.report.html import HtmlWriter, Link
 from swsearch.report.outputs import JobOutput
 from swsearch.results import SearchResult
-from swsearch.results.record_hits import shown_hits
+from swsearch.results.table import shown_hits
 from swsearch.run_info import Program, RunInfo
 from swsearch.server.databases import ServedDatabase, begin_search
 from swsearch.server.errors import ServerProblem

@@ -26,7 +26,7 @@ from swsearch.client.search_request import request_for
 from swsearch.errors import InputError, ServerError
 from swsearch.pipeline.options import make_search_options
 from swsearch.profiles.readers import read_profiles
-from swsearch.results import combined
+from swsearch.results.result import to_arrow
 from swsearch.run_info import Origin
 from swsearch.scoring import Scoring
 from swsearch.server.settings import ServerLimits, ServerSettings
@@ -89,7 +89,7 @@ def test_hits_and_tables_are_those_of_a_search_here(
     assert sum(scored) > 0
     assert client.jobs() == []  # the job was removed at the end of the block
     assert [result.query_id for result in found] == [result.query_id for result in here]
-    wanted = combined.to_arrow(here)
+    wanted = to_arrow(here)
     names = [name for name in wanted.column_names if name != "iteration"]
     assert rows(table.select(names)) == rows(wanted.select(names))
     for there, expected in zip(found, here, strict=True):

@@ -9,8 +9,8 @@ import pytest
 
 from support.samples import sample
 from swsearch.db import Database
-from swsearch.db.entry_names import TAGS, names_of
 from swsearch.db.fasta import split_header
+from swsearch.db.name_lookup import TAGS, names_of
 from swsearch.errors import OptionError
 
 NAMES = {

@@ -23,7 +23,7 @@ from swsearch.cli.main import app
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import OptionError
-from swsearch.pipeline.additional_hsps import aligned_pairs, find_further_hsps
+from swsearch.pipeline.pairs import aligned_pairs, find_further_hsps
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 

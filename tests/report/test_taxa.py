@@ -20,7 +20,7 @@ from support.taxa import SEQUENCE, SUBJECTS, write_subjects, write_taxonomy
 from swsearch.db import Database
 from swsearch.db.taxonomy import Taxon
 from swsearch.errors import SwsearchWarning
-from swsearch.report.taxa import hits_by_taxon
+from swsearch.report.headers import hits_by_taxon
 from swsearch.results import HitTable
 
 COLUMNS = "staxid staxids ssciname sscinames scomname scomnames sblastname sblastnames sskingdom sskingdoms"

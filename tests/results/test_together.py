@@ -9,7 +9,7 @@ import pytest
 
 import swsearch
 from swsearch.errors import OptionError
-from swsearch.results import combined
+from swsearch.results.result import to_pandas, to_polars
 
 QUERIES = {"a": "MKVLAAGIVGWWHHKDEFRTYPCNQS", "none": "PPPPPPPPP", "b": "GWWHHKDEFRTYPCNQSMKV"}
 SUBJECTS = {f"s{k}": QUERIES["a"][k:] + "WWHH" for k in range(12)}
@@ -23,19 +23,19 @@ def search() -> Iterator[Any]:
 
 def test_all_hits_are_one_table(search: Any) -> None:
     results = list(search)
-    table = combined.to_pandas(results)
+    table = to_pandas(results)
     assert [len(result) > 0 for result in results] == [True, False, True]
     assert table.query_index.unique().tolist() == [0, 2]  # a query without hits has no row
     for place in (0, 2):
         rows = table[table.query_index == place].drop(columns="query_index").reset_index(drop=True)
         assert rows.equals(results[place].to_pandas())
-    assert combined.to_pandas(results[0]).query_index.unique().tolist() == [0]
+    assert to_pandas(results[0]).query_index.unique().tolist() == [0]
 
 
 def test_a_search_gives_its_table(search: Any) -> None:
     arrow = search.to_arrow()
     with swsearch.search(QUERIES, SUBJECTS, engine="cpu", statistics="none", min_score=20) as again:
-        assert combined.to_pandas(list(again)).equals(arrow.to_pandas().fillna(float("nan")))
+        assert to_pandas(list(again)).equals(arrow.to_pandas().fillna(float("nan")))
     assert arrow.schema.field("evalue").type == "double"
     assert arrow["evalue"].null_count == len(arrow)
     assert search.to_pandas().empty  # all were taken
@@ -45,15 +45,15 @@ def test_polars_has_the_same() -> None:
     pytest.importorskip("polars")
     with swsearch.search(QUERIES, SUBJECTS, engine="cpu") as results:
         found = list(results)
-    table = combined.to_polars(found)
-    assert table["score"].to_list() == combined.to_pandas(found).score.to_list() != []
+    table = to_polars(found)
+    assert table["score"].to_list() == to_pandas(found).score.to_list() != []
     assert found[0].to_polars()["subject_id"].to_list() == [hit.subject_id for hit in found[0]]
 
 
 def test_without_results_or_hits_there_are_the_same_columns(search: Any) -> None:
     some, none, _ = search
-    for empty in (combined.to_pandas([]), combined.to_pandas([none])):
-        full = combined.to_pandas([some])
+    for empty in (to_pandas([]), to_pandas([none])):
+        full = to_pandas([some])
         assert len(empty) == 0
         assert list(empty.columns) == list(full.columns)
         assert empty.dtypes.equals(full.dtypes)
@@ -62,7 +62,7 @@ def test_without_results_or_hits_there_are_the_same_columns(search: Any) -> None
 @pytest.mark.parametrize("given", [None, 5, "hits.tsv", [5], ["a"]])
 def test_what_is_no_result_is_refused(given: Any) -> None:
     with pytest.raises(OptionError, match=r"results: got .*, expected what swsearch.search returns"):
-        combined.to_pandas(given)
+        to_pandas(given)
 
 
 def test_a_notebook_shows_the_best_hits() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swsearch.alignment_table import PairAlignment
-from swsearch.pipeline.additional_hsps import find_further_hsps
+from swsearch.pipeline.pairs import find_further_hsps
 
 
 def further_after(first: PairAlignment, most: int, least: int = 1) -> list[PairAlignment]:

@@ -25,7 +25,7 @@ from swsearch.bench.study.machine import GpuMachine, open_machine, study_hash
 from swsearch.bench.study.timing import NAMES, QUERIES, SWEEP_QUERY, TIMED_RUNS, Measurement, Timer, inter_task_query
 from swsearch.bench.study.variants import APPROACHES, MEDIUM, Variant, variants_of
 from swsearch.db import Database
-from swsearch.engines.pair_base import PairAligner
+from swsearch.engines.base import PairAligner
 from swsearch.errors import EngineError, MemoryLimitError, OptionError
 from swsearch.inputs import Query
 from swsearch.options.kinds import Mode, StatisticsMethod

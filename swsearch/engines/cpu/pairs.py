@@ -9,9 +9,9 @@ import numpy as np
 from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import ByteArray
+from swsearch.engines.base import Pair, PairAligner
 from swsearch.engines.cpu import extension, tracing
 from swsearch.engines.cpu.columns import UncountedAlignments, count_pools
-from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.engines.pools import PoolPairs
 from swsearch.processors import available_processors
 from swsearch.recurrence import Recurrence

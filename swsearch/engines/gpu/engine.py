@@ -22,6 +22,7 @@ from swsearch.engines.base import (
     Engine,
     HitThresholds,
     LoadedChunk,
+    PairAligner,
     PendingHits,
     Progress,
     QueryGroup,
@@ -47,7 +48,6 @@ from swsearch.engines.gpu.queries import Group, Part, UploadedPart, UploadedPart
 from swsearch.engines.gpu.slot import Turn
 from swsearch.engines.gpu.slot_memory import EngineUsage, GpuChunk, Shared, SlotMemory, TurnOrder
 from swsearch.engines.gpu.variants import device_kind
-from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryProfile

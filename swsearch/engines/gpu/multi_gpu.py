@@ -25,6 +25,7 @@ from swsearch.engines.base import (
     Engine,
     HitThresholds,
     LoadedChunk,
+    PairAligner,
     PendingHits,
     Progress,
     QueryGroup,
@@ -48,7 +49,6 @@ from swsearch.engines.gpu.partition import (
 )
 from swsearch.engines.gpu.slot_memory import EngineUsage
 from swsearch.engines.gpu.variants import device_kind
-from swsearch.engines.pair_base import PairAligner
 from swsearch.errors import EngineError, OptionError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryProfile

@@ -13,6 +13,7 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
+from swsearch.engines.base import Pair, PairAligner
 from swsearch.engines.cpu.columns import UncountedAlignments, count_pools
 from swsearch.engines.gpu.compiler import find_compiler
 from swsearch.engines.gpu.device import Device, choose_device
@@ -24,7 +25,6 @@ from swsearch.engines.gpu.pairs.letters import letters_by_row, letters_in, lette
 from swsearch.engines.gpu.pairs.long_pair import LongPair
 from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY, direction_bytes
 from swsearch.engines.gpu.pairs.short_pairs import ShortPairs
-from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.engines.pools import PoolPairs, check_lengths, make_pool, rows_pool
 from swsearch.errors import EngineError
 from swsearch.recurrence import Recurrence

@@ -16,12 +16,12 @@ from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
+from swsearch.engines.base import Pair, PairAligner
 from swsearch.engines.gpu.device import describe_devices
 from swsearch.engines.gpu.device_group import DeviceGroup
 from swsearch.engines.gpu.limits import check_memory
 from swsearch.engines.gpu.pairs.aligner import SHORT_BYTES, GpuPairAligner, batches_of, check_pairs
 from swsearch.engines.gpu.pairs.plan import PAIR_MEMORY, direction_bytes
-from swsearch.engines.pair_base import Pair, PairAligner
 from swsearch.engines.pools import PoolPairs
 from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
