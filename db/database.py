@@ -68,6 +68,12 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
     ``name in database`` looks up a name as `find` does. A pickled database opens its files again.
 
     It uses 4 bytes of memory per subject once residues were read, and reads everything else on demand.
+
+    Examples
+    --------
+    >>> with swsearch.Database.from_records(["MKVLAAGIVGW", "MALWMRLLPLL"]) as database:
+    ...     len(database), database.n_residues
+    (2, 22)
     """
 
     def __init__(self, files: Sequence[OpenFile], name: str = "", is_manifest: bool = False) -> None:

@@ -144,6 +144,14 @@ def search(
         If ``engine`` is ``gpu`` and the GPU cannot be used.
     MemoryLimitError
         If the job does not fit the memory that the engine may use.
+
+    Examples
+    --------
+    >>> results = swsearch.search("FVNQHLCGSHLVEALYLVCGERGFFYTPKT", "examples/data/swissprot_sample.fasta.gz")
+    >>> for hit in next(results).hits[:2]:
+    ...     print(hit.subject_id, hit.score, f"{hit.evalue:.0e}", hit.cigar)
+    P67974 163 2e-21 29M
+    P01324 162 2e-21 30M
     """
     chosen = make_search_options("search", **options)
     _check_callable(progress)
@@ -356,6 +364,12 @@ def score(
         Exact scores in matrix units, queries and subjects in input order. With ``top`` a `TopScores` instead, two
         arrays of shape (n_queries, top), or as many as there are subjects: ``scores``, int32, and ``subjects``,
         int64, their places in the input; the best first, and of equal ones the first in the input.
+
+    Examples
+    --------
+    >>> swsearch.score(["MKV", "MKL"], ["MKVLA", "MALW"])
+    array([[14,  5],
+           [11,  8]], dtype=int32)
     """
     recurrence = Recurrence(protein_scoring(scoring, preset), mode)
     top = None if top is None else check_integer("top", top, 1, MAX_INTEGER)
@@ -463,6 +477,18 @@ def align(
         If a sequence or profile cannot be read, or an option cannot be used.
     MemoryLimitError
         If the pair does not fit the memory allowed.
+
+    Examples
+    --------
+    >>> scoring = swsearch.Scoring("BLOSUM62", gap_open=2, gap_extend=1)
+    >>> alignment = swsearch.align("HEAGAWGHEE", "PAWHEAE", mode="local", scoring=scoring)
+    >>> alignment.score
+    27
+    >>> print(alignment)
+    b_1               1 AW-HEAE  7
+                      0 ||-||-|  7
+    a_1               4 AWGHE-E 10
+    <BLANKLINE>
     """
     has_explicit_scoring = scoring is not None or preset is not None
     scoring = resolve_scoring(scoring, preset)
@@ -516,6 +542,13 @@ def write(
         If results are of different searches, there are none, or an output cannot take the format.
     OutputError
         If a file cannot be written.
+
+    Examples
+    --------
+    >>> results = swsearch.search(["MKVLAAGIVGW"], ["MKVLAAGIVGW", "MKVLPAGIVW"])
+    >>> swsearch.write(results, "-", "10 qseqid sseqid score cigar")
+    query_1,subject_1,57,11M
+    query_1,subject_2,35,9M
     """
     from swsearch.report.outputs import outputs_for, with_header, write_reports
 

@@ -259,6 +259,12 @@ class Scoring:
         If a gap cost is negative or too large, or the matrix is unknown.
     InputError
         If the matrix cannot be read.
+
+    Examples
+    --------
+    >>> scoring = swsearch.Scoring("BLOSUM80", gap_open=10, gap_extend=1)
+    >>> scoring.gap_cost(3)
+    13
     """
 
     matrix: Matrix
@@ -524,6 +530,12 @@ def dna_matrix(match: int = 5, mismatch: int = -4) -> Matrix:
     An ambiguous base scores the mean over the bases that it stands for, rounded down. EDNAFULL (NCBI's
     NUC.4.4) has another rule: 57 of its 256 entries, all of ambiguous bases, are one more or one less (S with S is -1
     there and 0 here, A with W 1 and 0). ``load_matrix("NUC.4.4", DNA)`` gives these.
+
+    Examples
+    --------
+    >>> scoring = swsearch.Scoring(swsearch.dna_matrix(match=2, mismatch=-3), gap_open=5, gap_extend=2)
+    >>> swsearch.align("GATTACA", "GATACA", scoring=scoring).score
+    5
     """
     for option, value in (("match", match), ("mismatch", mismatch)):
         whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)

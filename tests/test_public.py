@@ -1,9 +1,13 @@
+import doctest
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import swsearch
+
+ROOT = Path(__file__).resolve().parent.parent
 
 LIMIT = 13
 """The package shows at most this many public names: what a search takes and gives, here and, by `Client`, there."""
@@ -75,8 +79,15 @@ def test_the_functions_are_not_hidden_by_modules():
     assert callable(swsearch.score)
 
 
-def test_the_docstrings_example():
-    import doctest
+EXAMPLES = {
+    "swsearch": swsearch,
+    **{name: getattr(swsearch, name) for name in swsearch.__all__ if name != "SwsearchError"},
+}
 
-    assert doctest.testmod(swsearch).failed == 0
-    assert doctest.testmod(swsearch).attempted > 0
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_public_docstrings_have_examples_that_run(name, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    tests = doctest.DocTestFinder(recurse=False).find(EXAMPLES[name], name, globs={"swsearch": swsearch})
+    assert tests[0].examples
+    assert doctest.DocTestRunner().run(tests[0]).failed == 0

@@ -60,6 +60,12 @@ class Profile:
     ------
     InputError
         If an array has another shape or an entry is beyond what engines hold.
+
+    Examples
+    --------
+    >>> profile = swsearch.Profile.read("family.a3m")  # doctest: +SKIP
+    >>> results = swsearch.search(profile, "uniprot.h5")  # doctest: +SKIP
+    >>> profile.save("family.hmm")  # doctest: +SKIP
     """
 
     identifier: str

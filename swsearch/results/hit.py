@@ -83,6 +83,12 @@ class Hit:
         The frames of DNA that the sequences of `pair` are; None where they are protein.
     taxa : tuple of Taxon or None
         The subject's taxa, `swsearch.db.taxonomy.Taxon`; None where the database was built without them.
+
+    Examples
+    --------
+    >>> hit = next(swsearch.search("MKVLAAGIVGW", ["AAMKVLAGIVGWAA"])).hits[0]
+    >>> hit.score, hit.cigar, hit.subject_range
+    (41, '4M1I6M', (2, 12))
     """
 
     query_id: str

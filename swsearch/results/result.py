@@ -117,6 +117,14 @@ class SearchResult:
         DNA with DNA, which is translated in each case.
     genetic_code, database_code : int or None
         NCBI's numbers of the codes that the query and the database were translated by; None where they are protein.
+
+    Examples
+    --------
+    >>> result = next(swsearch.search("MKVLAAGIVGW", {"first": "AAMKVLAGIVGWAA", "second": "MKVLWAGVGW"}))
+    >>> [hit.subject_id for hit in result.hits]
+    ['first', 'second']
+    >>> result.to_columns()["score"]
+    [41, 34]
     """
 
     query_id: str
