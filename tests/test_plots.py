@@ -7,7 +7,7 @@ import pytest
 
 import swsearch
 from support.samples import sample
-from support.translated_cases import align_records, result_of, shifted_result
+from support.translated_cases import search_records
 from swsearch import plots
 from swsearch.errors import InputError
 from swsearch.scoring import Scoring
@@ -104,10 +104,7 @@ def test_dots(pyplot, results):
     "program", sample(["blastx", "tblastn", "tblastx", "shifted"], lambda name: name == "tblastn")
 )
 def test_translated_dna_is_drawn_on_the_dna(pyplot, program):
-    if program == "shifted":
-        results = [shifted_result(together=True)]
-    else:
-        results = [result_of(program, number, found) for number, found in enumerate(align_records(program))]
+    results = search_records("blastx", frame_shift=15) if program == "shifted" else search_records(program)
     is_dna = program in ("tblastn", "tblastx"), program != "tblastn"  # subject, query
     for result in results:
         bars = list(result.plot_coverage().containers[0]) if len(result) else []

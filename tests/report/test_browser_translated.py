@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from support.browser import all_of, button, downloaded, drawn, one
 from support.browsers import MARKS, Browser
 from support.samples import sample
-from support.translated_cases import align_records, result_of, shifted_result, write_translated
+from support.translated_cases import search_records, write_translated
 from swsearch.run_info import Program
 
 pytestmark = MARKS
@@ -27,7 +28,8 @@ def blocks(text: str) -> list[list[str]]:
 def test_numbers_frames_and_units(opened: Any, browser: Browser, case: str) -> None:
     browser.resize(800)  # where an alignment has 60 columns, as in the pairwise report
     program: Any = "blastx" if case == "shifted" else case
-    result = shifted_result(together=True) if case == "shifted" else result_of(program, 0, align_records(program)[0])
+    options: Any = {"frame_shift": 15} if case == "shifted" else {}
+    result = search_records(program, **options)[0]
     driver = opened(write_translated("html", [result]))
     button(driver, "Open all alignments").click()
     shown = "\n".join(pre.get_attribute("textContent") for pre in all_of(driver, "tr.detail pre"))
@@ -47,10 +49,10 @@ def test_numbers_frames_and_units(opened: Any, browser: Browser, case: str) -> N
 
 
 def test_lines_of_the_plot_run_backwards_on_the_other_strand(opened: Any) -> None:
-    everything = align_records("tblastx", 30)[0]
-    along = [each for each in everything if each.subject == 0 and each.query_frame > 0 and each.hit_frame > 0]
-    against = [each for each in everything if each.subject == 0 and each.query_frame > 0 > each.hit_frame]
-    driver = opened(write_translated("html", [result_of("tblastx", 0, [along[0], against[0]])]))
+    result = search_records("tblastx", evalue=1e3)[0]
+    hits = [hit for hit in result if hit.subject_index == 0 and hit.query_frame.number > 0]
+    along, against = (next(hit for hit in hits if hit.subject_frame.number * sign > 0) for sign in (1, -1))
+    driver = opened(write_translated("html", [dataclasses.replace(result, hits=[along, against])]))
     one(driver, ".open-hit").click()
     paths = [path.get_attribute("d") for path in all_of(driver, ".dot-line path:not(.near)")]
     ends = [[float(number) for number in re.findall(r"[\d.]+", path)] for path in paths]

@@ -20,13 +20,9 @@ from support.samples import sample
 from support.translated_cases import (
     QUERY_IS_DNA,
     SUBJECT_IS_DNA,
-    align_records,
-    as_found_together,
-    read_blast,
     records_of,
-    result_of,
     run_blast,
-    shifted_result,
+    search_records,
     write_translated,
 )
 from swsearch.errors import InputError
@@ -47,7 +43,7 @@ needs_blast = pytest.mark.skipif(
 def case(request: pytest.FixtureRequest) -> tuple[Program, list[SearchResult]]:
     """The results of a program."""
     program: Program = request.param
-    return program, [result_of(program, number, found) for number, found in enumerate(align_records(program))]
+    return program, search_records(program)
 
 
 def lines(outfmt: str, results: Sequence[SearchResult]) -> list[list[str]]:
@@ -61,6 +57,18 @@ def part(letters: str, first: int, last: int, frame: int) -> str:
         return letters[first - 1 : last]
     dna = Seq(letters[min(first, last) - 1 : max(first, last)])
     return str((dna.reverse_complement() if frame < 0 else dna).translate())
+
+
+OF_STATISTICS = re.compile(r"<Hsp_(?:evalue|bit-score)>.*?</Hsp|[\d.]+ bits|Expect.* = \S+")
+"""Numbers that BLAST computes from lengths without their ends."""
+
+OF_RUN = re.compile(r"<dd>[\d.]+, this|[\d:]+\+00:00")
+"""The times of a search in its HTML report."""
+
+
+def written_in(outfmt: str, results: Sequence[SearchResult]) -> object:
+    text = write_translated(outfmt, results)
+    return OF_RUN.sub("", text) if outfmt == "html" else text
 
 
 def number_of(frame: Frame | None) -> int:
@@ -101,7 +109,8 @@ def test_all_columns_of_python_have_coordinates_of_the_dna(case: tuple[Program, 
     assert ranges == [each.subject_range for each in hsps]
     for name in ("query_frame", "subject_frame"):
         assert name not in columns or columns[name] == [number_of(getattr(each, name)) for each in hsps]
-    assert results[0].to_pandas().subject_length[0] == len(records_of(program)[1][0][2])
+    lengths = [len(letters) for _, _, letters in records_of(program)[1]]
+    assert columns["subject_length"] == [lengths[place] for place in columns["subject_index"]]
 
 
 def test_readers_find_one_hit_a_record_with_its_frames(case: tuple[Program, list[SearchResult]]) -> None:
@@ -153,14 +162,11 @@ FORMATS = ("0", "5", "7", "10", "15", "jsonl", "html", "arrow")
 
 @pytest.mark.parametrize("program", sample(PROGRAMS[1:], lambda program: program == "tblastn"))
 def test_results_that_were_found_together_or_pickled_make_the_same_bytes(program: Program) -> None:
-    results = [result_of(program, number, found) for number, found in enumerate(align_records(program))]
-    together = [as_found_together(result) for result in results if len(result.hits)]
-    alone = [result for result in results if len(result.hits)]
+    alone, together = search_records(program), search_records(program, aligned=True)
     for outfmt in FORMATS:
-        expected = write_translated(outfmt, alone)
-        assert write_translated(outfmt, together) == expected, outfmt
-        assert write_translated(outfmt, pickle.loads(pickle.dumps(together))) == expected, outfmt
-        assert write_translated(outfmt, copy.deepcopy(together)) == expected, outfmt
+        copies = together, copy.deepcopy(together), pickle.loads(pickle.dumps(together))
+        expected = written_in(outfmt, alone)
+        assert all(written_in(outfmt, each) == expected for each in copies), outfmt
     assert [result.to_columns() for result in together] == [result.to_columns() for result in alone]
 
 
@@ -183,7 +189,7 @@ def test_formats_that_cannot_hold_frames_are_refused() -> None:
 
 
 def test_paf_has_strands_and_nucleotides() -> None:
-    results = [result_of("blastx", number, found) for number, found in enumerate(align_records("blastx"))]
+    results = search_records("blastx")
     rows = [line.split("\t") for line in write_translated("paf", results).splitlines()]
     table = lines("6 qseqid qlen qstart qend sseqid slen sstart send nident length", results)
     assert {row[4] for row in rows} == {"+", "-"}
@@ -196,8 +202,11 @@ def test_paf_has_strands_and_nucleotides() -> None:
         assert row[6:11] == [slen, str(int(sstart) - 1), send, str(3 * int(nident)), str(3 * int(length))]
 
 
+SHIFT = 15
+
+
 def test_frame_shifts_are_marked_and_numbers_go_on_behind_them() -> None:
-    result = shifted_result(together=False)
+    result = search_records("blastx", frame_shift=SHIFT)[0]
     dna = Seq(records_of("blastx")[0][0][2])
     outfmt = "6 sseqid qstart qend sstart send qframe qseq sseq length gaps cigar score qcovhsp"
     rows = {row[0]: row[1:] for row in lines(outfmt, [result])}
@@ -212,15 +221,15 @@ def test_frame_shifts_are_marked_and_numbers_go_on_behind_them() -> None:
     assert rows["B"][:5] == ["562", "353", "1", "70", "-3"]
     for hit in result:
         (pair,) = [hsp.pair for hsp in hit.hsps]
-        assert pair.rescored() == pair.score
+        assert dataclasses.replace(pair, frame_shift=SHIFT).rescored() == pair.score
         alignment = hit.alignment
         assert alignment[1].replace("-", "") == pair.query_row().replace("-", "").replace("\\", "")
         first, last = sorted(map(int, rows[hit.subject_id][:2]))
         assert hit.query_range == (first - 1, last)
-    assert result.to_columns()["query_frame"] == [3, -3]
+    assert sorted(result.to_columns()["query_frame"]) == [-3, 3]
     for each in ("0", "5", "7", "10", "15", "jsonl", "html", "paf", "arrow"):
-        together = write_translated(each, [shifted_result(together=True)])
-        assert together == write_translated(each, [result]), each
+        together = search_records("blastx", frame_shift=SHIFT, aligned=True)[:1]
+        assert written_in(each, together) == written_in(each, [result]), each
     (report,) = json.loads(write_translated("15", [result]))["BlastOutput2"]
     assert report["report"]["results"]["search"]["hits"][0]["hsps"][0]["qseq"] in (qseq, rows["B"][5])
     numbers = re.findall(r"^Query +(\d+) +(\S+) +(\d+)$", write_translated("0", [result]), re.MULTILINE)
@@ -231,7 +240,7 @@ def test_frame_shifts_are_marked_and_numbers_go_on_behind_them() -> None:
 
 BLAST_COLUMNS = (
     "qseqid sseqid qlen slen qstart qend sstart send length pident qframe sframe frames sstrand qcovs qcovhsp btop "
-    "qseq sseq nident gaps evalue bitscore score positive ppos mismatch gapopen"
+    "qseq sseq nident gaps score positive ppos mismatch gapopen"
 )
 
 
@@ -239,27 +248,27 @@ BLAST_COLUMNS = (
 @needs_blast
 @pytest.mark.parametrize("program", sample(PROGRAMS, lambda program: program == "blastx"))
 def test_lines_and_elements_are_those_of_blast(program: Program, tmp_path: Path) -> None:
-    told = run_blast(tmp_path, program, "15")
-    results = [result_of(program, number, found) for number, found in enumerate(read_blast(told, program))]
-    assert sum(len(hit.hsps) for result in results for hit in result) >= 4
-    outfmt = f"6 {BLAST_COLUMNS}"
-    assert write_translated(outfmt, results) == run_blast(tmp_path, program, outfmt)
-    hsps = [
-        re.findall("<Hsp.*?</Hsp>", text, re.DOTALL)
-        for text in (write_translated("5", results), run_blast(tmp_path, program, "5"))
-    ]
-    assert hsps[0] == hsps[1]
-    ours, theirs = (
-        [each["report"] for each in json.loads(text)["BlastOutput2"]]
-        for text in (write_translated("15", results), told)
-    )
-    for mine, other in zip(ours, theirs, strict=True):
-        assert other["params"].items() <= mine["params"].items()
-        found = [each["results"]["search"]["hits"] for each in (mine, other)]
-        assert [(hit["len"], hit["hsps"]) for hit in found[0]] == [(hit["len"], hit["hsps"]) for hit in found[1]]
+    def both(outfmt: str) -> list[str]:
+        texts = write_translated(outfmt, results), run_blast(tmp_path, program, outfmt)
+        return [OF_STATISTICS.sub("", text) for text in texts]
+
+    results = search_records(program)
+    ours, theirs = (sorted(text.splitlines()) for text in both(f"6 {BLAST_COLUMNS}"))
+    assert ours == theirs
+    assert len(ours) >= 4
+    ours, theirs = (sorted(re.findall("<Hsp_score>.*?</Hsp>", text, re.DOTALL)) for text in both("5"))
+    assert ours == theirs
+    for mine, other in zip(*(json.loads(text)["BlastOutput2"] for text in both("15")), strict=True):
+        assert other["report"]["params"].items() <= mine["report"]["params"].items()
+        found = [each["report"]["results"]["search"]["hits"] for each in (mine, other)]
+        ours, theirs = (
+            [
+                (hit["len"], sorted(str(hsp | {"num": 0, "evalue": 0, "bit_score": 0}) for hsp in hit["hsps"]))
+                for hit in hits
+            ]
+            for hits in found
+        )
+        assert ours == theirs
     if program != "tblastx":  # which leaves less room for numbers than it has digits
-        texts = [re.findall(r"^ Score.*?(?=^>|^Lambda|\Z)", text, re.MULTILINE | re.DOTALL)
-                 for text in (write_translated("0", results), run_blast(tmp_path, program, "0"))]  # fmt: skip
-        assert [re.split(r"\nQuery=|\n\s*Lambda", text)[0].rstrip() for text in texts[0]] == [
-            text.rstrip() for text in texts[1]
-        ]
+        ours, theirs = (re.findall(r"^ Score.*?(?=\n\n\n|\n>)", text, re.MULTILINE | re.DOTALL) for text in both("0"))
+        assert ours == theirs
