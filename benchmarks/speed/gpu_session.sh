@@ -12,8 +12,6 @@
 #   many    jobs.py, 1,000 queries, of an older revision, OLD, and of this one in turn, three times each
 #   revisions  revisions.py: whole commands of an older revision, OLD, and of this one in turn; ENGINE, ONLY and RUNS
 #   turns   gpu.py with an older revision, OLD, and with this one in turn, TURNS times each; ONLY are its parts
-#   places  places.py: a GPU opened twice, and all where there are several, write the bytes of the CPU; four minutes;
-#           PLACES are words of places.py, such as "GPU, all" for workers with a GPU and for all GPUs
 #   server  server.py: the server's latency over loopback, and 100 clients at once; three minutes. gpu_wheels/ must have the
 #           extra server
 #   devices devices.py: what a GPU opened twice costs, and several gain; about seven minutes, or parts of it by ONLY
@@ -145,13 +143,6 @@ turns)
     done
     python3 -m benchmarks.speed.gpu --turns "$out"
     tail -n 5 "$out/turns.log"
-    ;;
-places)
-    # shellcheck disable=SC2086  # PLACES is several words
-    python3 -m benchmarks.agreement.places "$data/queries20.fasta" "$data/sprot.fasta" --places ${PLACES:-GPU} --keep "$data/places" \
-        --cases published fitted "masks, filters, several alignments, fitted" "masks of lower case" "by score" \
-        "ties, 7 hits" "two iterations" pairs --out "$out/places_gpu.txt" 2> "$out/places.log" > /dev/null
-    tail -n 40 "$out/places_gpu.txt" || tail -n 20 "$out/places.log"
     ;;
 server)
     database
