@@ -14,7 +14,7 @@
 #   turns   gpu.py with an older revision, OLD, and with this one in turn, TURNS times each; ONLY are its parts
 #   server  server.py: the server's latency over loopback, and 100 clients at once; three minutes. gpu_wheels/ must have the
 #           extra server
-#   devices devices.py: what a GPU opened twice costs, and several gain; about seven minutes, or parts of it by ONLY
+#   devices commands.py places: what a GPU opened twice costs, and several gain; about seven minutes, or parts of it by ONLY
 #
 # Needs: gpu_wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
 # of pairs_gpu.py; OLD has swsearch/, cuda/ and db/ of the older revision, with its extension compiled in place.
@@ -153,7 +153,7 @@ server)
 devices)
     database
     # shellcheck disable=SC2086  # ONLY is empty, or several words
-    python3 -m benchmarks.speed.devices "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-3}" \
-        ${ONLY:+--only $ONLY} --out "$out/devices.txt" 2> "$out/devices.log"
+    python3 -m benchmarks.speed.commands places --engine gpu "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" \
+        --devices "${DEVICES:-0,0}" --runs "${RUNS:-3}" ${ONLY:+--only $ONLY} --out "$out/devices.txt" 2> "$out/devices.log"
     ;;
 esac
