@@ -7,7 +7,7 @@
 #   jobs    jobs.py: whole jobs beside what their kernels need
 #   profiles  gpu_variants.py and parity.py kernels: profiles beside sequences, and whether everything is exact
 #   variants  gpu_variants.py: what each kernel reaches with the lengths of DATA's database
-#   parity  parity.py gpu: all scores and outputs of the twenty queries; DATA has the CPU's reference, reference.npz
+#   parity  parity.py gpu: all scores and outputs of the twenty queries are those of the CPU engine
 #   iterations  jobs.py: 1,000 queries in three iterations; and whether GPU and CPU find the same, to the byte
 #   many    jobs.py, 1,000 queries, of an older revision, OLD, and of this one in turn, three times each
 #   revisions  revisions.py: whole commands of an older revision, OLD, and of this one in turn; ENGINE, ONLY and RUNS
@@ -91,8 +91,7 @@ variants)
     ;;
 parity)
     database
-    python3 -m benchmarks.agreement.parity gpu --database "$data/sp.h5" --queries "$data/queries20.fasta" --reference "$data/reference.npz" \
-        --out "$out/gpu_parity.txt"
+    python3 -m benchmarks.agreement.parity gpu --database "$data/sp.h5" --queries "$data/queries20.fasta" --out "$out/gpu_parity.txt"
     ;;
 many)
     database
