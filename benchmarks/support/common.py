@@ -47,6 +47,7 @@ _VERSIONS: dict[str, tuple[list[str], str]] = {
     "diamond": (["diamond", "version"], r"version (\S+)"),
     "jackhmmer": (["jackhmmer", "-h"], r"HMMER (\S+)"),
     "mmseqs": (["mmseqs", "version"], r"(\S+)"),
+    "phmmer": (["phmmer", "-h"], r"HMMER (\S+)"),
     "psiblast": (["psiblast", "-version"], r"psiblast: (\S+)"),
     "ssearch36": (["ssearch36"], r"version: (\S+)"),
 }
