@@ -30,7 +30,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.agreement.fault_kinds import FAULTS, Client, Trial, Wrong
-from benchmarks.agreement.places import split
 from benchmarks.support.common import arguments, data_line, finish, heading, read, swsearch, table, write
 from benchmarks.support.workers import Workers
 
@@ -81,7 +80,8 @@ class Bench:
         whole = folder / "one" / "database.h5"
         whole.parent.mkdir()
         swsearch("db", "build", write(folder / "subjects.fasta", subjects), "-o", whole, "--quiet")
-        split(whole, folder / "database.h5", VOLUMES)
+        size = whole.stat().st_size // VOLUMES * 21 // 20 + (32 << 10)
+        swsearch("db", "split", whole, "-o", folder / "database.h5", "--volume-size", size, "--quiet")
         (whole.parent / "queries.fasta").symlink_to(folder / "queries.fasta")
         client = Client(whole.parent, [])
         if client.end():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
+from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +16,7 @@ import numpy.typing as npt
 from benchmarks.speed.cpu_scans import engine_for
 from benchmarks.support.common import table
 from benchmarks.support.timing import say
-from swsearch import Database, reference
+from swsearch import Database
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
 from swsearch.blocks import Chunk
@@ -22,6 +24,7 @@ from swsearch.engines import create_engine, create_pair_aligner
 from swsearch.engines.base import Engine, LoadedChunk, ScoreArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import LANE_LAYOUTS
+from swsearch.engines.pair_base import PairAligner
 from swsearch.options.kinds import MODES, Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import PADDING_SCORE, PositionGapCosts, QueryLike, QueryProfile, Scoring, matrix_names, rows_of
@@ -38,9 +41,6 @@ QUERIES, LONGEST = 24, 300
 
 LIMITS = {2_047: (20, 1), 32_767: (4, 200)}
 """Scores that lanes end at, with queries that are scored together, and how many times fewer pairs there are."""
-
-SAMPLE = 40
-"""Pairs of each group of queries that the reference scores."""
 
 ALIGNED = 600
 """Pairs of each mode and kind of entries that are aligned."""
@@ -181,31 +181,6 @@ def related(generator: np.random.Generator, codes: ByteArray) -> ByteArray:
     return np.concatenate((copied[:at], sequence(generator, int(generator.integers(0, 9))), copied[at:]))
 
 
-@contextmanager
-def kernels(fair_share: int | None) -> Iterator[None]:
-    """Let one of the kernels take everything for a while."""
-    from swsearch.engines.gpu import launch
-
-    before = launch.FAIR_SHARE
-    if fair_share is not None:
-        launch.FAIR_SHARE = fair_share
-    try:
-        yield
-    finally:
-        launch.FAIR_SHARE = before
-
-
-def scores_of(engine: Engine, queries: Sequence[QueryLike], chunk: Chunk, recurrence: Recurrence) -> ScoreArray:
-    """Score every query with every subject, in the chunk's order."""
-    loaded = engine.load(chunk)
-    try:
-        return engine.score(
-            engine.prepare([rows_of(each, recurrence.scoring) for each in queries], recurrence), loaded
-        )
-    finally:
-        engine.release(loaded)
-
-
 def chunk_of(subjects: Sequence[ByteArray]) -> Chunk:
     """Lay subjects out as one chunk."""
     with Database.from_records([PROTEIN.decode(each) for each in subjects]) as database:
@@ -213,153 +188,132 @@ def chunk_of(subjects: Sequence[ByteArray]) -> Chunk:
     return chunk
 
 
+def scores_of(engine: Engine, queries: Sequence[QueryLike], chunk: Chunk, recurrence: Recurrence) -> ScoreArray:
+    """Score every query with every subject, in the chunk's order."""
+    loaded = engine.load(chunk)
+    rows = [rows_of(each, recurrence.scoring) for each in queries]
+    try:
+        return engine.score(engine.prepare(rows, recurrence), loaded)
+    finally:
+        engine.release(loaded)
+
+
 class Comparison:
-    """Counts of compared and differing scores, with examples."""
+    """Rows of the table by their name: how many were compared, how many differ, and between what the scores were."""
 
     def __init__(self) -> None:
-        self.rows: list[list[object]] = []
+        self.counts: dict[str, list[int]] = {}
         self.examples: list[str] = []
-        self.wrong = 0
 
-    def add(self, what: str, n: int, differing: Sequence[str], extremes: str) -> None:
-        """Note how many were compared and which differed; ``extremes`` says between what the scores were."""
-        self.rows.append([what, f"{n:,}", f"{len(differing):,}", extremes])
+    def add(self, what: str, n: int, differing: Sequence[str], low: int, high: int) -> None:
+        """Add to a row."""
+        seen = self.counts.setdefault(what, [0, 0, low, high])
+        seen[:] = seen[0] + n, seen[1] + len(differing), min(seen[2], low), max(seen[3], high)
         self.examples += [f"{what}: {each}" for each in differing[:SHOWN]]
-        self.wrong += len(differing)
-        say(f"{what}: {n:,} compared, {len(differing):,} differing, {extremes}")
+        say(f"{what}: {n:,} compared, {len(differing):,} differing")
 
 
-def differences(found: ScoreArray, expected: ScoreArray) -> Iterator[tuple[int, int, str]]:
-    """Yield the places of scores that differ, and both scores."""
-    for q, s in np.argwhere(found != expected).tolist():
-        yield q, s, f"{found[q, s]}, expected {expected[q, s]}"
+class Case(NamedTuple):
+    """What is scored by the GPU and the CPU."""
+
+    name: str
+    queries: list[QueryLike]
+    subjects: list[ByteArray]
+    recurrence: Recurrence
 
 
-def told(pair: PairAlignment) -> tuple[object, ...]:
+def random_cases(n_pairs: int, seed: int) -> Iterator[Case]:
+    """Yield random profiles, and a sequence among four, in every mode, with every range of entries."""
+    kinds = list(product(MODES, ENTRIES))
+    n_subjects = -(-n_pairs // (len(kinds) * len(KERNELS) * QUERIES))
+    for number, (mode, entries) in enumerate(kinds):
+        generator = np.random.default_rng([seed, number])
+        lengths = generator.integers(0, LONGEST + 1, QUERIES).tolist()
+        first = profile(generator, 700, entries)  # its own sequence scores beyond 16 bits with large entries
+        queries: list[QueryLike] = [first]
+        queries += [
+            sequence(generator, n) if k % 4 == 3 else profile(generator, n, entries) for k, n in enumerate(lengths)
+        ]
+        codes = first.codes
+        subjects = [sequence(generator, int(n)) for n in generator.integers(1, LONGEST + 1, n_subjects)]
+        subjects += [codes, *(codes[: 255 + k] for k in range(5)), *(related(generator, codes) for _ in range(6))]
+        name = f"{mode}, entries {entries[0]} to {entries[1]}"
+        yield Case(name, queries, subjects, Recurrence(Scoring(), mode))
+
+
+def limit_cases(n_pairs: int, seed: int) -> Iterator[Case]:
+    """Yield copies of a sequence and pieces of it that score about what a lane can hold, with every matrix."""
+    names = matrix_names(PROTEIN)
+    for (number, (limit, (n_queries, fewer))), (place, name) in product(enumerate(LIMITS.items()), enumerate(names)):
+        generator = np.random.default_rng([seed, 2_000 + number, place])
+        scoring = Scoring(name) if place % 2 else Scoring(name, 7 + place, 2)
+        codes = generator.integers(0, 20, limit).astype(np.uint8)
+        own = np.cumsum(scoring.matrix.scores[codes, codes], dtype=np.int64)
+        codes = codes[: int(np.searchsorted(own, limit * 1.2))]
+        queries: list[QueryLike] = [
+            np.where(generator.random(len(codes)) < 0.002 * k, 19, codes).astype(np.uint8) for k in range(n_queries)
+        ]
+        subjects = []
+        for _ in range(-(-n_pairs // (len(names) * len(KERNELS) * n_queries * fewer))):
+            first = int(generator.integers(0, int(np.searchsorted(own, limit * 0.1))))
+            last = int(np.searchsorted(own, own[first] + limit + int(generator.integers(-60, 61))))
+            subjects.append(np.concatenate((sequence(generator, 9), codes[first:last], sequence(generator, 9))))
+        what = f"{len(names)} matrices, scores around {limit:,}"
+        yield Case(what, queries, subjects, Recurrence(scoring, "local"))
+
+
+def compare_scores(comparison: Comparison, gpu: Engine, cpu: Engine, cases: Iterable[Case]) -> None:
+    """Compare scores of the GPU, by each kernel, with those of the CPU."""
+    from swsearch.engines.gpu import launch
+
+    for case in cases:
+        chunk = chunk_of(case.subjects)
+        expected = scores_of(cpu, case.queries, chunk, case.recurrence)
+        for way, fair_share in KERNELS.items():
+            share = launch.FAIR_SHARE if fair_share is None else fair_share
+            with mock.patch.object(launch, "FAIR_SHARE", share):
+                found = scores_of(gpu, case.queries, chunk, case.recurrence)
+            differing = [
+                f"query {q} x {chunk.lengths[s]}: {found[q, s]}, expected {expected[q, s]}"
+                for q, s in np.argwhere(found != expected).tolist()
+            ]
+            what = f"{case.name}, gpu ({way}) with cpu"
+            comparison.add(what, found.size, differing, int(expected.min()), int(expected.max()))
+
+
+def told(pair: PairAlignment) -> tuple[int, int, int, object]:
     """Return what makes an alignment."""
     return pair.score, pair.query_start, pair.subject_start, pair.cigar
 
 
-def compare_scores(comparison: Comparison, engines: dict[str, Engine], n_pairs: int, seed: int) -> None:
-    """Compare scores: each engine's with the CPU engine's, and a sample of those with the reference's."""
-    scoring, cpu = Scoring(), engines["cpu"]
-    others: list[tuple[str, int | None]] = list(KERNELS.items()) if "gpu" in engines else []
-    cases = list(product(MODES, ENTRIES))
-    n_subjects = -(-n_pairs // (len(cases) * max(len(others), 1) * QUERIES))
-    for number, (mode, entries) in enumerate(cases):
-        generator = np.random.default_rng([seed, number])
-        lengths = generator.integers(0, LONGEST + 1, QUERIES).tolist()
-        queries: list[QueryLike] = [
-            sequence(generator, n) if k % 4 == 3 else profile(generator, n, entries) for k, n in enumerate(lengths)
-        ]
-        queries[0] = profile(generator, 700, entries)  # its own sequence scores beyond 16 bits with large entries
-        first = queries[0].codes
-        subjects = [sequence(generator, int(n)) for n in generator.integers(1, LONGEST + 1, n_subjects - 12)]
-        subjects += [first, *(first[: 255 + k] for k in range(5)), *(related(generator, first) for _ in range(6))]
-        chunk = chunk_of(subjects)
-        recurrence = Recurrence(scoring, mode)
-        expected = scores_of(cpu, queries, chunk, recurrence)
-        extremes = f"{expected.min():,} to {expected.max():,}"
-        name = f"{mode}, entries {entries[0]} to {entries[1]}"
-        compare_reference(comparison, f"{name}, cpu with reference", queries, chunk, recurrence, expected, generator)
-        for way, fair_share in others:
-            with kernels(fair_share):
-                found = scores_of(engines["gpu"], queries, chunk, recurrence)
-            differing = [f"query {q} x {chunk.lengths[s]}: {text}" for q, s, text in differences(found, expected)]
-            comparison.add(f"{name}, gpu ({way}) with cpu", found.size, differing, extremes)
-
-
-def around(
-    generator: np.random.Generator, scoring: Scoring, limit: int, n_queries: int, n_subjects: int
-) -> tuple[list[QueryLike], list[ByteArray]]:
-    """Make copies of a sequence with a few changes, and pieces of it that score about the limit with it."""
-    codes = generator.integers(0, 20, limit).astype(np.uint8)
-    own = np.cumsum(scoring.matrix.scores[codes, codes], dtype=np.int64)
-    codes = codes[: int(np.searchsorted(own, limit * 1.2))]
-    queries: list[QueryLike] = [
-        np.where(generator.random(len(codes)) < 0.002 * k, 19, codes).astype(np.uint8) for k in range(n_queries)
-    ]
-    subjects = []
-    for _ in range(n_subjects):
-        first = int(generator.integers(0, int(np.searchsorted(own, limit * 0.1))))
-        last = int(np.searchsorted(own, own[first] + limit + int(generator.integers(-60, 61))))
-        subjects.append(np.concatenate((sequence(generator, 9), codes[first:last], sequence(generator, 9))))
-    return queries, subjects
-
-
-def compare_limits(comparison: Comparison, engines: dict[str, Engine], n_pairs: int, seed: int) -> None:
-    """Compare scores at and around what a lane can hold, with every matrix."""
-    matrices = matrix_names(PROTEIN)
-    for number, (limit, (n_queries, fewer)) in enumerate(LIMITS.items()):
-        n_subjects = -(-n_pairs // (len(matrices) * len(KERNELS) * n_queries * fewer))
-        counts = dict.fromkeys(KERNELS, 0)
-        near, differing = 0, {way: list[str]() for way in KERNELS}
-        for place, name in enumerate(matrices):
-            generator = np.random.default_rng([seed, 2_000 + number, place])
-            scoring = Scoring(name) if place % 2 else Scoring(name, 7 + place, 2)
-            queries, subjects = around(generator, scoring, limit, n_queries, n_subjects)
-            chunk = chunk_of(subjects)
-            recurrence = Recurrence(scoring, "local")
-            expected = scores_of(engines["cpu"], queries, chunk, recurrence)
-            near += int((np.abs(expected.astype(np.int64) - limit) <= 2).sum())
-            for way, fair_share in KERNELS.items():
-                with kernels(fair_share):
-                    found = scores_of(engines["gpu"], queries, chunk, recurrence)
-                counts[way] += found.size
-                differing[way] += [f"{name}: {text}" for _, _, text in differences(found, expected)]
-        for way in KERNELS:
-            what = f"{len(matrices)} matrices, scores around {limit:,}, gpu ({way}) with cpu"
-            comparison.add(what, counts[way], differing[way], f"{near:,} within 2 of it")
-
-
-def compare_reference(
-    comparison: Comparison, name: str, queries: Sequence[QueryLike], chunk: Chunk, recurrence: Recurrence,
-    expected: ScoreArray, generator: np.random.Generator,
-) -> None:  # fmt: skip
-    """Hold some scores against the reference."""
-    differing = []
-    for _ in range(SAMPLE):
-        q, s = int(generator.integers(1, len(queries))), int(generator.integers(chunk.n_subjects))
-        right = reference.score(queries[q], chunk.subject(s), recurrence.scoring, recurrence.mode)
-        if right != expected[q, s]:
-            differing.append(f"query {q} x {chunk.lengths[s]}: {expected[q, s]}, expected {right}")
-    comparison.add(name, SAMPLE, differing, "")
-
-
-def compare_alignments(comparison: Comparison, seed: int) -> None:
+def compare_alignments(comparison: Comparison, gpu: PairAligner, cpu: PairAligner, seed: int) -> None:
     """Compare alignments of the GPU with those of the CPU, many at a time and some alone."""
-    with closing(create_pair_aligner("gpu")) as gpu, closing(create_pair_aligner("cpu")) as cpu:
-        for number, (mode, entries) in enumerate(product(MODES, ENTRIES)):
-            generator = np.random.default_rng([seed, 1_000 + number])
-            recurrence = Recurrence(Scoring(), mode)
-            queries = [profile(generator, int(n), entries) for n in generator.integers(1, 2 * LONGEST, ALIGNED // 4)]
-            pairs = [(query, related(generator, query.codes)) for query in queries for _ in range(4)]
-            expected, many = ([told(each) for each in one.align_many(pairs, recurrence)] for one in (cpu, gpu))
-            alone = {k: told(gpu.align(*pairs[k], recurrence)) for k in range(0, len(pairs), 20)}
-            differing = [f"pair {k}" for k, (a, b) in enumerate(zip(many, expected, strict=True)) if a != b]
-            differing += [f"pair {k} alone" for k, each in alone.items() if each != expected[k]]
-            name = f"{mode}, entries {entries[0]} to {entries[1]}, alignments"
-            highest = max(each[0] for each in expected)
-            comparison.add(name, len(many) + len(alone), differing, f"up to {highest:,}")
+    for number, (mode, entries) in enumerate(product(MODES, ENTRIES)):
+        generator = np.random.default_rng([seed, 1_000 + number])
+        recurrence = Recurrence(Scoring(), mode)
+        queries = [profile(generator, int(n), entries) for n in generator.integers(1, 2 * LONGEST, ALIGNED // 4)]
+        pairs = [(query, related(generator, query.codes)) for query in queries for _ in range(4)]
+        expected, many = ([told(each) for each in one.align_many(pairs, recurrence)] for one in (cpu, gpu))
+        alone = {k: told(gpu.align(*pairs[k], recurrence)) for k in range(0, len(pairs), 20)}
+        differing = [f"pair {k}" for k, (a, b) in enumerate(zip(many, expected, strict=True)) if a != b]
+        differing += [f"pair {k} alone" for k, each in alone.items() if each != expected[k]]
+        scores = [each[0] for each in expected]
+        name = f"{mode}, entries {entries[0]} to {entries[1]}, alignments"
+        comparison.add(name, len(many) + len(alone), differing, min(scores), max(scores))
 
 
 def compare_kernels(options: argparse.Namespace) -> tuple[list[str], int]:
-    """Compare the GPU, or the CPU alone with the reference; return lines, and how much differs."""
-    comparison = Comparison()
-    with closing(create_engine("cpu")) as cpu:
-        if options.engine == "cpu":
-            compare_scores(comparison, {"cpu": cpu}, options.pairs, options.seed)
-            described = cpu.description
-        else:
-            with closing(create_engine("gpu")) as gpu:
-                engines = {"cpu": cpu, "gpu": gpu}
-                compare_scores(comparison, engines, options.pairs, options.seed)
-                compare_limits(comparison, engines, options.pairs, options.seed)
-                described = gpu.description
-            compare_alignments(comparison, options.seed)
-    return [
-        f"engine {described}; seed {options.seed}",
-        "",
-        *table(["what", "compared", "differing", "scores"], comparison.rows),
-        *comparison.examples,
-    ], comparison.wrong  # fmt: skip
+    """Compare the GPU with the CPU; return lines, and how much differs."""
+    comparison, n_pairs, seed = Comparison(), options.pairs, options.seed
+    with ExitStack() as opened:
+        cpu, gpu = (opened.enter_context(create_engine(name)) for name in ("cpu", "gpu"))
+        compare_scores(comparison, gpu, cpu, chain(random_cases(n_pairs, seed), limit_cases(n_pairs, seed)))
+        fast, slow = (opened.enter_context(closing(create_pair_aligner(name))) for name in ("gpu", "cpu"))
+        compare_alignments(comparison, fast, slow, seed)
+        about = f"engine {gpu.description}; seed {seed}"
+    rows = [
+        [what, f"{n:,}", f"{wrong:,}", f"{low:,} to {high:,}"]
+        for what, (n, wrong, low, high) in comparison.counts.items()
+    ]
+    lines = [about, "", *table(["what", "compared", "differing", "scores"], rows), *comparison.examples]
+    return lines, sum(wrong for _, wrong, _, _ in comparison.counts.values())

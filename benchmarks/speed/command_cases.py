@@ -1,11 +1,11 @@
-"""Cases of `commands.py` that also look into this process or into a browser."""
+"""Cases of `commands.py` that also look into this process."""
 
 from __future__ import annotations
 
 import argparse
 import io
-import shutil
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -14,96 +14,31 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import swsearch as library
-from benchmarks.support.common import Records, need, read, residues, spread, swsearch, table, timed, write
-from benchmarks.support.scanning import Scan
-from benchmarks.support.timing import cost_of, in_turns, say
-from swsearch.db import Database, build_database
+from benchmarks.support.common import Records, read, residues, sha256_of, spread, swsearch, table, write
+from benchmarks.support.scanning import Scan, Seconds
+from benchmarks.support.timing import Timing, in_turns, say
+from swsearch.db import Database
 from swsearch.engines import create_engine
 from swsearch.inputs import read_queries
 from swsearch.options.kinds import Mode
 from swsearch.pipeline.batch import query_groups
-from swsearch.pipeline.filters import HitFilters, allowed_subjects
-from swsearch.pipeline.table.values import read_identifiers
 from swsearch.report import OUTPUT_FORMATS, create_writer
 from swsearch.results import SearchResult
 from swsearch.run_info import RunInfo
 
-ASKED, MADE = 1_000_000, 30
-"""Identifiers of the list of case ``identifiers``, and residues of its records."""
 PEPTIDES, RESIDENT_CALLS = 990, 30
 """Peptides of case ``jobs``, and calls of its resident searcher, after three that do not count."""
 SAMPLE = Path("examples/data/swissprot_sample.fasta.gz")
 """3,575 proteins of Swiss-Prot."""
+STREAMED_MEMORY = 200 << 20
+"""Bytes of a GPU's memory where Swiss-Prot, which takes 186 MiB, is not to stay there."""
 TITLE = "RecName: Full=Probable protein {0}; OS=Arabidopsis thaliana (Mouse-ear cress) OX=3702 GN={0} PE=1 SV=2"
 """Header of each subject in case ``writers``: as long as UniProt's, which the sample lacks."""
 FORMATS = [kind.key for kind in OUTPUT_FORMATS]
 FORMATS += ["6 qseqid sseqid evalue bitscore", "6 std qseq sseq btop", "parquet subject_id evalue"]
 TOGETHER = ("html", "parquet", "5")
 """Formats whose sum is shown."""
-WIDTHS = (360, 1280, 1920)
-PAINTED = """
-const done = arguments[arguments.length - 1];
-const tell = () => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now())));
-document.readyState === "complete" ? tell() : addEventListener("load", tell);
-"""
-"""Milliseconds from the start of the navigation to the frame after the one that holds the first query."""
-TAKE = """
-const done = arguments[arguments.length - 1], begun = performance.now();
-{action}
-requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - begun)));
-"""
-GO = "location.hash = '#query-' + arguments[0]; dispatchEvent(new HashChangeEvent('hashchange'));"
-SORT = "document.querySelectorAll('#query thead button')[1].click();"
-
-
-def accession(place: int) -> str:
-    """Return the accession of a made record; records that are not made have some too."""
-    return f"Q{place:05X}" if place < 1 << 20 else f"A0A{place:07X}"
-
-
-def make(path: Path, n: int) -> None:
-    """Write records with headers like UniProt's."""
-    draw = np.random.default_rng(7)
-    letters = draw.choice(np.frombuffer(b"ACDEFGHIKLMNPQRSTVWY", dtype=np.uint8), 1 << 16).tobytes().decode()
-    kinds = ("Insulin-like growth factor I", "ATP synthase subunit beta, chloroplastic", "Uncharacterized protein")
-    with path.open("w", encoding="ascii") as file:
-        for place in range(n):
-            name, at = accession(place), place * 7 % ((1 << 16) - MADE)
-            file.write(
-                f">sp|{name}|{name[-5:]}_HUMAN {kinds[place % 3]} OS=Homo sapiens OX=9606 GN=ABC{place} PE=2 SV=1\n"
-                f"{letters[at : at + MADE]}\n"
-            )
-
-
-def identifiers(options: argparse.Namespace, folder: Path) -> list[str]:
-    """Read a list, find it in an open database, turn it into who may be a hit; then fetch all entries, and half."""
-    source, path, listed, rows = folder / "made.fasta", folder / "made.h5", folder / "ids.txt", []
-    places = np.arange(ASKED)
-    np.random.default_rng(8).shuffle(places)
-    listed.write_text("".join(f"{accession(place)}\n" for place in places.tolist()), encoding="ascii")
-    names = read_identifiers(listed, "include_ids")
-    filters = HitFilters(include_ids=names, ignore_missing_ids=True)
-    for n in options.records or [575_000, 5_000_000]:
-        make(source, n)
-        path.unlink(missing_ok=True)
-        build_database(source, path)
-        with Database.open(path) as database:
-            assert len(database.places_of(names)[0]) == min(n, ASKED)
-            works = (
-                partial(read_identifiers, listed, "include_ids"), partial(database.places_of, names),
-                partial(allowed_subjects, database, filters),
-            )  # fmt: skip
-            spent = [[timed(work) for _ in range(options.runs)] for work in works]
-        source.write_text("".join(f"{accession(place)}\n" for place in range(0, n, 2)), encoding="ascii")
-        fetch = ("db", "fetch", path, "-o", folder / "out.fasta")
-        whole, half = (cost_of(*fetch, *which).seconds for which in (["--all"], ["--ids", source]))
-        shown = [f"{min(each):.2f} to {max(each):.2f}" for each in spent]
-        rows.append([f"{n:,}", f"{path.stat().st_size / 1e6:,.0f}", *shown, f"{whole:.2f}", f"{half:.2f}"])
-    columns = ["records", "database MB", "read the list, s", "find, s", "find and filter, s", "fetch --all, s"]
-    return [f"{ASKED:,} accessions", "", *table([*columns, "fetch half, s"], rows)]
 
 
 def peptides(records: Records) -> Records:
@@ -114,17 +49,18 @@ def peptides(records: Records) -> Records:
     ]  # fmt: skip
 
 
-def scan_seconds(engine: str, queries: Path, database: Path) -> float:
-    """Return the seconds of scoring the queries with a loaded database: of the kernels, or of the scan on the CPU."""
+def scan_seconds(engine: str, queries: Path, database: Path, **options: Any) -> Seconds:
+    """Time the scoring of queries with a loaded database."""
     found = read_queries(queries)
     groups = list(query_groups(found))
     with (
-        create_engine(engine) as made,
+        create_engine(engine, **options) as made,
         Database.open(database) as opened,
         closing(Scan(made, opened, groups)) as scan,
     ):
-        scan.select(found[:1])  # now the database is on the device, and kernels are compiled
-        return scan.score(*groups).kernel
+        for _ in range(2):  # kernels are compiled, and the database is on the device in one piece, if it stays
+            scan.select(found[: 20 if engine == "gpu" else 1])
+        return scan.score(*groups)
 
 
 def search_seconds(searcher: library.Searcher, record: tuple[str, str]) -> tuple[float, int]:
@@ -163,7 +99,7 @@ def jobs(options: argparse.Namespace, folder: Path) -> list[str]:
         if not any(part in name for part in parts):
             continue
         if which not in scans:
-            scans[which] = scan_seconds(engine, paths[which], database)
+            scans[which] = scan_seconds(engine, paths[which], database).kernel
         given = [part for output in outputs for part in ("-o", folder / output)]
         words = ("msa" if name == iterated else "search", paths[which], database, "--engine", engine, *asked, *given)
         (timing,) = in_turns({name: partial(swsearch, *words, "--quiet")}, options.runs).values()
@@ -178,7 +114,7 @@ def jobs(options: argparse.Namespace, folder: Path) -> list[str]:
         ])  # fmt: skip
     for length in (250, 1133) if any(part in "resident searcher" for part in parts) else ():
         record = min(records, key=lambda each: abs(len(each[1]) - length))
-        scan = scan_seconds(engine, write(folder / "one.fasta", [record]), database)
+        scan = scan_seconds(engine, write(folder / "one.fasta", [record]), database).kernel
         with library.Searcher(database, engine=engine, max_hits=100) as searcher:
             calls = [search_seconds(searcher, record) for _ in range(RESIDENT_CALLS + 3)][3:]
         walls, hits = [seconds for seconds, _ in calls], calls[0][1]
@@ -193,13 +129,60 @@ def jobs(options: argparse.Namespace, folder: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def searched(name: str, queries: Records, path: Path, subjects: Records) -> str:
-    """Say what was searched."""
-    cells = residues(queries) * residues(subjects) / 1e9
-    return (
-        f"{name}: {len(queries)} queries, {residues(queries):,} residues; {path.name}: {len(subjects):,} subjects, "
-        f"{residues(subjects):,} residues; {cells:.1f} Gcells"
-    )
+def places_of(options: argparse.Namespace, limit: int | None) -> dict[str, tuple[object, ...]]:
+    """Return the options of a search in each place, the first of which the others are compared with."""
+    if options.engine != "gpu":
+        found = {f"{n} local workers": ("--cluster", f"local:{n}") for n in options.workers}
+        found = {f"one process, {options.threads} threads": ("--threads", options.threads), **found}
+        return {**found, **({"workers that run": ("--cluster", options.cluster)} if options.cluster else {})}
+    memory, devices = ("--gpu-memory", limit) if limit else (), ",".join(map(str, options.devices))
+    found = {"one GPU": ("--device", options.devices[0], *memory), f"GPUs {devices}": ("--device", devices, *memory)}
+    if limit is None and len(set(options.devices)) == len(options.devices):
+        found["as many workers"] = ("--cluster", f"local:{len(options.devices)}")
+    return found
+
+
+def places(options: argparse.Namespace, folder: Path) -> list[str]:
+    """Time commands in every place, and scans by one GPU and by all."""
+    fasta, database, twenty = options.files
+    many, rows = write(folder / "many.fasta", spread(read(fasta), options.many)), []
+    for limit in (None, STREAMED_MEMORY) if options.engine == "gpu" else (None,):
+        for queries, count in ((twenty, 20), (many, options.many)):
+            name = f"{count:,} queries, {'streamed' if limit else 'resident'}"
+            if not any(part in name for part in options.only or [""]):
+                continue
+            where = places_of(options, limit)
+            words = ("search", queries, database, "--engine", options.engine, "--quiet", "-o")
+            works = {place: partial(swsearch, *words, folder / place, *more) for place, more in where.items()}
+            parts = {"command": in_turns(works, options.runs, f"{name}, ")}
+            if options.engine == "gpu":
+                parts |= scans_in_turns(options, queries, database, limit, list(where)[:2])
+            for what, timings in parts.items():
+                first = next(iter(timings.values())).median
+                for place, one in timings.items():
+                    shown = f"{one.median:.3f} ({one.spread()})"
+                    rows.append([name, what, place, shown, f"{one.median / first:.3f}"])
+            if len({sha256_of(folder / place) for place in works}) > 1:
+                sys.exit(f"{name}: the bytes differ between places")
+    return [
+        f"{database.name}; engine {options.engine}; medians of {options.runs} turns; streamed through "
+        f"{STREAMED_MEMORY >> 20} MiB; the same bytes in all places",
+        "", *table(["job", "what", "where", "seconds", "times the first"], rows),
+    ]  # fmt: skip
+
+
+def scans_in_turns(
+    options: argparse.Namespace, queries: Path, database: Path, limit: int | None, names: list[str]
+) -> dict[str, dict[str, Timing]]:
+    """Time kernels and scans by the first device and by all."""
+    found = {what: {name: Timing() for name in names} for what in Seconds._fields}
+    for turn in range(options.runs):
+        for name, device in zip(names, (options.devices[0], options.devices), strict=True):
+            seconds = scan_seconds("gpu", queries, database, device=device, gpu_memory=limit)
+            say(f"turn {turn + 1}, {name}: {seconds}")
+            for what, each in seconds._asdict().items():
+                found[what][name].wall.append(each)
+    return {"kernels": found["kernel"], "scan": found["wall"]}
 
 
 def written(outfmt: str, run: RunInfo, results: Sequence[SearchResult]) -> int:
@@ -232,7 +215,8 @@ def writers(options: argparse.Namespace, folder: Path) -> list[str]:
     path = options.files[0] if options.files else SAMPLE
     queries, subjects = read(path, options.first), read(path)
     titled = [(f"{name} {TITLE.format(name)}", letters) for name, letters in subjects]
-    lines, names = [searched(path.name, queries, path, subjects)], ["format"]
+    about = f"{path.name}: {len(queries)} queries, {residues(queries):,} residues; {len(subjects):,} subjects, "
+    lines, names = [f"{about}{residues(subjects):,} residues"], ["format"]
     cells: dict[str, list[str]] = {}
     modes: tuple[Mode, ...] = ("local", "global")
     for mode in modes:
@@ -255,66 +239,3 @@ def writers(options: argparse.Namespace, folder: Path) -> list[str]:
             cells.setdefault(outfmt, []).extend((f"{seconds / hits * 1e6:.2f}", size))
     rows = [[outfmt, *row] for outfmt, row in cells.items()]
     return [*lines, f"processor time, medians of {options.runs}", "", *table(names, rows)]
-
-
-def browser() -> Any:
-    """Start headless Chromium."""
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    for each in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(each)
-    return webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-
-
-def shown(driver: Any, page: Path, width: int, loads: int, longest: int) -> list[float]:
-    """Return seconds to load, to go to the longest query, and to sort: medians of loads, each in a new tab."""
-    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-    found: list[list[float]] = []
-    for _ in range(loads):
-        driver.switch_to.new_window("tab")
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        driver.get(page.as_uri())
-        row = [driver.execute_async_script(PAINTED)]
-        row += [driver.execute_async_script(TAKE.format(action=action), longest) for action in (GO, SORT)]
-        found.append(row)
-        driver.close()
-        driver.switch_to.window(driver.window_handles[0])
-    return [statistics.median(column) / 1000 for column in zip(*found, strict=True)]
-
-
-def html_report(options: argparse.Namespace, folder: Path) -> list[str]:
-    """Write reports in which every query has as many hits as it may, and show them at three widths."""
-    need("chromium", "chromedriver")
-    (path,), hits, rows = options.files, options.hits[0], []
-    queries, subjects = read(options.queries, options.first), read(path)
-    longest = 1 + max(range(len(queries)), key=lambda place: len(queries[place][1]))
-    asked = write(folder / "queries.fasta", queries)
-    with browser() as driver:
-        version = driver.capabilities["browserVersion"]
-        for mode in ("local", "global"):
-            page = folder / f"{mode}.html"
-            what = (
-                "--mode",
-                mode,
-                "--evalue",
-                "1e300",
-                "--max-hits",
-                hits,
-                "--outfmt",
-                "html",
-                "-o",
-                page,
-                "--quiet",
-            )
-            swsearch("search", asked, path, *what)
-            say(f"{mode}: the report is there")
-            for width in WIDTHS:
-                seconds = shown(driver, page, width, options.runs, longest)
-                size = f"{page.stat().st_size / 1e6:.1f}"
-                rows.append([mode, size, f"{width:,}", *(f"{each:.2f}" for each in seconds)])
-    columns = ["mode", "MB", "pixels wide", "s to show it", "s to the longest query", "s to sort it"]
-    return [
-        f"Chromium {version}, headless", searched(options.queries.name, queries, path, subjects),
-        f"{len(queries)} queries x {hits} hits; medians of {options.runs} loads", "", *table(columns, rows),
-    ]  # fmt: skip

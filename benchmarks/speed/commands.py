@@ -3,22 +3,20 @@
 Cases, and their files:
   evalues QUERIES DATABASE...    E-values from shuffled copies (the default) beside published ones
   taxa SUBJECTS                  `--taxids` beside a database of only these sequences; hits must be the same
-  segments SUBJECTS              a database in several segments beside one segment; reports must be the same
   memory DATABASE...             peak memory of a search for each subject, beside a database of one record
   long_pair [A B]                `swsearch align` of two proteins, by default two relatives of titin's size
   build FASTA                    `swsearch db build` of the file, of five times the file, and of --records made ones
-  identifiers                    lists of a million accessions in databases of --records made records
   jobs SUBJECTS DATABASE TWENTY  jobs of usual sizes, beside the kernels' or the scan's seconds
   writers [SUBJECTS]             processor time and bytes of each output format, per hit
-  html_report [SUBJECTS]         bytes of HTML reports, and seconds until headless Chromium shows them
+  places SUBJECTS DATABASE TWENTY  one process beside --workers, or one GPU beside --devices, kernels and scans
+                                 as well; the bytes must be the same
   blastx [SUBJECTS]              DNA queries cut from --genomes, beside their frames as proteins, blastx and diamond
   iterated SUBJECTS              three iterations of single proteins, and of SCOPe's --domains, beside jackhmmer,
                                  psiblast and mmseqs2
 Databases of the last two are built before the measurement and stay in --work.
 
-Needs: a quiet machine; chromium, chromium-driver and selenium for html_report, pyarrow for writers, ncbi-blast+,
-       diamond-aligner, hmmer and mmseqs2 for the last two (programs that are not installed are skipped).
-       Minutes each.
+Needs: a quiet machine; pyarrow for writers, dask.distributed for places, ncbi-blast+, diamond-aligner, hmmer and
+       mmseqs2 for the last two (programs that are not installed are skipped). Minutes each.
 Run:   python -m benchmarks.speed.commands CASE [FILE ...] [--queries Q.fasta] [--first 20] [--engine cpu] [--runs 5]
            [--hits 500] [--records 5M 100M] [--out benchmarks/results/CASE.txt]
 """
@@ -57,8 +55,6 @@ from swsearch.db import Database, build_database
 MIB = 1 << 20
 TAXID, OTHERS, HUMAN = 9606, 100, 20_240
 """Taxids of case ``taxa``: as many sequences have the first as Swiss-Prot has human proteins, others one of 100."""
-MEMORIES = ("3G", "128M", "64M")
-"""Memory of the builds of case ``segments``: a segment takes a third of it."""
 LONG, CHANGED = 35_000, 0.4
 """Residues of the made pair of case ``long_pair``, and the share that differs."""
 MADE, AT_ONCE = 30, 1 << 18
@@ -149,29 +145,6 @@ def taxa(options: argparse.Namespace, folder: Path) -> list[str]:
         f"threads; medians of {options.runs} turns, the whole database once",
         "", *table(columns, rows),
         "", "Of each the wall seconds of the whole command, and the processor seconds in it.",
-    ]  # fmt: skip
-
-
-def segments(options: argparse.Namespace, folder: Path) -> list[str]:
-    """Search the same records in one segment and in several."""
-    (path,) = options.files
-    queries, works = write(folder / "queries.fasta", read(path, options.first)), {}
-    for memory in MEMORIES:
-        swsearch("db", "build", path, "-o", folder / f"{memory}.h5", "--memory", memory, "-q")
-        words = ("search", queries, folder / f"{memory}.h5", "--engine", options.engine, "-q", "-o")
-        works[memory] = partial(swsearch, *words, folder / f"{memory}.tsv")
-    in_turns(works, 1, "not counted: ")
-    timings, rows = in_turns(works, options.runs), []
-    for memory, timing in timings.items():
-        assert (folder / f"{memory}.tsv").read_bytes() == (folder / f"{MEMORIES[0]}.tsv").read_bytes()
-        with Database.open(folder / f"{memory}.h5") as database:
-            n_segments, padding = database.info()["n_segments"], database.residue_bytes / database.n_residues - 1
-        times = f"{timing.median:.2f} ({timing.spread()})"
-        rows.append([n_segments, f"{padding:.1%}", times, f"{timing.median / timings[MEMORIES[0]].median:.2f}"])
-    return [
-        f"{path.name}; engine {options.engine}; {options.first} queries; medians of {options.runs} searches in "
-        "turns; the same reports",
-        "", *table(["segments", "padding", "seconds", "ratio"], rows),
     ]  # fmt: skip
 
 
@@ -272,14 +245,12 @@ class Case(NamedTuple):
 CASES = {
     "evalues": Case(evalues),
     "taxa": Case(taxa, names=()),
-    "segments": Case(segments, first=10),
     "memory": Case(memory),
     "long_pair": Case(long_pair),
     "build": Case(build, names=("h5py", "numpy")),
-    "identifiers": Case(command_cases.identifiers),
     "jobs": Case(command_cases.jobs, 3),
+    "places": Case(command_cases.places, 3),
     "writers": Case(command_cases.writers, names=("numpy", "pyarrow"), first=40),
-    "html_report": Case(command_cases.html_report, names=("selenium",)),
     "blastx": Case(command_peers.blastx, 3, ("blastx", "diamond")),
     "iterated": Case(command_peers.iterated, 3, ("psiblast", "jackhmmer", "mmseqs"), first=5),
 }
@@ -300,8 +271,11 @@ def read_options() -> argparse.Namespace:
     add("--records", type=number, nargs="+", default=[], help="records to make, such as 5M 100M")
     add("--memory", help="passed on to build and align")
     add("--keep", type=Path, metavar="FILE", help="build: move the last database here")
-    add("--many", type=int, default=1000, help="jobs: how many queries are many, default %(default)s")
-    add("--only", action="append", metavar="PART", help="jobs: those whose name has this; may be repeated")
+    add("--many", type=int, default=1000, help="jobs, places: how many queries are many, default %(default)s")
+    add("--only", action="append", metavar="PART", help="jobs, places: whose name has this; may be repeated")
+    add("--devices", type=numbers, default=[0, 0], help="places, with --engine gpu: against the first alone")
+    add("--workers", type=numbers, default=[1, 2, 4], help="places: numbers of local workers, default 1,2,4")
+    add("--cluster", metavar="ADDRESS", help="places: workers that run already")
     add("--genomes", type=Path, nargs="+", default=[], help="blastx: FASTA, plain or xz")
     add("--reads", type=int, default=200, help="blastx: queries of 150 nucleotides, default %(default)s")
     add("--genes", type=int, default=20, help="blastx: queries of 1,500 nucleotides, default %(default)s")
@@ -309,14 +283,14 @@ def read_options() -> argparse.Namespace:
     add("--work", type=Path, help="folder for what is made; it stays there")
     add("--note", default="", help="a sentence for the report, such as what else ran")
     options = parser.parse_args()
-    least = {"evalues": 2, "jobs": 3, "iterated": 1, "taxa": 1, "segments": 1, "memory": 1, "build": 1}
+    least = {"evalues": 2, "jobs": 3, "places": 3, "iterated": 1, "taxa": 1, "memory": 1, "build": 1}
     if len(options.files) < least.get(options.case, 0):
         parser.error(f"{options.case}: got {len(options.files)} files, expected those that its line above names")
     if absent := [path for path in options.files if not path.exists()]:
         parser.error(f"{absent[0]}: no such file")
     case = CASES[options.case]
     options.runs, options.first = options.runs or case.runs, options.first or case.first
-    if options.case in ("blastx", "html_report"):
+    if options.case == "blastx":
         options.files = options.files or [SUBJECTS]
     return options
 

@@ -3,9 +3,8 @@
   peers         the tables below
   profiles      one query as a sequence, as a profile of the same rows, and with gap costs by position, each mode
   frame_shifts  rows scored as a protein, and as the codons of a strand whose frame may shift
-  wheel         the extension of --wheel, which another compiler made, beside that of this installation
-The last three scan --database (the wheel: --subjects) in memory on one thread, scores only, with each instruction
-set. Each turn gives a ratio of processor seconds; the table has the median ratio. Results are compared.
+The last two scan --database in memory on one thread, scores only, with each instruction set. Each turn gives a ratio
+of processor seconds; the table has the median ratio. Results are compared.
 
 Tables of peers have contenders in turn (A B C, A B C, ...). They show medians and, in brackets, the extremes:
   whole commands    `swsearch search` and the peers' programs, with databases built before: start, reading, search,
@@ -21,7 +20,7 @@ Tables of peers have contenders in turn (A B C, A B C, ...). They show medians a
 Processor seconds count all threads and processes. SWIPE is left out: no package registry has it.
 
 Needs: a quiet machine; for peers ncbi-blast+, diamond-aligner, fasta3, mmseqs2, gcc and binutils, parasail, pyopal,
-       scoring-matrices; a wheel (python packaging/wheels.py). Ten minutes on two cores, the others some.
+       scoring-matrices. Ten minutes on two cores, the others some.
 Run:   python -m benchmarks.speed.cpu --queries queries20.fasta [--subjects DB.fasta.gz] [--large SPROT.h5]
            [--out benchmarks/results/cpu.txt]
        python -m benchmarks.speed.cpu --what profiles --database DB.h5 [--turns 11] [--out FILE]
@@ -31,30 +30,22 @@ Exit code 1 if a score, or a byte of swsearch's output, differs.
 from __future__ import annotations
 
 import argparse
-import os
-import random
 import statistics
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import swsearch
 from benchmarks.speed import cpu_bound, cpu_scans
 from benchmarks.speed.command_peers import PROTEINS, SEARCH, TOP, Programs
 from benchmarks.speed.cpu_scans import MORE_RUNS, Turns, engine_for, padding, read_chunks, swsearch_scan, time_scans
 from benchmarks.support.common import (
     Records,
     arguments,
-    command,
     data_line,
     finish,
     heading,
@@ -81,8 +72,6 @@ LARGE = 375
 """Query length for the large database."""
 SHIFTED, COST = (998, 9998), 15
 """Rows of the queries of ``frame_shifts``, and what a shift costs."""
-WHEEL_QUERIES, PAIR = (144, 375, 1000), 5000
-"""Lengths of the random queries of ``wheel``, and of both sequences of its pair."""
 
 
 def rate(cells: float, seconds: float) -> str:
@@ -326,65 +315,8 @@ def shift_comparisons(database: Database) -> Iterator[Comparison]:
             yield Comparison((instructions, length), length * database.n_residues, works, agree)
 
 
-def extension_in(wheel: Path, folder: Path) -> ModuleType:
-    """Load the extension of a wheel."""
-    with zipfile.ZipFile(wheel) as packed:
-        path = packed.extract("swsearch/engines/cpu/_simd.abi3.so", folder)
-    spec = spec_from_file_location("swsearch.engines.cpu._simd", path)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@contextmanager
-def using(module: ModuleType, instructions: str) -> Iterator[None]:
-    """Have an extension, and an instruction set, used."""
-    kept, extension.load = extension.load, lambda: module
-    os.environ[extension.SIMD_VARIABLE] = instructions
-    try:
-        yield
-    finally:
-        extension.load = kept
-        del os.environ[extension.SIMD_VARIABLE]
-
-
-def wheel_comparisons(wheel: Path, database: Database, folder: Path) -> Iterator[Comparison]:
-    """Yield scans, and one global alignment, by both extensions."""
-    modules = {"source": extension.load(), "wheel": extension_in(wheel, folder)}
-    drawn = random.Random(1)
-    queries = ["".join(drawn.choices("ARNDCQEGHILKMFPSTWYV", k=length)) for length in (*WHEEL_QUERIES, PAIR, PAIR)]
-
-    def work(module: ModuleType, instructions: str, asked: list[str]) -> Any:
-        with using(module, instructions):
-            if len(asked) == 1:
-                return swsearch.score(asked, database, threads=1, engine="cpu")
-            return swsearch.align(*asked, threads=1, mode="global").coordinates
-
-    for instructions in extension.instruction_sets():
-        for asked in ([query] for query in queries[:-2]):
-            works = {name: partial(work, module, instructions, asked) for name, module in modules.items()}
-            cells = len(asked[0]) * database.n_residues
-            yield Comparison(
-                (instructions, f"query of {len(asked[0])}"), cells, works, lambda found: np.array_equal(*found)
-            )
-        works = {name: partial(work, module, instructions, queries[-2:]) for name, module in modules.items()}
-        yield Comparison((instructions, f"pair of {PAIR}"), PAIR**2, works, lambda found: np.array_equal(*found))
-
-
 def itself(options: argparse.Namespace) -> tuple[list[str], bool]:
-    """Measure profiles, frame shifts or a wheel; return the table, and whether results are as they should be."""
-    if options.what == "wheel":
-        subjects, turns = read(options.subjects), options.turns or 9
-        with tempfile.TemporaryDirectory() as folder, Database.from_records(subjects) as database:
-            rows, wrong = compared(wheel_comparisons(options.wheel, database, Path(folder)), turns, (2, 3))
-        return [
-            f"source: {command('c++', '--version').splitlines()[0]}; wheel: {options.wheel.name}",
-            f"{len(subjects):,} subjects, {residues(subjects):,} residues; {turns} turns",
-            "GCUPS by processor seconds of one thread, medians; the last column is wheel over source", "",
-            *table(["instruction set", "what", "source", "wheel", "ratio"], rows),
-            "", f"different results: {', '.join(sorted(wrong)) or 'none'}",
-        ], not wrong  # fmt: skip
+    """Measure profiles or frame shifts; return the table, and whether results are as they should be."""
     with Database.open(options.database) as database:
         about = f"{options.database.name}: {database.n_subjects:,} subjects, {database.n_residues:,} residues; "
         if options.what == "profiles":
@@ -406,7 +338,7 @@ def itself(options: argparse.Namespace) -> tuple[list[str], bool]:
 def main() -> None:
     parser = arguments(__doc__)
     add = parser.add_argument
-    add("--what", choices=("peers", "profiles", "frame_shifts", "wheel"), default="peers", help="default %(default)s")
+    add("--what", choices=("peers", "profiles", "frame_shifts"), default="peers", help="default %(default)s")
     add("--large", type=Path, metavar="DB.h5", help="peers: database for one query; none by default")
     add("--turns", type=int, help="of each contender, default 3, of the others 9 or 11")
     add(
@@ -417,12 +349,9 @@ def main() -> None:
     )
     add("--database", type=Path, help="profiles, frame_shifts: HDF5 file of subjects")
     add("--length", type=int, default=250, help="profiles: residues of the query, default %(default)s")
-    add("--wheel", type=Path, help="wheel: of this machine's architecture")
     options = parser.parse_args()
     if options.what in ("profiles", "frame_shifts") and options.database is None:
         parser.error(f"--what {options.what}: needs --database DB.h5")
-    if options.what == "wheel" and options.wheel is None:
-        parser.error("--what wheel: needs --wheel FILE")
     is_peers = options.what == "peers"
     lines, is_right = peers(options) if is_peers else itself(options)
     script = __file__ if is_peers else f"{__file__} {options.what}"

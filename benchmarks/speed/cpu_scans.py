@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import parasail
-import pyopal
-from scoring_matrices import ScoringMatrix  # type: ignore[attr-defined]
 
-from benchmarks.support.common import PARASAIL_GAPS, Records, blosum62
+from benchmarks.support.common import Records
 from benchmarks.support.timing import Timing, say, take_turn
 from swsearch import Database, Scoring
 from swsearch.blocks import Chunk
@@ -23,10 +21,18 @@ from swsearch.engines.base import ChunkPlan, LoadedChunk
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query
+from swsearch.options.kinds import Mode
 from swsearch.pipeline.scorer import prepare
 from swsearch.recurrence import Recurrence
 
 Scores = npt.NDArray[np.int64]
+
+ALGORITHMS: dict[str, dict[Mode, str]] = {
+    "parasail": {"local": "sw", "global": "nw", "semiglobal": "sg"},
+    "pyopal": {"local": "sw", "global": "nw", "semiglobal": "ov"},
+}
+GAPS = (12, 1)
+"""Our 11/1: the libraries charge open + (k - 1) * extend."""
 
 SLOW = ("scalar",)
 """Instruction sets for other processors than this, which get one query, that of a length near `SLOW_LENGTH`."""
@@ -67,47 +73,56 @@ def _in_order(values: Sequence[int], places: npt.NDArray[np.int64]) -> Scores:
     return scores
 
 
-def _in_threads(work: Callable[[str, int], list[Any]], threads: int) -> Callable[[str], list[Any]]:
+def _in_parts(work: Callable[[str, int], list[int]], places: npt.NDArray[np.int64], threads: int) -> Scan:
     """Run ``work(query, part)`` for every part at once."""
     pool = ThreadPoolExecutor(threads)
+    return Scan(
+        lambda query: list(pool.map(partial(work, query), range(threads))),
+        lambda found: _in_order([each for part in found for each in part], places),
+    )
 
-    def run(query: str) -> list[Any]:
-        return list(pool.map(lambda part: work(query, part), range(threads)))
 
-    return run
-
-
-def parasail_scan(subjects: Records, threads: int) -> Scan:
+def parasail_scan(subjects: Records, threads: int, mode: Mode) -> Scan:
     """Call parasail's striped kernels by the package's own functions, in a Python loop for each thread."""
+    import parasail
+
     parts, places = _by_length(subjects, threads)
-    matrix = blosum62()
+    letters, scores = Scoring().matrix.alphabet.letters, Scoring().matrix.scores
+    assert letters[-1] == "*"  # parasail adds it itself, as the last letter
+    matrix = parasail.matrix_create(letters[:-1], 1, -1, case_sensitive=True)
+    for i, j in np.ndindex(len(letters), len(letters)):
+        matrix.set_value(i, j, int(scores[i, j]))
+    align = getattr(parasail, f"{ALGORITHMS['parasail'][mode]}_striped_profile_sat")
 
     def work(query: str, part: int) -> list[int]:
         profile = parasail.profile_create_sat(query, matrix)
-        return [parasail.sw_striped_profile_sat(profile, subject, *PARASAIL_GAPS).score for subject in parts[part]]
+        return [align(profile, subject, *GAPS).score for subject in parts[part]]
 
-    return Scan(
-        _in_threads(work, threads), lambda found: _in_order([each for part in found for each in part], places)
-    )
+    return _in_parts(work, places, threads)
 
 
-def pyopal_scan(subjects: Records, threads: int) -> Scan:
+def pyopal_scan(subjects: Records, threads: int, mode: Mode) -> Scan:
     """Call pyopal's score mode, an aligner and a database for each thread."""
+    import pyopal
+    from scoring_matrices import ScoringMatrix  # type: ignore[attr-defined]
+
     parts, places = _by_length(subjects, threads)
-    matrix = Scoring().matrix
-    letters = matrix.alphabet.letters
-    rows = matrix.scores[: len(letters), : len(letters)].astype(float).tolist()
-    scoring, (gap_open, gap_extend) = ScoringMatrix(rows, alphabet=letters), PARASAIL_GAPS
-    aligners = [pyopal.Aligner(scoring, gap_open=gap_open, gap_extend=gap_extend) for _ in range(threads)]
+    letters = Scoring().matrix.alphabet.letters
+    rows = Scoring().matrix.scores[: len(letters), : len(letters)].astype(float).tolist()
+    aligners = [pyopal.Aligner(ScoringMatrix(rows, alphabet=letters), *GAPS) for _ in range(threads)]
     databases = [pyopal.Database(part, aligner.alphabet) for part, aligner in zip(parts, aligners, strict=True)]
+    options = {"mode": "score", "overflow": "simple", "algorithm": ALGORITHMS["pyopal"][mode]}
 
-    def work(query: str, part: int) -> list[Any]:
-        found = aligners[part].align(query, databases[part], mode="score", overflow="simple", algorithm="sw")
-        return list(found)
+    def work(query: str, part: int) -> list[int]:
+        return [each.score for each in aligners[part].align(query, databases[part], **options)]
 
-    return Scan(
-        _in_threads(work, threads), lambda found: _in_order([each.score for part in found for each in part], places)
-    )
+    return _in_parts(work, places, threads)
+
+
+def library_scans(subjects: Records, threads: int, mode: Mode = "local") -> dict[str, Scan]:
+    """Return the scans of the libraries that are installed."""
+    scans = {"parasail": parasail_scan, "pyopal": pyopal_scan}
+    return {name: make(subjects, threads, mode) for name, make in scans.items() if find_spec(name)}
 
 
 def engine_for(instructions: str, threads: int) -> CpuEngine:
@@ -120,11 +135,6 @@ def engine_for(instructions: str, threads: int) -> CpuEngine:
         del os.environ[extension.SIMD_VARIABLE]
         if before is not None:
             os.environ[extension.SIMD_VARIABLE] = before
-
-
-def library_scans(subjects: Records, threads: int) -> dict[str, Scan]:
-    """Return the libraries' scans."""
-    return {"parasail": parasail_scan(subjects, threads), "pyopal": pyopal_scan(subjects, threads)}
 
 
 def swsearch_scan(chunks: Sequence[LoadedChunk], instructions: str, threads: int) -> Scan:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchmarks.support.common import table
 
@@ -162,61 +162,6 @@ def about_lines(about: Part) -> list[str]:
     ]
 
 
-class Goal(NamedTuple):
-    """A row of the summary: what was asked for beside what was measured."""
-
-    what: str
-    measured: float
-    limit: float
-    theirs: str = ""
-    form: str = ",.0f"
-    is_least: bool = True
-
-    def cells(self) -> list[str]:
-        """Format the row."""
-        met = self.measured >= self.limit if self.is_least else self.measured < self.limit
-        return [
-            self.what, format(self.measured, self.form), f"{'>=' if self.is_least else '<'} {self.limit:{self.form}}",
-            "yes" if met else "NO", self.theirs,
-        ]  # fmt: skip
-
-
-def goals(results: Part) -> Iterator[Goal]:
-    """Yield the goals of the parts that are there."""
-    batch, theirs = results.get("batch"), results.get("cudasw", {})
-    queries = results.get("singles", {}).get("queries", [])
-    for what, first, last, least in (("144", 144, 144, 5600), ("250 and more, the slowest", 250, 10_000, 6100)):
-        if some := [one for one in queries if first <= one["length"] <= last]:
-            slowest = min(some, key=lambda one: one["gcups"])
-            yield Goal(f"query of {what}, GCUPS", slowest["gcups"], least, str(CELLS["CUDASW++4.0 --dpx"](slowest)))
-    peer_gcups = rate(theirs["gcups"]) if theirs else ""
-    if batch:
-        yield Goal("batch by kernel time, GCUPS", batch["gcups"], 6700, peer_gcups)
-        yield Goal("batch by wall time, GCUPS", batch["wall_gcups"], 6000, peer_gcups)
-    if "jobs" in results:
-        seconds = results["jobs"]["jobs"]["1,000 queries"]["kernel_seconds"]
-        yield Goal("1,000 queries, kernels, s", seconds, 10.0, form=".2f", is_least=False)
-    if "command" in results:
-        peer_seconds = f"{theirs['command_seconds']:.2f}" if theirs else ""
-        yield Goal("whole command, s", results["command"]["seconds"], 3.0, peer_seconds, ".2f", is_least=False)
-    if "load" in results:
-        yield Goal("loading, s", results["load"]["seconds"], 0.5, form=".3f", is_least=False)
-    if "streamed" in results:
-        part = results["streamed"]
-        yield Goal("streamed / resident, kernel", part["kernel_speed"], 0.9, form=".3f")
-        yield Goal("streamed / resident, wall", part["wall_speed"], 0.9, form=".3f")
-        if batch:
-            ratio = batch["wall_seconds"] / part["streamed"]["wall_seconds"]
-            yield Goal("streamed / resident and loaded before, wall", ratio, 0.9, form=".3f")
-
-
-def summary(results: Part) -> list[str]:
-    """Return what was asked for beside what was measured, for the parts that are there."""
-    columns = ["what", "measured", "asked for", "met", "CUDASW++4.0 --dpx"]
-    rows = [goal.cells() for goal in goals(results)]
-    return ["Summary:", "", *table(columns, rows)] if rows else []
-
-
 def report(results: Part) -> list[str]:
     """Return the whole report."""
     results = with_theirs(results)
@@ -227,7 +172,7 @@ def report(results: Part) -> list[str]:
             lines += ["", *section(results[name])]
             if date[:10] != results["about"]["date"][:10]:
                 lines += ["", f"(measured {date})"]
-    return [*lines, "", *summary(results)]
+    return lines
 
 
 def seconds_of(turn: Part) -> dict[str, float]:

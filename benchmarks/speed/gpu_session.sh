@@ -7,16 +7,14 @@
 #   jobs    jobs.py: whole jobs beside what their kernels need
 #   profiles  gpu_variants.py and parity.py kernels: profiles beside sequences, and whether everything is exact
 #   variants  gpu_variants.py: what each kernel reaches with the lengths of DATA's database
-#   parity  parity.py gpu: all scores and outputs of the twenty queries; DATA has the CPU's reference, reference.npz
+#   parity  parity.py gpu: all scores and outputs of the twenty queries are those of the CPU engine
 #   iterations  jobs.py: 1,000 queries in three iterations; and whether GPU and CPU find the same, to the byte
 #   many    jobs.py, 1,000 queries, of an older revision, OLD, and of this one in turn, three times each
 #   revisions  revisions.py: whole commands of an older revision, OLD, and of this one in turn; ENGINE, ONLY and RUNS
 #   turns   gpu.py with an older revision, OLD, and with this one in turn, TURNS times each; ONLY are its parts
-#   places  places.py: a GPU opened twice, and all where there are several, write the bytes of the CPU; four minutes;
-#           PLACES are words of places.py, such as "GPU, all" for workers with a GPU and for all GPUs
 #   server  server.py: the server's latency over loopback, and 100 clients at once; three minutes. gpu_wheels/ must have the
 #           extra server
-#   devices devices.py: what a GPU opened twice costs, and several gain; about seven minutes, or parts of it by ONLY
+#   devices commands.py places: what a GPU opened twice costs, and several gain; about seven minutes, or parts of it by ONLY
 #
 # Needs: gpu_wheels/ (see gpu_machine.sh); for the others, DATA with Swiss-Prot as sprot.fasta, queries20.fasta and the genomes
 # of pairs_gpu.py; OLD has swsearch/, cuda/ and db/ of the older revision, with its extension compiled in place.
@@ -93,8 +91,7 @@ variants)
     ;;
 parity)
     database
-    python3 -m benchmarks.agreement.parity gpu --database "$data/sp.h5" --queries "$data/queries20.fasta" --reference "$data/reference.npz" \
-        --out "$out/gpu_parity.txt"
+    python3 -m benchmarks.agreement.parity gpu --database "$data/sp.h5" --queries "$data/queries20.fasta" --out "$out/gpu_parity.txt"
     ;;
 many)
     database
@@ -146,13 +143,6 @@ turns)
     python3 -m benchmarks.speed.gpu --turns "$out"
     tail -n 5 "$out/turns.log"
     ;;
-places)
-    # shellcheck disable=SC2086  # PLACES is several words
-    python3 -m benchmarks.agreement.places "$data/queries20.fasta" "$data/sprot.fasta" --places ${PLACES:-GPU} --keep "$data/places" \
-        --cases published fitted "masks, filters, several alignments, fitted" "masks of lower case" "by score" \
-        "ties, 7 hits" "two iterations" pairs --out "$out/places_gpu.txt" 2> "$out/places.log" > /dev/null
-    tail -n 40 "$out/places_gpu.txt" || tail -n 20 "$out/places.log"
-    ;;
 server)
     database
     python3 -m benchmarks.speed.server "$data/sp.h5" --engine gpu \
@@ -162,7 +152,7 @@ server)
 devices)
     database
     # shellcheck disable=SC2086  # ONLY is empty, or several words
-    python3 -m benchmarks.speed.devices "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" --runs "${RUNS:-3}" \
-        ${ONLY:+--only $ONLY} --out "$out/devices.txt" 2> "$out/devices.log"
+    python3 -m benchmarks.speed.commands places --engine gpu "$data/sprot.fasta" "$data/sp.h5" "$data/queries20.fasta" \
+        --devices "${DEVICES:-0,0}" --runs "${RUNS:-3}" ${ONLY:+--only $ONLY} --out "$out/devices.txt" 2> "$out/devices.log"
     ;;
 esac

@@ -21,10 +21,10 @@ Run:   python -m benchmarks.speed.gpu_variants [--lengths lengths.npy] [--only p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
@@ -143,19 +143,6 @@ class Scans:
             self.add(f"{label:44s} {seconds * 1000:9.2f} ms {cells / seconds / 1e9:8.0f} GCUPS")
 
 
-@contextmanager
-def replaced(module: Any, **values: Any) -> Iterator[None]:
-    """Give a module other values for a while."""
-    before = {name: getattr(module, name) for name in values}
-    for name, value in values.items():
-        setattr(module, name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(module, name, value)
-
-
 def one_variant(variant: variants.BatchVariant) -> Any:
     """Make every query take one variant."""
 
@@ -165,7 +152,7 @@ def one_variant(variant: variants.BatchVariant) -> Any:
         lengths = {query: len(profiles[query]) for query in chosen}
         return [tracks.two_tracks(profiles, tracks.split_tracks(lengths, variant.rows), variant)]
 
-    return replaced(queries, plan_batches=plan)
+    return mock.patch.multiple(queries, plan_batches=plan)
 
 
 Shot = tuple[str, Sequence[int], Mode]
@@ -196,7 +183,7 @@ def measure_queries(scans: Scans) -> Iterator[Shot]:
 def measure_long(scans: Scans) -> Iterator[Shot]:
     """From which length on subjects go to the wavefront kernel, and how much of the device it takes."""
     for columns, share in product((1024, 1536, 2048, 3072, 4608, 6144), (4, 6, 12)):
-        with replaced(launch, LONG_COLUMNS=columns, WAVEFRONT_SHARE=share):
+        with mock.patch.multiple(launch, LONG_COLUMNS=columns, WAVEFRONT_SHARE=share):
             for length in (144, 375, 3005):
                 yield f"long {columns}, share 1/{share}, query {length}", [length], "local"
 
@@ -205,9 +192,9 @@ def measure_wavefront(scans: Scans) -> Iterator[Shot]:
     """Time the wavefront kernel alone."""
     for rows, bits in product(variants.WAVEFRONT_ROWS, (16, 32)):
         with (
-            replaced(tracks, choose_wavefront_rows=lambda lengths, rows=rows: rows),
-            replaced(launch, FAIR_SHARE=0),
-            replaced(queries, **({"lane16": lambda *a: None} if bits == 32 else {})),
+            mock.patch.multiple(tracks, choose_wavefront_rows=lambda lengths, rows=rows: rows),
+            mock.patch.multiple(launch, FAIR_SHARE=0),
+            mock.patch.object(queries, "lane16", (lambda *a: None) if bits == 32 else queries.lane16),
         ):
             for length in (32 * rows, 96 * rows):
                 yield f"wavefront rows {rows}, {bits} bits, {length}", [length], "local"
@@ -219,7 +206,7 @@ def measure_small(scans: Scans) -> Iterator[Shot]:
         scans.load(np.random.default_rng(3).choice(scans.lengths, n))
         for length in (144, 375, 1000):
             for name, jobs in (("batch", 10**9), ("wavefront", 0), ("both", launch.FAIR_SHARE)):
-                with replaced(launch, FAIR_SHARE=jobs):
+                with mock.patch.multiple(launch, FAIR_SHARE=jobs):
                     yield f"{n} subjects, {name}, query {length}", [length], "local"
     scans.load(scans.lengths)
 
@@ -239,7 +226,7 @@ def measure_profiles(scans: Scans) -> Iterator[Shot]:
     for name, fair_share in ways.items():
         chosen = shapes if name != "wavefront" else {key: shapes[key] for key in ("144", "1000", "20 of 250")}
         for label, lengths in chosen.items():
-            with replaced(launch, FAIR_SHARE=fair_share):
+            with mock.patch.multiple(launch, FAIR_SHARE=fair_share):
                 plain, own = (scans.scan(lengths, profiles=profiles) for profiles in (False, True))
             cells = sum(lengths) * scans.residues
             scans.add(

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from unittest import mock
 
@@ -40,30 +39,13 @@ IN_USE = {4: 4, 8: 6, 32: 20}
 Pair = tuple[ByteArray, ByteArray]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Settings of an alignment."""
-
-    mode: Mode
-    letters: int
-    size: int
-    with_alignment: bool
-
-    def recurrence(self) -> Recurrence:
-        """Return one with DNA's costs for few letters, proteins' for many."""
-        return Recurrence(Scoring(dna_matrix(), 10, 1) if self.letters < 32 else Scoring(), self.mode)
-
-    def launches(self, info: DeviceInfo) -> Iterator[plan.PairLaunch]:
-        """Yield every variant with several grids."""
-        heights = (8,) if self.with_alignment else PAIR_ROWS[self.letters]
-        for height in heights:
-            variant = PairVariant(height, self.letters, self.mode == "local", self.with_alignment)
-            strips = -(-self.size // variant.strip_rows)
-            most = min(16, info.shared_limit // variant.warp_bytes)
-            enough = -(-strips // info.multiprocessors)
-            for warps in sorted({1, 2, 4, 8, 12, 13, 14, 16, enough}):
-                if warps <= min(most, enough):
-                    yield plan.PairLaunch(variant, strips, min(info.multiprocessors, strips), warps)
+def launches(info: DeviceInfo, variant: PairVariant, size: int) -> Iterator[plan.PairLaunch]:
+    """Yield several grids of a variant."""
+    strips = -(-size // variant.strip_rows)
+    most, enough = min(16, info.shared_limit // variant.warp_bytes), -(-strips // info.multiprocessors)
+    for warps in sorted({1, 2, 4, 8, 12, 13, 14, 16, enough}):
+        if warps <= min(most, enough):
+            yield plan.PairLaunch(variant, strips, min(info.multiprocessors, strips), warps)
 
 
 def made_up(generator: np.random.Generator, n: int, letters: int) -> Pair:
@@ -74,31 +56,26 @@ def made_up(generator: np.random.Generator, n: int, letters: int) -> Pair:
     return query, np.where(changed, generator.integers(0, letters, len(subject)), subject).astype(np.uint8)
 
 
-def run(aligner: GpuPairAligner, asked: Asked, pair: Pair, launch: plan.PairLaunch) -> tuple[int, float]:
-    """Return the score that a launch finds, and its kernel seconds."""
-    before = aligner.usage.kernel_seconds
-    with mock.patch.object(long_pair, "choose_launch", lambda *_, **__: launch):
-        if asked.with_alignment:
-            score = aligner.align(*pair, asked.recurrence()).score
-        else:
-            score = aligner.score(*pair, asked.recurrence())
-    return score, aligner.usage.kernel_seconds - before
-
-
-def measure(aligner: GpuPairAligner, asked: Asked, pair: Pair) -> Iterator[str]:
-    """Time every launch; yield a line for each: what it took, and what the plan expects."""
-    scores, cells = set(), len(pair[0]) * len(pair[1])
-    for launch in asked.launches(aligner.info):
-        taken = [run(aligner, asked, pair, launch) for _ in range(RUNS if asked.size < 500_000 else 1)]
-        scores |= {score for score, _ in taken}
-        expected = plan.cost(launch.variant, asked.size, len(pair[1]), launch.blocks, launch.warps) / CLOCK
-        seconds = statistics.median(seconds for _, seconds in taken)
+def measure(aligner: GpuPairAligner, pair: Pair, mode: Mode, letters: int, aligns: bool) -> Iterator[str]:
+    """Time every launch, with the alignment or the score alone; yield what it took, and what the plan expects."""
+    scores, (m, n) = set(), map(len, pair)
+    recurrence = Recurrence(Scoring(dna_matrix(), 10, 1) if letters < 32 else Scoring(), mode)
+    heights = (8,) if aligns else PAIR_ROWS[letters]
+    every = [PairVariant(height, letters, mode == "local", aligns) for height in heights]
+    for launch in (each for variant in every for each in launches(aligner.info, variant, m)):
+        taken = []
+        with mock.patch.object(long_pair, "choose_launch", lambda *_, launch=launch, **__: launch):
+            for _ in range(RUNS if m < 500_000 else 1):
+                before = aligner.usage.kernel_seconds
+                scores.add(aligner.align(*pair, recurrence).score if aligns else aligner.score(*pair, recurrence))
+                taken.append(aligner.usage.kernel_seconds - before)
+        expected = plan.cost(launch.variant, m, n, launch.blocks, launch.warps) / CLOCK
+        seconds = statistics.median(taken)
         yield (
-            f"{asked.mode:10} letters {asked.letters:2} {asked.size:9,} rows {launch.variant.rows:2} "
-            f"{launch.blocks:3} x {launch.warps:2} {seconds * 1e3:9.3f} ms {cells / seconds / 1e9:8.1f} GCUPS, plan "
-            f"{expected * 1e3:9.3f} ms"
+            f"{mode:10} letters {letters:2} {m:9,} rows {launch.variant.rows:2} {launch.blocks:3} x {launch.warps:2} "
+            f"{seconds * 1e3:9.3f} ms {m * n / seconds / 1e9:8.1f} GCUPS, plan {expected * 1e3:9.3f} ms"
         )
-    assert len(scores) == 1, f"{asked}: variants disagree: {scores}"
+    assert len(scores) == 1, f"{mode}, {letters} letters, {m:,}: variants disagree: {scores}"
 
 
 def main() -> None:
@@ -115,7 +92,7 @@ def main() -> None:
         for size, letters in product(options.sizes, options.letters):
             pair = made_up(generator, size, IN_USE[letters])
             for mode in options.modes:
-                for line in measure(aligner, Asked(mode, letters, size, options.directions), pair):
+                for line in measure(aligner, pair, mode, letters, options.directions):
                     report.append(line)
                     say(line)
     finish(report, options.out)

@@ -7,10 +7,8 @@ Parts:
             the default, which has hits with E <= 10, and one that finds as many hits as it may.
   together  --clients clients at once, each on a connection of its own, until each has asked for its share of the
             queries; cells by the seconds in which the server's engine scored, and by the wall's clock.
-  old       with --old CHECKOUT only: a server of another revision and this one, in turns: `POST /api/v1/search`, a
-            job until its results were read, many clients at once, and the memory of a server that has nothing to do.
-  soak      --soak MINUTES of everything that clients do, and some should not, with the server's memory, threads and
-            descriptors looked at every ten seconds; instead of the other parts.
+  soak      --soak MINUTES of searches, jobs, BLAST's URL API and pages, some of which are cancelled or left, with the
+            server's memory, threads and descriptors looked at every ten seconds; instead of the other parts.
 Every answer must be what the command line writes for its query, byte for byte, and none may be lost; otherwise, or if
 what the server holds grows in the second half of the soak, this exits with 1. The load is made by this process, the
 server is another one; on two processors they share them.
@@ -18,8 +16,6 @@ server is another one; on two processors they share them.
 Needs: the extra server, Linux, a database from `swsearch db build`, a quiet machine. Two minutes, or those of --soak.
 Run:   python -m benchmarks.speed.server DATABASE.h5 [--engine gpu] [--queries 500] [--clients 100] [--hits 100]
            [--only latency] [--kinds defaults] [--out benchmarks/results/server.txt]
-       python -m benchmarks.speed.server DATABASE.h5 --old CHECKOUT [--old-database OLD.h5] [--engine gpu]
-           [--out benchmarks/results/server_old_cpu.txt, or server_old_gpu.txt]
        python -m benchmarks.speed.server DATABASE.h5 --soak 60 --out benchmarks/results/server_soak.txt
 """
 
@@ -27,24 +23,28 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
+import re
+import socket
 import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 
 from benchmarks.speed.command_cases import search_seconds
-from benchmarks.speed.server_soak import soaked
 from benchmarks.support.common import Records, arguments, finish, heading, residues, table
 from benchmarks.support.scanning import Scan
-from benchmarks.support.serving import API, Asked, Asker, Serving, patiently
+from benchmarks.support.serving import API, Answer, Asked, Asker, Look, Serving, patiently
 from benchmarks.support.timing import say
 from swsearch import Database, Searcher
 from swsearch.engines import create_engine
@@ -55,19 +55,23 @@ LENGTH = 250
 """Residues of a query."""
 BLOCK, WARM = 20, 5
 """Queries after which another contender takes its turn, and that each is given before and do not count."""
-SETTLE_SECONDS = 2.0
-"""After which a server that is ready has nothing to do."""
 KINDS: dict[str, dict[str, Any]] = {"defaults": {}, "all hits": {"evalue": 1e6}}
 """Settings of the searches: E <= 10, and a maximum E-value that fills each query's hit list. The second setting
 compares many more candidates with shuffled copies, which takes longer than a scan."""
-MEDIAN_MS, LAST_MS, SUM_GCUPS, MOST_SCANS = 40.0, 100.0, 5000.0, 1.3
-"""Targets. On one H200 with Swiss-Prot: median and 99th percentile of one client, and the sum of all clients. On two
-CPU cores with 20,000 proteins: the median as a multiple of the scan's."""
 CELLS, SECONDS = "swsearch_cells_total", "swsearch_scoring_seconds_total"
 """Metrics of what the engine has done."""
+SOAKING, LOOK_SECONDS, WARM_SHARE, QUIET_SECONDS = 6, 10.0, 0.1, 90.0
+"""Of a soak: clients, seconds between two looks, the share of the time that warms the server up, and seconds in which
+a server that nobody asks must have given back connections and threads."""
+GROWTH, GROWTH_BYTES, LEFT_OVER = 0.03, 16 << 20, 2
+"""By which the memory of the last quarter may exceed that of the one before, as a share and in bytes; and threads and
+descriptors more than after warming up that are no leak."""
+FORMATS = ("json", "tabular", "xml", "html", "csv", "jsonl", "sam", "paf", "pairwise", "commented")
+"""That results of jobs are fetched in."""
+LONG = 40
+"""Queries of a search that is cancelled or left."""
 
-Work = Callable[[tuple[str, str]], float]
-"""Search with a query; return the seconds that count."""
+Query = tuple[str, str]
 
 
 def cut_queries(path: Path, number: int) -> tuple[str, Records]:
@@ -84,54 +88,18 @@ def cut_queries(path: Path, number: int) -> tuple[str, Records]:
         return f"{path.name}: {len(database):,} subjects, {database.n_residues:,} residues", found
 
 
-def percentile(seconds: Sequence[float], share: float) -> float:
-    """Return the least of the values that this share of all does not exceed."""
-    return sorted(seconds)[max(0, -(-len(seconds) * round(share * 1000) // 1000) - 1)]
-
-
-def in_blocks(works: Mapping[str, Work], queries: Records) -> dict[str, list[float]]:
-    """Give all queries to all contenders, in turns; return the seconds of each query."""
-    seconds: dict[str, list[float]] = {name: [] for name in works}
-    for work in works.values():
-        for query in queries[:WARM]:
-            work(query)
-    for begin in range(0, len(queries), BLOCK):
-        for name, work in works.items():
-            seconds[name] += [work(query) for query in queries[begin : begin + BLOCK]]
-    return seconds
-
-
-def ask(asker: Asker, asked: Asked, answers: dict[str, object], query: tuple[str, str]) -> float:
-    """Search by the server; keep the hits, which revisions say alike."""
+def ask(asker: Asker, asked: Asked, query: Query) -> float:
+    """Search by the server, again where it is full; return the seconds."""
     started = time.perf_counter()
-    answer = asker.ask(asked.path, asked.body(query))
+    answer, _ = patiently(partial(asker.ask_json, asked.path, asked.stated(query)))
     taken = time.perf_counter() - started
-    if asked.is_right(query, answer):
-        answers[query[0]] = hits_in(answer.body)
+    asked.is_right(query, answer)
     return taken
 
 
-def ask_job(asker: Asker, asked: Asked, answers: dict[str, object], query: tuple[str, str]) -> float:
-    """Submit a job, wait for its end, and read its report."""
-    started = time.perf_counter()
-    submitted = asker.ask(f"{API}/jobs?wait=60", asked.body(query))
-    assert submitted.status == 202, submitted.body
-    answer = asker.ask(f"{API}/jobs/{submitted.json()['id']}/results?format=json")
-    taken = time.perf_counter() - started
-    assert answer.status == 200, answer.body
-    answers[query[0]] = hits_in(answer.body)
-    return taken
-
-
-def hits_in(report: bytes) -> object:
-    """Return the hits of a report, which says of its database what revisions say differently."""
-    return json.loads(report)["BlastOutput2"][0]["report"]["results"]["search"]["hits"]
-
-
-def latency(options: argparse.Namespace, queries: Records, server: Serving, asked: Asked) -> Iterator[str]:
-    """Measure one client beside the scan and a resident searcher."""
+def latency(options: argparse.Namespace, queries: Records, server: Serving, asked: Asked) -> list[str]:
+    """Measure one client beside the scan and a resident searcher, in turns of some queries."""
     read = dict(zip([name for name, _ in queries], read_queries(queries), strict=True))
-    hits: dict[str, int] = {}
     given = {"engine": options.engine, "threads": options.threads, **asked.options}
     with (
         server.asker() as asker,
@@ -140,67 +108,43 @@ def latency(options: argparse.Namespace, queries: Records, server: Serving, aske
         closing(Scan(engine, database, [list(read.values())])) as scan,
         Searcher(options.database, **given) as searcher,
     ):
-
-        def search(query: tuple[str, str]) -> float:
-            taken, hits[query[0]] = search_seconds(searcher, query)
-            return taken
-
-        works: dict[str, Work] = {
+        works: dict[str, Callable[[Query], float]] = {
             "the scan alone": lambda query: scan.run([read[query[0]]]).kernel,
-            "`Searcher.search`, to arrays": search,
-            "the server, `POST /api/v1/search`, JSON": partial(ask, asker, asked, {}),
+            "`Searcher.search`, to arrays": lambda query: search_seconds(searcher, query)[0],
+            "the server, `POST /api/v1/search`, JSON": partial(ask, asker, asked),
         }
-        found = in_blocks(works, queries)
-    alone, _, served = found.values()
-    base, rows = statistics.median(alone), []
-    for name, seconds in found.items():
-        cells = [statistics.median(seconds), percentile(seconds, 0.9), percentile(seconds, 0.99), max(seconds)]
-        rows.append([name, *(f"{1e3 * each:.1f}" for each in cells), f"{cells[0] / base:.2f}"])
-    yield f"One client, {asked.name}: {statistics.median(hits.values()):.0f} hits in the median."
-    yield ""
-    yield from table(["", "median ms", "90 %", "99 %", "longest", "times the scan"], rows)
-    median, last = 1e3 * statistics.median(served), 1e3 * percentile(served, 0.99)
-    yield ""
-    yield (
-        f"{asked.name}: median {median:.1f} ms (GPU: at most {MEDIAN_MS:.0f}), 99th percentile {last:.1f} ms "
-        f"(GPU: {LAST_MS:.0f}), {median / 1e3 / base:.2f} times the scan (two CPU cores: {MOST_SCANS})"
-    )
-    yield ""
+        hits = statistics.median(search_seconds(searcher, query)[1] for query in queries)
+        seconds: dict[str, list[float]] = {name: [] for name in works}
+        for begin in range(-WARM, len(queries), BLOCK):
+            for name, work in works.items():
+                taken = [work(query) for query in (queries[:WARM] if begin < 0 else queries[begin : begin + BLOCK])]
+                seconds[name] += taken if begin >= 0 else []
+    base, rows = statistics.median(seconds["the scan alone"]), []
+    for name, each in seconds.items():
+        cells = [*np.quantile(each, (0.5, 0.9, 0.99), method="inverted_cdf").tolist(), max(each)]
+        rows.append([name, *(f"{1e3 * cell:.1f}" for cell in cells), f"{cells[0] / base:.2f}"])
+    return [
+        f"One client, {asked.name}: {hits:.0f} hits in the median.",
+        "", *table(["", "median ms", "90 %", "99 %", "longest", "times the scan"], rows), "",
+    ]  # fmt: skip
 
 
-class Together(NamedTuple):
-    """Times of clients that begin together: seconds of each answer and of all, cells, seconds of scoring."""
-
-    seconds: list[float]
-    wall: float
-    cells: float
-    scoring: float
-    waits: int
-    errors: list[str]
-
-
-def together(clients: int, queries: Records, server: Serving, asked: Asked) -> Together:
-    """Measure many clients that begin at the same time."""
+def together(options: argparse.Namespace, queries: Records, server: Serving, asked: Asked) -> list[str]:
+    """Measure many clients that begin at the same time, and say what was lost."""
     seconds: list[float] = []
-    waits, errors = list[int](), list[str]()
-    gate = threading.Barrier(clients + 1)
+    gate = threading.Barrier(options.clients + 1)
 
     def client(number: int) -> None:
         with server.asker() as asker:
             asker.ask(f"{API}/health")  # the connection is there
             gate.wait()
-            for query in queries[number::clients]:
-                started = time.perf_counter()
+            for query in queries[number :: options.clients]:
                 try:
-                    answer, waited = patiently(partial(asker.ask, asked.path, asked.body(query)))
+                    seconds.append(ask(asker, asked, query))
                 except OSError as error:
-                    errors.append(repr(error))
-                    continue
-                waits.append(waited)
-                seconds.append(time.perf_counter() - started)
-                asked.is_right(query, answer)
+                    say(f"{query[0]}: {error!r}")
 
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(options.clients)]
     for thread in threads:
         thread.start()
     gate.wait()
@@ -209,31 +153,16 @@ def together(clients: int, queries: Records, server: Serving, asked: Asked) -> T
         thread.join()
     wall, after = time.perf_counter() - started, server.metrics()
     cells, scoring = (after[name] - before[name] for name in (CELLS, SECONDS))
-    return Together(seconds, wall, cells, max(scoring, 1e-9), sum(waits), errors)
-
-
-def many_clients(options: argparse.Namespace, queries: Records, server: Serving, asked: Asked) -> Iterator[str]:
-    """Measure many clients, and say what was lost."""
-    found = together(options.clients, queries, server, asked)
-    columns = ["searches", "answered", "s in all", "s for an answer (longest)", "answers a second"]
-    shown = found.seconds or [float("nan")]
+    asked.wrong += len(queries) - len(seconds)
+    shown = seconds or [float("nan")]
     row = [
-        asked.name, f"{len(found.seconds)} of {len(queries)}", f"{found.wall:.2f}",
-        f"{statistics.median(shown):.2f} ({max(shown):.2f})", f"{len(found.seconds) / found.wall:.1f}",
-        f"{found.cells / found.scoring / 1e9:,.0f}", f"{found.cells / found.wall / 1e9:,.0f}",
+        asked.name, f"{len(seconds)} of {len(queries)}", f"{wall:.2f}",
+        f"{statistics.median(shown):.2f} ({max(shown):.2f})", f"{len(seconds) / wall:.1f}",
+        f"{cells / max(scoring, 1e-9) / 1e9:,.0f}", f"{cells / wall / 1e9:,.0f}",
     ]  # fmt: skip
-    yield f"{options.clients} clients at once."
-    yield ""
-    yield from table([*columns, "GCUPS by the engine's clock", "GCUPS by the wall's"], [row])
-    yield ""
-    lost = len(queries) - len(found.seconds)
-    asked.wrong += lost
-    yield (
-        f"{asked.name}, {options.clients} clients: {lost} lost, {found.waits} told to ask later."
-        + "".join(f" {error}" for error in found.errors[:5])
-    )
-    yield f"{asked.name}: {row[5]} GCUPS by the engine's clock (GPU: at least {SUM_GCUPS:,.0f})"
-    yield ""
+    columns = ["searches", "answered", "s in all", "s for an answer (longest)", "answers a second"]
+    columns += ["GCUPS by the engine's clock", "GCUPS by the wall's"]
+    return [f"{options.clients} clients at once.", "", *table(columns, [row]), ""]
 
 
 def measured(options: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
@@ -249,7 +178,7 @@ def measured(options: argparse.Namespace, folder: Path) -> tuple[list[str], bool
         one.answer_by_command(queries, folder, "--engine", options.engine)
     with Serving([options.database], folder, *engine_options(options)) as server:
         say(f"the server is ready after {server.start_seconds:.1f} s")
-        for name, measure in zip(PARTS, (latency, many_clients), strict=True):
+        for name, measure in zip(PARTS, (latency, together), strict=True):
             for one in asked if name in options.only else ():
                 lines += measure(options, queries, server, one)
                 say("\n".join(lines))  # a run may be cut short
@@ -257,45 +186,182 @@ def measured(options: argparse.Namespace, folder: Path) -> tuple[list[str], bool
     return [*lines, f"Answers that are lost or differ from the command line's: {wrong}."], not wrong
 
 
-def beside_old(options: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
-    """Measure a server of another revision and one of this in turns, and write what each took."""
-    _, queries = cut_queries(options.database, options.queries)
-    databases = {"old": options.old_database or options.database, "new": options.database}
-    seconds: dict[str, dict[str, float]] = {"clients": {}, "idle": {}}
-    with ExitStack() as opened:
-        servers, asked = {}, {}
-        for name, database in databases.items():
-            (folder / name).mkdir()
-            checkout = options.old.absolute() if name == "old" else None
-            started = Serving([database], folder / name, *engine_options(options), cwd=checkout)
-            servers[name] = opened.enter_context(started)
-            asked[name] = Asked(name, database, {"max_hits": options.hits})
-            time.sleep(SETTLE_SECONDS)
-            seconds["idle"][name] = servers[name].look().resident / 2**20
-        askers = {name: opened.enter_context(server.asker()) for name, server in servers.items()}
-        for what, work in (("search", ask), ("job", ask_job)):
-            answers: dict[str, dict[str, object]] = {name: {} for name in askers}
-            works: dict[str, Work] = {
-                name: partial(work, asker, asked[name], answers[name]) for name, asker in askers.items()
-            }
-            seconds[what] = {name: statistics.median(each) for name, each in in_blocks(works, queries).items()}
-            assert answers["old"] == answers["new"]
-        walls: dict[str, list[float]] = {name: [] for name in servers}
-        for _ in range(3):
-            for name, server in servers.items():
-                found = together(options.clients, queries, server, asked[name])
-                assert len(found.seconds) == len(queries)
-                walls[name].append(found.wall)
-        seconds["clients"] = {name: statistics.median(each) for name, each in walls.items()}
-    shown = {
-        "search": ("search, ms", 1e3, 2), "job": ("job, ms", 1e3, 2),
-        "clients": (f"clients, s, {options.clients} clients", 1, 2), "idle": ("idle memory, MiB", 1, 0),
-    }  # fmt: skip
-    rows = []
-    for what, (name, factor, digits) in shown.items():
-        old, new = seconds[what].values()
-        rows.append([name, f"{factor * old:.{digits}f}", f"{factor * new:.{digits}f}", f"{new / old:.2f}"])
-    return table(["medians", "old", "new", "new / old"], rows), True
+class Visitor:
+    """One client of a soak, which does something else each time.
+
+    Parameters
+    ----------
+    server : Serving
+        Whom to ask.
+    asked : Asked
+        Searches whose answers are known.
+    queries : list of (str, str)
+        Of them.
+    seed : int
+        What is done follows from it.
+    """
+
+    def __init__(self, server: Serving, asked: Asked, queries: Records, seed: int) -> None:
+        self.server, self.asked, self.queries = server, asked, queries
+        self.random, self.asker = random.Random(seed), server.asker()
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.deeds: dict[str, tuple[int, Callable[[], object]]] = {
+            "search": (6, self.search), "job": (4, self.job), "job, cancelled": (2, self.cancelled),
+            "search, left": (2, self.left), "Blast.cgi": (3, self.blast), "pages": (4, self.pages),
+        }  # fmt: skip
+
+    def run(self, until: float) -> None:
+        """Ask until some time; connections come and go."""
+        weights = [weight for weight, _ in self.deeds.values()]
+        while time.monotonic() < until:
+            (name,) = self.random.choices(list(self.deeds), weights)
+            try:
+                self.deeds[name][1]()
+                self.counts[name, "done"] += 1
+            except (AssertionError, OSError, ValueError, KeyError) as error:
+                self.counts[name, "not as expected"] += 1
+                say(f"{name}: {error!r}")
+                self.asker.close()
+            if self.random.random() < 0.05:
+                self.asker.close()
+        self.asker.close()
+
+    def expect(self, path: str, *statuses: int, body: Any = None, method: str | None = None) -> Answer:
+        """Ask, again where the server is full, and check the status."""
+        text = body if body is None else json.dumps(body)
+        answer, _ = patiently(partial(self.asker.ask, path, text, method))
+        assert answer.status in (statuses or (200,)), f"{path}: {answer.status}: {answer.body[:200]!r}"
+        return answer
+
+    def stated(self, number: int) -> dict[str, Any]:
+        """Return a search with some of the queries."""
+        return self.asked.stated(*self.random.choices(self.queries, k=number))
+
+    def search(self) -> None:
+        """Search, and compare the answer with the command line's."""
+        query = self.random.choice(self.queries)
+        ask(self.asker, self.asked, query)
+
+    def finished(self, number: int, *states: str, cancel: bool = False) -> str:
+        """Submit a job, cancel it at some time or not, and wait for its end; return its path."""
+        path = str(self.expect(f"{API}/jobs", 202, body=self.stated(number)).headers["Location"])
+        if cancel:
+            time.sleep(self.random.random() * 0.5)
+            self.expect(f"{path}/cancel", 200, 202, 409, body={})
+        while (stated := self.expect(f"{path}?wait=5").json())["state"] not in ("done", "failed", "cancelled"):
+            time.sleep(0.2)
+        assert stated["state"] in states, stated
+        return path
+
+    def removed(self, path: str) -> None:
+        """Remove a job."""
+        self.expect(path, 200, 204, method="DELETE")
+        self.expect(path, 404, 410)
+
+    def job(self) -> None:
+        """Submit a job, fetch its results in two formats, and remove it."""
+        path = self.finished(self.random.randint(1, 4), "done")
+        for outfmt in self.random.sample(FORMATS, 2):
+            self.expect(f"{path}/results?format={outfmt}")
+        self.removed(path)
+
+    def cancelled(self) -> None:
+        """Submit a long job, and cancel it at some time."""
+        self.removed(self.finished(LONG, "cancelled", "done", cancel=True))
+
+    def left(self) -> None:
+        """Ask for a long search, and leave before the answer."""
+        body = json.dumps(self.stated(LONG)).encode()
+        head = f"POST {self.asked.path} HTTP/1.1\r\nHost: 127.0.0.1:{self.server.port}\r\n"
+        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", self.server.port), 30) as connection:
+            connection.sendall(head.encode("ascii") + body)
+            time.sleep(self.random.random() * 0.5)
+
+    def blast(self) -> None:
+        """Search by BLAST's URL API, as its clients do."""
+        stated = self.stated(1)
+        put = {"CMD": "Put", "PROGRAM": "blastp", "DATABASE": stated["database"], "QUERY": stated["queries"]}
+        (rid,) = re.findall(r"RID = (\w+)", self.expect(f"/Blast.cgi?{urlencode(put)}").body.decode())
+        get, status = f"/Blast.cgi?CMD=Get&RID={rid}", "WAITING"
+        while status == "WAITING":
+            time.sleep(0.2)
+            info = self.expect(f"{get}&FORMAT_OBJECT=SearchInfo").body.decode()
+            (status,) = re.findall(r"Status=(\w+)", info)
+        assert status == "READY", f"{rid}: {status}"
+        self.expect(f"{get}&FORMAT_TYPE={self.random.choice(('XML', 'Text', 'JSON2_S', 'HTML'))}")
+        self.expect(f"/Blast.cgi?CMD=Delete&RID={rid}")
+
+    def pages(self) -> None:
+        """Look at pages, what they are made of, and what there is."""
+        parts = {*re.findall(r'(?:href|src)="(/static/[^"]+)"', self.expect("/").body.decode())}
+        for path in (*parts, "/jobs", "/about", f"{API}/openapi.json", f"{API}/health", f"{API}/jobs", "/metrics"):
+            self.expect(path)
+
+
+def load(server: Serving, visitors: Sequence[Visitor], seconds: float) -> list[Look]:
+    """Let all ask for some time; return what the server held meanwhile."""
+    until = time.monotonic() + seconds
+    threads = [threading.Thread(target=each.run, args=(until,)) for each in visitors]
+    for thread in threads:
+        thread.start()
+    looks = [server.look()]
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(LOOK_SECONDS, left))
+        looks.append(server.look())
+        say(f"{left / 60:.1f} minutes left, {looks[-1]}")
+    for thread in threads:
+        thread.join()
+    return looks
+
+
+def soaked(options: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
+    """Keep a server busy; return lines, and whether all was as expected and nothing grew."""
+    _, queries = cut_queries(options.database, min(options.queries, 100))
+    asked, seconds = Asked("defaults", options.database, {"max_hits": options.hits}), 60 * options.soak
+    asked.answer_by_command(queries, folder)
+    with Serving([options.database], folder, *engine_options(options)) as server:
+        visitors = [Visitor(server, asked, queries, seed) for seed in range(SOAKING)]
+        load(server, visitors, seconds * WARM_SHARE)
+        quiet = QUIET_SECONDS * min(1.0, options.soak / 10)
+        time.sleep(quiet)
+        before = server.look()
+        looks = load(server, visitors, seconds * (1 - WARM_SHARE))
+        time.sleep(quiet)
+        after = server.look()
+    counts: Counter[tuple[str, str]] = sum((visitor.counts for visitor in visitors), Counter())
+    names = sorted({name for name, _ in counts})
+    done = [[name, f"{counts[name, 'done']:,}", f"{counts[name, 'not as expected']:,}"] for name in names]
+    grown, held = growth(looks, before, after)
+    wrong = sum(counts[name, "not as expected"] for name in names) + asked.wrong
+    return [
+        f"{options.database.name}, engine {options.engine}: {SOAKING} clients for {options.soak:.0f} minutes, after "
+        f"{WARM_SHARE:.0%} of which the server counts as warm; looked at every {LOOK_SECONDS:.0f} s",
+        "", *table(["what clients did", "times", "not as expected"], done), "", *held,
+        f"Grown: {', '.join(grown) or 'nothing'}.", f"Not as expected: {wrong}.",
+    ], not wrong and not grown  # fmt: skip
+
+
+def growth(looks: Sequence[Look], before: Look, after: Look) -> tuple[list[str], list[str]]:
+    """Name what has grown, and say what the server held in each tenth of the time."""
+
+    def parts(number: int) -> Iterator[Sequence[Look]]:
+        return (looks[len(looks) * k // number : len(looks) * (k + 1) // number] or looks[-1:] for k in range(number))
+
+    def resident(part: Sequence[Look]) -> float:
+        return statistics.median(look.resident for look in part)
+
+    rows: list[list[object]] = [["MiB, median", *(f"{resident(part) / (1 << 20):.0f}" for part in parts(10))]]
+    third, last = map(resident, list(parts(4))[2:])
+    grown = ["memory"] if last > max(third * (1 + GROWTH), third + GROWTH_BYTES) else []
+    said = []
+    for name in ("threads", "descriptors"):
+        rows.append([f"{name}, most", *(max(getattr(look, name) for look in part) for part in parts(10))])
+        first, end = (getattr(look, name) for look in (before, after))
+        said.append(f"{name}, with nobody asking: {first} after warming up, {end} at the end.")
+        grown += [name] if end > first + LEFT_OVER else []
+    ratio = f"Memory in the last quarter: {last / third:.3f} times that of the one before."
+    return grown, [*table(["tenth of the time", *map(str, range(1, 11))], rows), "", ratio, *said]
 
 
 def engine_options(options: argparse.Namespace) -> list[object]:
@@ -316,18 +382,9 @@ def main() -> None:
     add("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), help="default: both")
     add("--only", nargs="+", choices=PARTS, default=list(PARTS), help="default: both")
     add("--soak", type=float, metavar="MINUTES", help="of mixed load, instead of the other parts")
-    add("--old", type=Path, metavar="CHECKOUT", help="compare with the server of another revision")
-    add("--old-database", type=Path, metavar="FILE", help="made by that revision")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="swsearch-server-") as name:
-        if options.old is not None:
-            lines, is_right = beside_old(options, Path(name))
-        elif options.soak is None:
-            lines, is_right = measured(options, Path(name))
-        else:
-            _, queries = cut_queries(options.database, min(options.queries, 100))
-            seconds = 60 * options.soak
-            lines, is_right = soaked(options.database, queries, seconds, Path(name), engine_options(options))
+        lines, is_right = (measured if options.soak is None else soaked)(options, Path(name))
     finish([*heading(__file__, ("numpy", "fastapi", "uvicorn")), "", *lines], options.out)
     sys.exit(not is_right)
 

@@ -15,45 +15,36 @@ Run:   python -m benchmarks.statistics.chance_profiles --queries uniprot_sprot.f
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import swsearch
-from benchmarks.statistics.chance_queries import CLASSES, PATTERNS, draw_classes, draw_patterns
+from benchmarks.statistics.chance_queries import (
+    CLASSES,
+    COLUMNS,
+    LEVELS,
+    PATTERNS,
+    cells,
+    counts_of,
+    draw_classes,
+    draw_patterns,
+)
 from benchmarks.statistics.sensitivity import chosen
 from benchmarks.statistics.sensitivity_measures import read_scope
 from benchmarks.support.common import Records, arguments, finish, heading, numbered, read, residues, table
 from benchmarks.support.timing import say
 from swsearch.profiles.profile import Profile
-from swsearch.results import SearchResult
 
-LEVELS = (0.001, 0.01, 0.1, 1.0, 10.0)
 N_ITERATIONS = 3
 MOST = 10**6
 """More hits than any query has."""
 
 FORCED = 10.0
 """E-value up to which hits of shuffled queries are included where profiles of chance are wanted."""
-
-
-def counts_of(results: Iterable[SearchResult]) -> npt.NDArray[np.int64]:
-    """Count the hits of each query at each of `LEVELS`, shape (n_queries, n_levels)."""
-    evalues = (np.array([hit.evalue for hit in result.hits], dtype=np.float64) for result in results)
-    return np.array([[int((each <= level).sum()) for level in LEVELS] for each in evalues])
-
-
-def cells(counts: npt.NDArray[np.int64]) -> list[str]:
-    """Return the last cells of a row: queries, hits per query at each level, the error at 1, and the most at 1."""
-    at_one = counts[:, LEVELS.index(1.0)]
-    error = float(at_one.std(ddof=1)) / math.sqrt(len(at_one)) if len(at_one) > 1 else math.nan
-    means = (f"{mean:.3g}" for mean in counts.mean(axis=0))
-    return [f"{len(counts):,}", *means, f"{error:.2g}", str(at_one.max())]
 
 
 @contextmanager
@@ -126,7 +117,6 @@ def main() -> None:
         for row in elsewhere(families, database, unrelated):
             others.append(["domains", *row])
             say(" ".join(others[-1]))
-    levels = [f"E <= {level:g}" for level in LEVELS]
     lines = [
         *heading(__file__, ["numpy"]),
         f"{options.subjects.name}: {len(subjects):,} subjects, {residues(subjects):,} residues; "
@@ -138,13 +128,13 @@ def main() -> None:
         "Hits per query by chance, by iteration; the queries whose profile something else was in;",
         "the standard error of the mean at 1, and the most that one query had of E <= 1:",
         "",
-        *table(["queries", "iteration", "grown", "searches", *levels, "error at 1", "most"], of_chance),
+        *table(["queries", "iteration", "grown", *COLUMNS], of_chance),
         "",
         "Profiles after so many iterations among subjects (rows of their alignments on average), searched among the",
         f"same subjects backwards; those of shuffled queries made with --inclusion-evalue {FORCED:g}, so that they",
         "are made of what is not related:",
         "",
-        *table(["queries", "iterations", "rows", "searches", *levels, "error at 1", "most"], others),
+        *table(["queries", "iterations", "rows", *COLUMNS], others),
     ]
     finish(lines, options.out)
 

@@ -11,12 +11,13 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.support.common import Records
+from swsearch.results import SearchResult
 
 USUAL = frozenset("ACDEFGHIKLMNPQRSTVWY")
 
@@ -159,3 +160,22 @@ def draw_classes(proteins: Records, first: int, n_long: int, seed: int) -> dict[
         "long": [(name, shuffled(letters, chance)) for name, letters in long],
         "biased": [(name, shuffled(letters, chance)) for name, letters in biased],
     }
+
+
+LEVELS = (0.001, 0.01, 0.1, 1.0, 10.0)
+COLUMNS = ["searches", *(f"E <= {level:g}" for level in LEVELS), "error at 1", "most"]
+"""What `cells` returns."""
+
+
+def counts_of(results: Iterable[SearchResult]) -> npt.NDArray[np.int64]:
+    """Count the hits of each query at each of `LEVELS`, shape (n_queries, n_levels)."""
+    evalues = (np.array([hit.evalue for hit in result.hits], dtype=np.float64) for result in results)
+    return np.array([[int((each <= level).sum()) for level in LEVELS] for each in evalues])
+
+
+def cells(counts: npt.NDArray[np.int64]) -> list[str]:
+    """Return the last cells of a row: queries, hits per query at each level, the error at 1, and the most at 1."""
+    at_one = counts[:, LEVELS.index(1.0)]
+    error = float(at_one.std(ddof=1)) / math.sqrt(len(at_one)) if len(at_one) > 1 else math.nan
+    means = (f"{mean:.3g}" for mean in counts.mean(axis=0))
+    return [f"{len(counts):,}", *means, f"{error:.2g}", str(at_one.max())]

@@ -1,6 +1,6 @@
 """How many relatives does an iterated search find before its errors? SCOPe within SCOPe, beside the peers.
 
-Queries and halves are those of `preset.py`: superfamilies are split by lot, and constants of the construction of
+Superfamilies are split by lot, and constants of the construction of
 profiles may be chosen on queries of the first half (--half choice) and are confirmed on queries of the other (--half
 confirmation, the default). Each query is searched, with its iterations, among all domains of SCOPe 2.07.
 `sensitivity_measures.py` says what counts as right and wrong. Every iteration's hits are ranked by the E-values that
@@ -38,9 +38,17 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from benchmarks.statistics.preset import clustered_error, halves
 from benchmarks.statistics.sensitivity import SHARED_HEADS, WRONGS, foldseek_lines, prepare, shared_cells
-from benchmarks.statistics.sensitivity_measures import Labels, curve_of, judged, read_scope, sensitivity
+from benchmarks.statistics.sensitivity_measures import (
+    HALVES,
+    Labels,
+    curve_of,
+    difference,
+    halves,
+    judged,
+    read_scope,
+    sensitivity,
+)
 from benchmarks.support.common import arguments, finish, heading, residues, table
 from benchmarks.support.contenders import Comparison, Contender, Run, run_all, times_line, versions_needed
 from benchmarks.support.iterations import read_hits, tables
@@ -77,8 +85,6 @@ AGAINST = ("psiblast", "jackhmmer", "jackhmmer, loose filters")
 
 MANY, PAIRS_SHOWN = 5, 8
 """Wrong hits of E <= 1 from which a query has many; pairs of folds that are named."""
-
-HALVES = ("choice", "confirmation")
 
 
 @dataclass(frozen=True)
@@ -118,15 +124,6 @@ def drawn(labels: Labels, half: str, wanted: int) -> npt.NDArray[np.int64]:
     queries = halves(labels, 2000)[HALVES.index(half)]
     order = np.random.default_rng(17).permutation(len(queries))
     return np.sort(queries[order[:wanted]])
-
-
-def difference(values: npt.NDArray[np.float64], other: npt.NDArray[np.float64], of: npt.NDArray[np.int64]) -> str:
-    """Format a mean difference with its errors, by queries and by superfamilies."""
-    apart = values - other
-    if not apart.any():
-        return ""
-    error = apart.std(ddof=1) / np.sqrt(len(apart))
-    return f"{apart.mean():+.2%} ± {error:.2%} ({clustered_error(apart, of):.2%})"
 
 
 def measured(every: Sequence[Found], queries: npt.NDArray[np.int64], labels: Labels) -> list[list[str]]:

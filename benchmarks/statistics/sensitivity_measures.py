@@ -165,6 +165,49 @@ def foldseek_sensitivity(
     return np.asarray(found[counted] / (relatives[counted] + [0, 1, 1]))
 
 
+HALVES = ("choice", "confirmation")
+SEED = 15
+"""Of the halves, of the queries in each, and of flanks."""
+
+
+def halves(labels: Labels, wanted: int | None) -> list[npt.NDArray[np.int64]]:
+    """Draw the queries of both halves: domains with relatives, of superfamilies that are split by lot."""
+    generator = np.random.default_rng(SEED)
+    n_superfamilies = int(labels.superfamily.max()) + 1
+    first = np.zeros(n_superfamilies, dtype=bool)
+    first[generator.permutation(n_superfamilies)[: n_superfamilies // 2]] = True
+    related = labels.relatives() > 0
+    drawn = []
+    for side in (first, ~first):
+        there = np.flatnonzero(side[labels.superfamily] & related)
+        drawn.append(np.sort(generator.permutation(there)[:wanted]))
+    return drawn
+
+
+def flanked(domains: Records, length: int) -> Records:
+    """Put random residues on either side of every domain, drawn as often as the domains have them."""
+    generator = np.random.default_rng(SEED)
+    pool = np.frombuffer("".join(letters for _, letters in domains).encode(), dtype=np.uint8)
+    drawn = generator.choice(pool, (len(domains), 2, length))
+    return [
+        (name, f"{left.tobytes().decode()}{letters}{right.tobytes().decode()}")
+        for (name, letters), (left, right) in zip(domains, drawn, strict=True)
+    ]
+
+
+def difference(values: npt.NDArray[np.float64], other: npt.NDArray[np.float64], of: npt.NDArray[np.int64]) -> str:
+    """Format a mean difference with its standard errors: over queries, and in brackets over their superfamilies.
+
+    Members of one superfamily (``of`` has its number) gain and lose together.
+    """
+    apart = values - other
+    if not apart.any():
+        return ""
+    sums = pd.Series(apart - apart.mean()).groupby(of).sum()
+    error, clustered = apart.std(ddof=1) / np.sqrt(len(apart)), np.sqrt(float((sums**2).sum())) / len(apart)
+    return f"{apart.mean():+.2%} ± {error:.2%} ({clustered:.2%})"
+
+
 @dataclass(frozen=True)
 class Curve:
     """Coverage against errors, as the E-value threshold grows.

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 EXAMPLES = Path("/usr/share/doc/mmseqs2/example-data")
 """Where Debian's mmseqs2-examples puts its data."""
@@ -48,6 +47,7 @@ _VERSIONS: dict[str, tuple[list[str], str]] = {
     "diamond": (["diamond", "version"], r"version (\S+)"),
     "jackhmmer": (["jackhmmer", "-h"], r"HMMER (\S+)"),
     "mmseqs": (["mmseqs", "version"], r"(\S+)"),
+    "phmmer": (["phmmer", "-h"], r"HMMER (\S+)"),
     "psiblast": (["psiblast", "-version"], r"psiblast: (\S+)"),
     "ssearch36": (["ssearch36"], r"version: (\S+)"),
 }
@@ -152,32 +152,6 @@ def timed(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
-
-
-def blosum62(rows: Any = None) -> Any:
-    """Return a matrix over swsearch's 27 letters for the parasail package; `PARASAIL_GAPS` go with it.
-
-    Parameters
-    ----------
-    rows : array_like, shape (n, n), optional
-        Scores by code; swsearch's BLOSUM62 by default.
-    """
-    import parasail
-
-    from swsearch import Scoring
-
-    matrix = Scoring().matrix
-    letters, scores = matrix.alphabet.letters, matrix.scores if rows is None else rows
-    assert letters[-1] == "*"  # parasail adds it itself, as the last letter
-    made = parasail.matrix_create(letters[:-1], 1, -1, case_sensitive=True)
-    for i in range(len(letters)):
-        for j in range(len(letters)):
-            made.set_value(i, j, int(scores[i, j]))
-    return made
-
-
-PARASAIL_GAPS = (12, 1)
-"""Our 11/1: parasail and pyopal charge open + (k - 1) * extend."""
 
 
 def machine() -> str:

@@ -41,7 +41,7 @@ ALL = 10**6
 _FOLDER = Path(swsearch.__file__).parent
 _SOURCES = {
     "published": ["statistics/karlin_altschul.py", "statistics/blast_constants.txt"],
-    "fitted": ["statistics/**/*.py", "statistics/*.txt", "job/**/*.py"],
+    "fitted": ["statistics/**/*.py", "statistics/*.txt", "pipeline/**/*.py"],
 }
 """Source files that determine E-values, besides exact scores."""
 
@@ -170,17 +170,22 @@ class Searches:
                     "-max_hsps", 1, "-max_target_seqs", ALL, "-num_threads", os.cpu_count(),
                     "-outfmt", "6 qseqid sseqid evalue",
                 )  # fmt: skip
-                at = 2
+                rows = [(line.split("\t")) for line in text.splitlines()]
+            elif program == "phmmer":
+                hits = Path(folder) / "hits.tbl"
+                command("phmmer", "--cpu", os.cpu_count(), "-E", evalue, "--noali", "--tblout", hits, asked, subjects)
+                lines = (line.split() for line in hits.read_text().splitlines() if line[0] != "#")
+                rows = [[words[2], words[0], words[4]] for words in lines]
             else:
                 text = command(
                     program, "-q", "-T", os.cpu_count(), "-m", 8, "-E", evalue, "-d", 0, "-s", "BP62", "-f", "-11",
                     "-g", "-1", asked, subjects,
                 )  # fmt: skip
-                at = 10
+                rows = [[*line.split("\t")[:2], line.split("\t")[10]] for line in text.splitlines()]
         found: Found = {}
-        for cells in (line.split("\t") for line in text.splitlines()):
-            pair = int(cells[0][1:]), int(cells[1][1:])
-            found[pair] = min(float(cells[at]), found.get(pair, float("inf")))
+        for query, subject, value in rows:
+            pair = int(query[1:]), int(subject[1:])
+            found[pair] = min(float(value), found.get(pair, float("inf")))
         return found
 
     def _subjects_file(self) -> Path:
@@ -222,8 +227,7 @@ def _digest_of(records: Records) -> str:
 def _made_by(source: str) -> str:
     """Return what a program's E-values follow from."""
     if source not in OURS:
-        # the programs of the FASTA package have one version
-        return f"{source} of {version_of('blastp' if source == 'blastp' else 'ssearch36')}"
+        return f"{source} of {version_of(source if source in ('blastp', 'phmmer') else 'ssearch36')}"
     digest = hashlib.sha256(source.encode())
     for path in sorted(path for pattern in _SOURCES[source] for path in _FOLDER.glob(pattern) if path.is_file()):
         digest.update(path.name.encode() + path.read_bytes())

@@ -25,9 +25,6 @@ START_SECONDS, END_SECONDS, ASK_SECONDS = 120.0, 60.0, 120.0
 ENDED = (0, 128 + signal.SIGTERM)
 """Exit codes of a server that ended in order."""
 
-MOST_TOLD = 5
-"""Answers that differ of which is told how."""
-
 
 class Answer(NamedTuple):
     """Response of a server."""
@@ -77,10 +74,6 @@ class Asker:
     ) -> Answer:
         """Ask, and read the whole answer; with a body by POST, unless another method is given."""
         headers = {} if body is None else {"Content-Type": kind}
-        if self._connection.sock is None:
-            self._connection.connect()
-            made: Any = self._connection.sock
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._connection.request(method or ("GET" if body is None else "POST"), path, body, headers)
             got = self._connection.getresponse()
@@ -186,7 +179,7 @@ class Serving:
 
 
 class Asked:
-    """A search that is asked for with many queries, and the answer to each.
+    """A search that is asked for with many queries, and the answer of the command line to each.
 
     Parameters
     ----------
@@ -205,11 +198,10 @@ class Asked:
         self.wrong = 0
         self._right: dict[str, bytes] = {}
 
-    def body(self, query: tuple[str, str]) -> bytes:
-        """Return what a query is asked for with."""
-        queries = f">{query[0]}\n{query[1]}\n"
-        stated = {"database": self.database.stem, "queries": queries, "options": dict(self.options)}
-        return json.dumps(stated).encode("ascii")
+    def stated(self, *queries: tuple[str, str]) -> dict[str, Any]:
+        """Return what queries are asked for with."""
+        text = "".join(f">{name}\n{letters}\n" for name, letters in queries)
+        return {"database": self.database.stem, "queries": text, "options": dict(self.options)}
 
     def answer_by_command(self, queries: Records, folder: Path, *options: object) -> None:
         """Have the command line answer all queries, in the database's folder: a server gives it no other name.
@@ -222,22 +214,16 @@ class Asked:
         line = [sys.executable, "-m", "swsearch", "search", *map(str, words), "-o", str(out), "--quiet"]
         subprocess.run(line, check=True, cwd=self.database.absolute().parent, env=ENVIRONMENT)
         head, *reports, tail = out.read_bytes().splitlines(keepends=True)
-        assert len(reports) == len(queries)
         for number, ((name, _), report) in enumerate(zip(queries, reports, strict=True), start=1):
             alone = report.replace(b'"Query_%d"' % number, b'"Query_1"', 1).rstrip(b",\n")
             self._right[name] = head + alone + b"\n" + tail
 
     def is_right(self, query: tuple[str, str], answer: Answer) -> bool:
-        """Say whether an answer is what the command line writes, if that was asked; what is not is counted."""
-        right = self._right.get(query[0], answer.body)
-        if answer.status == 200 and answer.body == right:
+        """Say whether an answer is what the command line writes; what is not is counted, and shown."""
+        if answer.status == 200 and answer.body == self._right[query[0]]:
             return True
         self.wrong += 1
-        if self.wrong <= MOST_TOLD:
-            pairs = enumerate(zip(answer.body, right, strict=False))
-            at = next((place for place, (one, other) in pairs if one != other), min(len(answer.body), len(right)))
-            part = slice(max(0, at - 50), at + 150)
-            say(f"{query[0]}: {answer.status}, from byte {at}: {answer.body[part]!r}, expected {right[part]!r}")
+        say(f"{query[0]}: {answer.status}, {answer.body[:200]!r}, expected {self._right[query[0]][:200]!r}")
         return False
 
 

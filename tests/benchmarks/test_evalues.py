@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import swsearch
-from benchmarks.statistics import families, parts
+from benchmarks.statistics import evalues
 from benchmarks.statistics.calibration import LEVELS, Row, systems
 from benchmarks.statistics.chance_queries import CLASSES, draw_classes, entropy
 from benchmarks.support.evalues import DEFAULTS, Searches, System, by_query
@@ -47,21 +47,26 @@ def test_queries_of_chance_are_made_of_proteins() -> None:
 def test_a_copy_keeps_as_many_residues_as_it_is_told() -> None:
     chance = random.Random(5)
     original = "".join(chance.choices(LETTERS, k=200))
-    copy = families.copy(original, 0.4, dict.fromkeys(LETTERS, 1), chance)
+    copy = evalues.copy(original, 0.4, dict.fromkeys(LETTERS, 1), chance)
     assert sum(a == b for a, b in zip(original, copy, strict=True)) == 80
 
 
 def test_what_is_kept_is_counted_by_query() -> None:
     theirs = {(0, 1): 1e-5, (0, 2): 1e-4, (1, 1): 0.5, (2, 0): 1e-9}
     ours = {(0, 1): 1e-9, (0, 2): 0.002, (1, 1): 1e-9}
-    assert families.kept(ours, theirs) == {0: (2, 1), 2: (1, 0)}
-    assert families.share_kept(families.kept(ours, theirs)) == "33.3% of 3"
+    assert evalues.kept(ours, theirs) == {0: (2, 1), 2: (1, 0)}
+    assert evalues.share_kept(evalues.kept(ours, theirs)) == "33.3% of 3"
 
 
 def test_parts_are_compared_hit_by_hit() -> None:
-    assert [(start, len(piece)) for start, piece in parts.pieces(proteins(0), 4)] == [(0, 2), (2, 3), (5, 2), (7, 3)]
+    assert [(start, len(piece)) for start, piece in evalues.pieces(proteins(0), 4)] == [
+        (0, 2),
+        (2, 3),
+        (5, 2),
+        (7, 3),
+    ]
     whole = {(0, 0): 1e-3, (0, 1): 2.0, (1, 4): 1e-310, (1, 5): 4.0}
-    cells = parts.compare(whole, {(0, 0): 2e-3, (0, 1): 1.0, (1, 4): 1e-310}, parts.LEAST)
+    cells = evalues.compare(whole, {(0, 0): 2e-3, (0, 1): 1.0, (1, 4): 1e-310}, evalues.LEAST)
     assert cells[:3] == ["2", "1", "0.5"]
     assert cells[-1] == "2"
 

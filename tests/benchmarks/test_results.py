@@ -32,7 +32,7 @@ GONE = {f"benchmarks/{room}/{script}.py" for room, script in ROWS}
 READERS = {
     ".png": DOCUMENTS,
     ".json": README + texts("benchmarks/*/*.py"),
-    ".txt": DOCUMENTS + texts("benchmarks/*/*.py", "tests/docs/*.py", "swsearch/**/*.py"),
+    ".txt": DOCUMENTS + README + texts("benchmarks/*/*.py", "tests/docs/*.py", "swsearch/**/*.py"),
 }
 """Where the files of each kind are named: plots are shown, numbers read, reports linked to or made."""
 

@@ -13,9 +13,11 @@ import pytest
 pd = pytest.importorskip("pandas")
 
 from benchmarks.agreement import exactness  # noqa: E402
+from benchmarks.statistics import sensitivity  # noqa: E402
 from benchmarks.statistics import sensitivity_measures as measures  # noqa: E402
 from benchmarks.support import contenders  # noqa: E402
 from support.samples import sample  # noqa: E402
+from swsearch.matrices import GAP_COSTS, PRESET_MATRICES  # noqa: E402
 
 NAMES = ["a.1.1.1", "a.1.1.2", "a.1.2.1", "b.1.1.1", "b.1.1.1", "b.2.1.1", "a.1.1.1"]
 """Domains 0, 1 and 6 are of one superfamily, 3 and 4 of another; 2 shares the fold of the first."""
@@ -51,6 +53,37 @@ def test_a_shared_fold_and_the_query_itself_do_not_count() -> None:
     assert curve.coverage.tolist() == pytest.approx([0, 0.25, 0.25, 0.25, 0.5, 0.5])
     assert curve.coverage_at(0.5) == pytest.approx(0.25)
     assert curve.errors_at(0.3) == pytest.approx(1 / 3)
+
+
+MANY = measures.Labels.of([f"a.{place // 9}.{place // 3}.{place}" for place in range(300)] + ["b.1.1.1"])
+"""A hundred superfamilies of three domains, and one domain without relatives."""
+
+
+def test_halves_share_no_superfamily() -> None:
+    first, other = measures.halves(MANY, 1000)
+    assert len(first) + len(other) == 300
+    assert abs(len(first) - len(other)) <= 6
+    assert not set(MANY.superfamily[first]) & set(MANY.superfamily[other])
+    fewer = measures.halves(MANY, 10)
+    assert [len(each) for each in fewer] == [10, 10]
+    assert set(fewer[0]) <= set(first)
+
+
+def test_a_domain_within_a_protein() -> None:
+    one, two = made = measures.flanked([("a", "MKV"), ("b", "WW")], 90)
+    assert made == measures.flanked([("a", "MKV"), ("b", "WW")], 90)
+    assert (one[0], one[1][90:-90], len(two[1])) == ("a", "MKV", 182)
+    assert set(one[1]) <= set("MKVW")
+
+
+def test_members_of_a_superfamily_count_as_one() -> None:
+    values, zeros = np.array([0.1, 0.1, -0.1, -0.1]), np.zeros(4)
+    assert measures.difference(zeros, zeros, np.arange(4)) == ""
+    assert measures.difference(values, zeros, np.array([0, 0, 1, 1])) == "+0.00% ± 5.77% (7.07%)"
+
+
+def test_what_is_shipped_was_measured() -> None:
+    assert all(GAP_COSTS[name] in sensitivity.SYSTEMS[name] for name in (PRESET_MATRICES["sensitive"], "VTML200"))
 
 
 LEVELS = ["a.1.1.1"] * 3 + ["a.1.1.2", "a.1.2.1", "a.1.2.1", "b.1.1.1", "b.1.1.1"]
