@@ -227,7 +227,7 @@ class ServedDatabase:
             self._close_engine()
             wanted = self._settings.engine if self._failures < FAILURES_IN_A_ROW else "cpu"
             before = self.backend
-            for kind in [wanted] if wanted in ("cpu", "reference") else [wanted, "cpu"]:
+            for kind in [wanted, "cpu"] if wanted in ("auto", "gpu") else [wanted]:
                 try:
                     engine = self._made(kind)
                     self.backend = self._opened(engine, is_probed=True)
