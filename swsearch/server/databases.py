@@ -254,6 +254,7 @@ class ServedDatabase:
         return create_engine(kind, threads=asked.threads, notice=log.warning, **of_gpu)
 
     def _opened(self, engine: Engine, is_probed: bool = False) -> ResidentBackend:
+        """Load the database in an engine, which is closed on failure; a probe is a search that must succeed."""
         with ExitStack() as closing:
             closing.callback(engine.close)
             backend = ResidentBackend(self.database, engine, self._settings.threads)
