@@ -458,7 +458,7 @@ def _append(
 
 
 def _opened_to_append(path: Path, held: ExitStack) -> DatabaseFile:
-    """Open a database file to append to it, after a check by h5py in a process of its own."""
+    """Open a database file to append to it: complete an interrupted append, let h5py check it in another process."""
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     held.callback(os.close, fd)
     try:

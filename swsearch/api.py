@@ -187,7 +187,7 @@ class Searcher:
     A context manager; its options hold for all calls. Calls from several threads are safe, and those that come while
     another is scored are scored together; a call with many queries lets others have a turn about every second, or
     after a query that takes longer. Results are those of `search`. A fork cannot use it (e.g. a worker of
-    ``multiprocessing.WorkerPool``): make one in each process.
+    ``multiprocessing.Pool``): make one in each process.
 
     Parameters
     ----------

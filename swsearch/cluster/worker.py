@@ -87,7 +87,7 @@ class WorkerState:
                     self._made = None
                 device = own_device() if wanted.name in ("auto", "gpu") else None
                 name = "cpu" if wanted.name == "auto" and device is None else wanted.name
-                memory = None if name in ("cpu", "reference") else wanted.gpu_memory
+                memory = wanted.gpu_memory if name in ("auto", "gpu") else None
                 engine = create_engine(name, threads=self.threads, device=device, gpu_memory=memory)
                 self._made = wanted, engine
             return self._made[1]

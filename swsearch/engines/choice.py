@@ -81,12 +81,13 @@ def create_engine(
     devices, gpu_memory = checked_devices(device), check_engine_option("gpu_memory", gpu_memory)
     engine, reason = resolve_engine(
         name,
-        gpu=lambda: _gpu_engine(devices, gpu_memory),
-        cpu=lambda: _cpu_engine(threads),
-        reference=_reference_engine,
-        threads=threads,
-        gpu_options={"device": devices, "gpu_memory": gpu_memory},
-        notice=notice,
+        {
+            "gpu": lambda: _gpu_engine(devices, gpu_memory),
+            "cpu": lambda: _cpu_engine(threads),
+            "reference": _reference_engine,
+        },
+        {"device": devices, "gpu_memory": gpu_memory},
+        notice,
     )
     engine.fallback = reason
     return engine
@@ -137,12 +138,13 @@ def create_pair_aligner(
         return made
     chosen, reason = resolve_engine(
         engine,
-        gpu=lambda: _gpu_pairs(devices, gpu_memory, pairs=pairs),
-        cpu=lambda: _cpu_pairs(memory, threads),
-        reference=_reference_pairs,
-        threads=threads,
-        gpu_options={"device": devices, "gpu_memory": gpu_memory},
-        notice=notice,
+        {
+            "gpu": lambda: _gpu_pairs(devices, gpu_memory, pairs=pairs),
+            "cpu": lambda: _cpu_pairs(memory, threads),
+            "reference": _reference_pairs,
+        },
+        {"device": devices, "gpu_memory": gpu_memory},
+        notice,
     )
     chosen.fallback = reason
     return chosen
@@ -161,48 +163,34 @@ def check_engine_option(option: str, value: int | None) -> int | None:
 
 def resolve_engine(
     name: str,
-    *,
-    gpu: Callable[[], Picked],
-    cpu: Callable[[], Picked],
-    reference: Callable[[], Picked],
-    threads: int | None,
+    makers: Mapping[str, Callable[[], Picked]],
     gpu_options: Mapping[str, CheckedDevices | None],
     notice: Callable[[str], None] | None,
 ) -> tuple[Picked, str]:
-    """Make what an engine's name stands for: the rules that searching and aligning share.
+    """Make the engine or aligner of a name; return it, and the reason why ``auto`` does without the GPU.
 
     Parameters
     ----------
-    name, threads, notice
-        As for `create_engine`.
-    gpu, cpu, reference : callable
-        Make it; ``gpu`` raises `GpuUnavailableError` where there is none.
+    makers : mapping
+        Functions by the names of `ENGINES` except ``auto``; ``gpu`` raises `GpuUnavailableError` without a GPU.
     gpu_options : mapping
         Options that only the GPU takes; None where not given.
-
-    Returns
-    -------
-    made
-        What was made.
-    reason : str
-        Why ``auto`` does without the GPU; empty otherwise.
     """
     check_choice("engine", name, ENGINES)
     given = {option: value for option, value in gpu_options.items() if value is not None}
-    if name == "gpu":
-        return gpu(), ""
     if name == "auto":
         try:
-            return gpu(), ""
+            return makers["gpu"](), ""
         except GpuUnavailableError as error:
             reason = f"running on the CPU: {error}"
-        made = cpu()
+        made = makers["cpu"]()
         if notice is not None and (given or pycuda_is_installed()):
             notice(reason)
         return made, reason
-    for option, value in given.items():
-        raise OptionError(option, value, f"none with engine {name}", "leave it out, or choose engine gpu or auto")
-    return (reference() if name == "reference" else cpu()), ""
+    if name != "gpu":
+        for option, value in given.items():
+            raise OptionError(option, value, f"none with engine {name}", "leave it out, or choose engine gpu or auto")
+    return makers[name](), ""
 
 
 def pycuda_is_installed() -> bool:

@@ -145,7 +145,7 @@ def clip_query(query: Query, loc: tuple[int, int] | None) -> Query:
 
 
 def query_frames(query: Query, translation: QueryTranslation) -> Iterator[Query]:
-    """Yield the frames of a DNA query, with codes of `swsearch.alphabet.DNA`, as queries.
+    """Yield the translated frames of a query as queries; the query has codes of `swsearch.alphabet.DNA`.
 
     With frame shifts these are its strands, which have a codon at each nucleotide. A residue is lower case where one
     of its three letters is.

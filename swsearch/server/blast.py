@@ -96,7 +96,7 @@ def _framed(head: bytes = b"", tail: bytes = b"") -> Wrapper:
 
 
 def _without_status(escaped: bytes) -> Wrapper:
-    """Return a wrapper that hides ``Status=`` in headers, which NCBIWWW.qblast takes for the search's status."""
+    """Return a `Wrapper` that replaces ``Status=`` in a report: NCBIWWW.qblast takes it for the search's status."""
     mark = b"Status="
 
     def hidden(_rid: str, _n_queries: int, chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -227,7 +227,7 @@ class ServedDatabase:
             self._close_engine()
             wanted = self._settings.engine if self._failures < FAILURES_IN_A_ROW else "cpu"
             before = self.backend
-            for kind in [wanted] if wanted in ("cpu", "reference") else [wanted, "cpu"]:
+            for kind in [wanted, "cpu"] if wanted in ("auto", "gpu") else [wanted]:
                 try:
                     engine = self._made(kind)
                     self.backend = self._opened(engine, is_probed=True)
@@ -254,6 +254,7 @@ class ServedDatabase:
         return create_engine(kind, threads=asked.threads, notice=log.warning, **of_gpu)
 
     def _opened(self, engine: Engine, is_probed: bool = False) -> ResidentBackend:
+        """Load the database in an engine, which is closed on failure; a probe is a search that must succeed."""
         with ExitStack() as closing:
             closing.callback(engine.close)
             backend = ResidentBackend(self.database, engine, self._settings.threads)

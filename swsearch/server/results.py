@@ -170,7 +170,7 @@ class StoredResults:
                 yield file.read(min(PIECE_BYTES, len(part) - at))
 
     def subjects(self, job: Job, database: ServedDatabase, query: int, hits: Sequence[int]) -> Generator[bytes]:
-        """Return the whole subjects of hits of a query as FASTA, one at a time; both are counted from 1.
+        """Return the whole subjects of some hits as FASTA, one at a time; query and hits are numbers from 1.
 
         It raises ``conflict`` unless the job is done, and `OptionError` if it has no such query or hit.
         """

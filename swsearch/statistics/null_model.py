@@ -324,7 +324,7 @@ class PairNullModels:
     def _of(
         cls, statistics: FittedStatistics, lengths: IntArray, levels: FloatArray, bounds: FloatArray
     ) -> PairNullModels:
-        """Make one whose panel's values are still to be set."""
+        """Create an instance without means and variances, which `_set` stores."""
         made = cls.__new__(cls)
         fields = {"statistics": statistics, "lengths": lengths, "levels": levels, "bounds": bounds}
         for name, value in fields.items():
