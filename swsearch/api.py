@@ -495,18 +495,18 @@ def align(
     check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     check_flag("score_only", score_only)
-    asked = PairwiseJob.read(a, b, pairs, recurrence, has_explicit_scoring, allow_dna)
-    made = create_pair_aligner(
+    job = PairwiseJob.read(a, b, pairs, recurrence, has_explicit_scoring, allow_dna)
+    new_aligner = create_pair_aligner(
         engine,
         threads=threads,
         memory=memory,
         device=device,
         gpu_memory=gpu_memory,
-        cells=asked.cells,
-        pairs=asked.n_pairs,
+        cells=job.cells,
+        pairs=job.n_pairs,
     )
-    with made as aligner:
-        return asked.scores(aligner) if score_only else asked.alignments(aligner)
+    with new_aligner as aligner:
+        return job.scores(aligner) if score_only else job.alignments(aligner)
 
 
 def write(

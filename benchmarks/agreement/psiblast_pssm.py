@@ -91,7 +91,7 @@ def alignment_of(query: str, rows: list[str]) -> QueryAlignment:
     table_of[ord("-")] = GAP
     columns = table_of[np.array([list(row.encode()) for row in [query, *rows]], dtype=np.uint8)]
     n = len(columns)
-    alone = QueryAlignment.of_query("query", "", columns[0])
+    alone = QueryAlignment.from_query("query", "", columns[0])
     zeros = np.zeros(n, dtype=np.int64)
     return QueryAlignment(
         ["query", *(f"s{k}" for k in range(1, n))], [""] * n, columns, zeros, zeros, alone.insertions, alone.inserted,

@@ -91,9 +91,9 @@ def identifiers(options: argparse.Namespace, folder: Path) -> list[str]:
         path.unlink(missing_ok=True)
         build_database(source, path)
         with Database.open(path) as database:
-            assert len(database.places_of(names)[0]) == min(n, ASKED)
+            assert len(database.find_many_as_arrays(names)[0]) == min(n, ASKED)
             works = (
-                partial(read_identifiers, listed, "include_ids"), partial(database.places_of, names),
+                partial(read_identifiers, listed, "include_ids"), partial(database.find_many_as_arrays, names),
                 partial(allowed_subjects, database, filters),
             )  # fmt: skip
             spent = [[timed(work) for _ in range(options.runs)] for work in works]

@@ -88,7 +88,11 @@ class SearchCommand:
 
     def __init__(self, queries: str, subjects: list[str], given: Mapping[str, Any]) -> None:
         self.queries, self.subjects, self.query_format = queries, subjects, given["query_format"]
-        self.engine, self.run, self.messages = EngineTable.of(given), RunTable.of(given), MessageTable.of(given)
+        self.engine, self.run, self.messages = (
+            EngineTable.from_values(given),
+            RunTable.from_values(given),
+            MessageTable.from_values(given),
+        )
         self.url = server_url_in(subjects)
         """Address of the server that is to search instead."""
         if self.url is None and self.run.cluster is None and self.engine.engine in ("auto", "gpu"):
@@ -168,7 +172,7 @@ class SearchCommand:
             if text:
                 print_message(text)
         run, seconds = results.run, time.monotonic() - self._begun
-        size = size_of(run.database_subjects, run.database_residues, run.database_code is not None)
+        size = size_of(run.database_subjects, run.database_residues, run.database_genetic_code is not None)
         engine = "" if run.execution is None else run.execution.engine
         print_message(summary(len(search.queries), size, search.cells - done.spared_cells, seconds, engine))
 
@@ -226,7 +230,7 @@ SEARCH_TABLES = (QueryTable, SearchTable, OutputTable, MessageTable, EngineTable
 @takes(*SEARCH_TABLES)
 def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: Any) -> None:
     """Find the best hits of each query in a protein database, by exact Smith-Waterman alignment."""
-    written, command = OutputTable.of(given), SearchCommand(queries, subjects, given)
+    written, command = OutputTable.from_values(given), SearchCommand(queries, subjects, given)
     from swsearch.pipeline.checkpoint import checkpoint_folder
     from swsearch.pipeline.options import SearchOptions
     from swsearch.report.outputs import (
@@ -245,7 +249,7 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
         match_outputs_to_formats(written.output, written.outfmt, written.header), written.save_config
     )
     places, paths = (written.save_profile, written.save_msa), [each.path for each in outputs]
-    options = SearchOptions.of({**given, "keep_profiles": places != (None, None)})
+    options = SearchOptions.from_values({**given, "keep_profiles": places != (None, None)})
     for warning in options.filters.warnings():
         name, _, rest = warning.partition(" ")
         print_message(f"warning: --{name.replace('_', '-')} {rest}")

@@ -19,7 +19,7 @@ from swsearch.cluster import tasks
 from swsearch.cluster.messages import VolumeFile, VolumeSearch, without_history
 from swsearch.cluster.pool import Call, WorkerPool
 from swsearch.cluster.tasks import VolumeShare, encode_arguments
-from swsearch.errors import counted
+from swsearch.errors import format_count
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import SessionRequest
 from swsearch.pipeline.criteria import Criteria
@@ -68,7 +68,7 @@ class ClusterBackend:
     def description(self) -> str:
         """The cluster, its workers, and what one of them scores with."""
         n, what = len(self.pool.workers), self.pool.scores_with["description"]
-        return f"cluster ({self.pool.name}, {counted(n, 'worker')}: {what})"
+        return f"cluster ({self.pool.name}, {format_count(n, 'worker')}: {what})"
 
     @property
     def fallback(self) -> str:
@@ -116,7 +116,7 @@ class ClusterSession:
     @property
     def note(self) -> str:
         """Number of volumes and shares."""
-        volumes = counted(len(self.volumes), "volume")
+        volumes = format_count(len(self.volumes), "volume")
         return f"{volumes} in {len(self.shares):,} shares, each a task of every group of queries"
 
     def prepare(self, queries: Sequence[Query]) -> tuple[Sequence[Query], list[Call] | None]:

@@ -225,6 +225,6 @@ def _workload(shares: Sequence[Subjects], largest: tuple[int, int]) -> Workload:
     """Return what is asked of an engine that is to hold some shares."""
     queries, rows = largest
     group = [max(rows - (queries - 1), 1)] + [1] * (queries - 1)
-    lengths = RunLengths.joined([each.length_runs for each in shares])
+    lengths = RunLengths.concatenate([each.length_runs for each in shares])
     n_segments = sum(each.n_segments for each in shares)
     return Workload(sum(each.residue_bytes for each in shares), lengths, [group], n_segments)

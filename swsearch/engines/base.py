@@ -240,7 +240,7 @@ class ChunkPlan:
 
     chunk_bytes: int = 64 << 20
     keep: bool = False
-    mixed: bool = False
+    mix_lengths: bool = False
     in_flight: int = 1
     note: str = ""
 

@@ -14,7 +14,7 @@ from swsearch.errors import (
     OptionError,
     check_choice,
     check_integer,
-    counted,
+    format_count,
 )
 from swsearch.options.kinds import ENGINES
 from swsearch.processors import useful_thread_count
@@ -132,7 +132,7 @@ def create_pair_aligner(
     small = cells is not None and cells < GPU_WORTH_CELLS
     if engine == "auto" and small and not asked:
         made = create_pair_aligner("cpu", threads=threads, memory=memory)
-        work = counted(pairs or 1, "pair")
+        work = format_count(pairs or 1, "pair")
         made.fallback = f"running on the CPU: {work}, {cells:,} cells, are not worth starting a GPU"
         return made
     chosen, reason = resolve_engine(

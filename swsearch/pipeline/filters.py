@@ -54,8 +54,8 @@ def subjects_of_taxa(database: Database, taxids: tuple[int, ...], option: str, i
         _check_known(database, taxids, option, tree, there)
     for note in _notes(database, taxids, option, tree, there):
         warnings.warn(note, SwsearchWarning, stacklevel=4)
-    current = [tree.current(taxid) if taxid not in there else taxid for taxid in taxids]
-    below = {*tree.below(current).tolist()}
+    current = [tree.current_taxid(taxid) if taxid not in there else taxid for taxid in taxids]
+    below = {*tree.descendants(current).tolist()}
     # subjects may have a number that was merged since
     former = {int(old) for old, now in zip(tree.merged_taxids, tree.merged_into, strict=True) if int(now) in below}
     return database.subjects_of(below | former)
@@ -87,8 +87,8 @@ def _notes(
         yield f"{option}: {database.name} has no taxonomy; subjects of taxa below are not found"
         return
     for taxid in taxids:
-        if taxid not in there and tree.current(taxid) != taxid:
-            yield f"{option}: taxid {taxid} was merged into {tree.current(taxid)}; using {tree.current(taxid)}"
+        if taxid not in there and (current := tree.current_taxid(taxid)) != taxid:
+            yield f"{option}: taxid {taxid} was merged into {current}; using {current}"
 
 
 def _named(taxids: list[int]) -> str:
@@ -170,7 +170,7 @@ def allowed_subjects(database: Database, filters: HitFilters) -> SubjectMask | N
 
 def _places(database: Database, identifiers: tuple[str, ...], option: str, ignore_missing: bool) -> IntArray:
     """Return the ordinals of all subjects with these names."""
-    asked, subjects = database.places_of(identifiers)
+    asked, subjects = database.find_many_as_arrays(identifiers)
     if not ignore_missing:
         known = np.zeros(len(identifiers), dtype=np.bool_)
         known[asked] = True

@@ -212,5 +212,5 @@ def run_info(criteria: Criteria, subjects: Subjects, engine: str, origin: Origin
         database_sources=tuple(subjects.database.sources()), queries=origin.queries,
         given_checksums=origin.checksums, settings=export_options(options, origin.files),
         program=PROGRAM_NAMES[translation is not None, database_code is not None],
-        genetic_code=None if translation is None else translation.genetic_code, database_code=database_code,
+        genetic_code=None if translation is None else translation.genetic_code, database_genetic_code=database_code,
     )  # fmt: skip

@@ -105,7 +105,7 @@ class FrameHspFinders:
         if nulls is not None and threshold is not None:
             least = max(least, int(nulls.least_scores(threshold, self.criteria.effective_residues)[0]))
         most = self.criteria.options.max_alignments - 1
-        more = [first.like(*each) for each in find_further_hsps(first, most, least)]
+        more = [first.with_path(*each) for each in find_further_hsps(first, most, least)]
         for pairs, of_these in (
             ([] if is_own else [first], nulls),
             (more, None if nulls is None else nulls.further(np.zeros(len(more), dtype=np.int64))),
@@ -357,7 +357,7 @@ class _FurtherOf:
         options, query = self._builder.criteria.options, self._query
         most, least = options.max_alignments - 1, int(self.least[row])
         traced = find_further_hsps(first, most, least) if self.known is None else self.known[row]
-        pairs = [first.like(*each) for each in traced]
+        pairs = [first.with_path(*each) for each in traced]
         statistics = self._statistics if self._nulls is None else self._nulls.further(np.full(len(pairs), row))
         found = self._builder.hsps(query, statistics, pairs, int(self._lengths[row]))
         return [hsp for hsp in found if options.filters.passes(hsp.pair, query)]
@@ -494,7 +494,7 @@ class ResultBuilder:
             converged=history is not None and history.converged, first_iterations=self._first_found(state, hits),
             steps=() if history is None else history.steps,
             next_profile=None if history is None else history.next_profile,
-            program=run.program, genetic_code=run.genetic_code, database_code=run.database_code,
+            program=run.program, genetic_code=run.genetic_code, database_genetic_code=run.database_genetic_code,
         )  # fmt: skip
 
     def _doubt(self, state: QueryState) -> str:

@@ -134,7 +134,9 @@ class ProfileGrower:
     def first_state(self, place: int, query: Query) -> QueryState:
         """Return the state of a query before its first iteration; its profile names subjects of the database."""
         profile = query.profile
-        base = QueryAlignment.of_query(query.identifier, query.description, stored_codes(query.codes, query.letters))
+        base = QueryAlignment.from_query(
+            query.identifier, query.description, stored_codes(query.codes, query.letters)
+        )
         if profile is not None and profile.alignment is not None:
             stays = profile.alignment.subjects < 0
             stays[0] = True

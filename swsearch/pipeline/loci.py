@@ -261,7 +261,7 @@ class Locator:
         core_ends = np.minimum(pieces.begins + self.windows.windows.core, pieces.ends)
         selected = _Stretches(pieces, asked.least[order])
         short, cores = selected.merged(core_ends).cut(SHORT_CORES * margin, margin)
-        scores, query = np.zeros(len(cores), dtype=np.int64), [asked.query.scored(self.recurrence.scoring)]
+        scores, query = np.zeros(len(cores), dtype=np.int64), [asked.query.alignment_input(self.recurrence.scoring)]
         for part in split_by_residues(short.pieces.lengths, RESIDUES_PER_BATCH):
             some = chunk_of(*self.windows.translated(short.pieces.take(np.arange(len(cores))[part])))
             (scores[part],) = scores_with_copies(query, self.recurrence, some, self.threads)

@@ -133,7 +133,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
     @cached_property
     def filters(self) -> HitFilters:
         """Filters of hits; `max_hits` counts the hits that pass."""
-        return HitFilters.of(vars(self))
+        return HitFilters.from_values(vars(self))
 
     @cached_property
     def inclusion(self) -> Inclusion:
@@ -227,7 +227,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
 def check_integer_gap_costs(scoring: Scoring, where: str = "in a search") -> None:
     """Raise `OptionError` if gap costs are fractions, which only pairs of sequences are aligned with."""
     if scoring.scale != 1:
-        costs = f"{scoring.shown(scoring.gap_open)}/{scoring.shown(scoring.gap_extend)}"
+        costs = f"{scoring.to_display(scoring.gap_open)}/{scoring.to_display(scoring.gap_extend)}"
         raise OptionError("gap costs", costs, f"whole numbers {where}", "only swsearch align takes fractions")
 
 

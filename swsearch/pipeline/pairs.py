@@ -82,7 +82,7 @@ def find_further_hsps(first: PairAlignment, most: int, least: int = 1) -> list[H
     Returns
     -------
     list of tuple
-        Scores descend; `PairAlignment.like` makes an alignment of each.
+        Scores descend; `PairAlignment.with_path` makes an alignment of each.
     """
     scoring = first.scoring
     found = extension.load().align_further(
@@ -318,7 +318,7 @@ class LocalPairWork:
 
 def align_alone(recurrence: Recurrence, query: Query, codes: ByteArray, letters: ByteArray | None) -> PairAlignment:
     """Align a query with a subject, codes and letters of shape (n,), uint8, in as much memory as that takes."""
-    scored = query.scored(recurrence.scoring)
+    scored = query.alignment_input(recurrence.scoring)
     rows = position_specific_rows(scored)
     gaps_vary = rows is not None and rows.gaps is not None
     memory = max(ALIGNMENT_MEMORY, tracing.memory_needed(len(scored), len(codes), gaps_vary=gaps_vary))
@@ -349,7 +349,7 @@ def align_pairs(
     aligner : PairAligner, optional
         What aligns instead of the CPU, which goes on where it fails.
     """
-    scored = [query.scored(recurrence.scoring) for query in queries]
+    scored = [query.alignment_input(recurrence.scoring) for query in queries]
     has_profiles = any(query.profile is not None for query in queries)
     places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
     letters = _letters_of(queries), subjects.letters
@@ -368,7 +368,7 @@ def align_pairs(
         for row, k in zip(alone.tolist(), of_query[alone].tolist(), strict=True)
     ]
     done = np.flatnonzero(needed == 0)
-    return AlignmentTable.merge([(done, table.take(done)), (alone, AlignmentTable.of(found))])
+    return AlignmentTable.merge([(done, table.take(done)), (alone, AlignmentTable.from_pairs(found))])
 
 
 def _letters_of(queries: Sequence[Query]) -> ByteArray | None:
@@ -443,7 +443,7 @@ class PairwiseJob:
 
     def _drawn(self) -> Iterator[Pair]:
         scoring = self.recurrence.scoring
-        scored = {id(query): query.scored(scoring) for query in self.queries}
+        scored = {id(query): query.alignment_input(scoring) for query in self.queries}
         return ((scored[id(query)], subject.codes) for query, subject in self)
 
     def scores(self, aligner: PairAligner) -> float | ScoreArray | FloatArray:
@@ -456,7 +456,7 @@ class PairwiseJob:
         )
         scoring = self.recurrence.scoring
         if self.kind == "one":
-            return scoring.shown(int(found[0]))
+            return scoring.to_display(int(found[0]))
         found = found if scoring.scale == 1 else found / scoring.scale
         return found.reshape(len(self.queries), -1) if self.kind == "all" else found
 

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from swsearch.engines.cpu import extension
-from swsearch.processors import OwnProcess, has_room_for_threads
+from swsearch.processors import OwnProcess, can_start_threads
 
 Item = TypeVar("Item")
 Gained = TypeVar("Gained")
@@ -90,7 +90,7 @@ class PrefetchIterator(Iterator[Item]):
         self._shared, self._in_place = _Shared(items, room), InlineIterator(items)
         self._closing, self._process = threading.Lock(), OwnProcess("this search")
         self._thread: threading.Thread | None = None
-        if has_room_for_threads():
+        if can_start_threads():
             thread = threading.Thread(target=self._shared.run, name=f"swsearch-{name}", daemon=True)
             try:
                 thread.start()
@@ -203,7 +203,7 @@ def parallel_for(work: Callable[[Item], Gained], items: Collection[Item], thread
 
     started: list[threading.Thread] = []
     with suppress(RuntimeError):  # no more threads to be had
-        for _ in range(threads - 1 if has_room_for_threads(threads) else 0):
+        for _ in range(threads - 1 if can_start_threads(threads) else 0):
             thread = threading.Thread(target=take, name="swsearch-each", daemon=True)
             thread.start()
             started.append(thread)

@@ -188,7 +188,7 @@ class _Parts:
         """Return the best alignments of hits."""
         table = hits.alignments
         if table is None:
-            table = AlignmentTable.of([])
+            table = AlignmentTable.from_pairs([])
         return cls(table, np.arange(len(table), dtype=np.int64), hits.table.numbers.evalues)
 
     def in_order(self) -> IntArray:

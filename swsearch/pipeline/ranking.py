@@ -169,7 +169,7 @@ class TopHits:
             return int(self.ranked.scores[-1])
         if not chunk.runs.n_nonempty:
             return None
-        shortest, longest = chunk.runs.shortest_filled, chunk.runs.longest
+        shortest, longest = chunk.runs.shortest_nonempty, chunk.runs.longest
         return self._rating.lowest(float(self.ranked.evalues[-1]), shortest, longest)
 
     def add(self, chunk: Chunk, found: ChunkHits) -> None:

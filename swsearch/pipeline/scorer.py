@@ -270,7 +270,7 @@ def prepare(engine: Engine, queries: Sequence[Query], recurrence: Recurrence) ->
 
 def _bare(chunk: Chunk) -> Chunk:
     """Return a chunk without its residues, which are not needed once it was scored."""
-    return chunk.kept() if len(chunk.residues) else chunk
+    return chunk.without_residues() if len(chunk.residues) else chunk
 
 
 def _thresholds(prepared: PreparedQueries, chunk: Chunk) -> HitThresholds:

@@ -110,8 +110,8 @@ def prepare_queries(queries: Sequence[Query], options: SearchOptions) -> list[Qu
     """Return the scored queries, masked: queries or parts of them, or the frames of DNA queries in order."""
     translation = options.translation
     if translation is None:
-        return [clip_query(query.masked(options.query_mask), options.query_loc) for query in queries]
-    return [frame.masked(options.query_mask) for query in queries for frame in query_frames(query, translation)]
+        return [clip_query(query.with_mask(options.query_mask), options.query_loc) for query in queries]
+    return [frame.with_mask(options.query_mask) for query in queries for frame in query_frames(query, translation)]
 
 
 def clip_query(query: Query, loc: tuple[int, int] | None) -> Query:

@@ -26,7 +26,7 @@ from swsearch.errors import InputError
 from swsearch.lazy import Lazy
 from swsearch.options.kinds import Mask
 from swsearch.pipeline.filters import HitFilters, SubjectMask, allowed_subjects
-from swsearch.processors import OwnProcess, has_room_for_threads
+from swsearch.processors import OwnProcess, can_start_threads
 from swsearch.results import Headers, SubjectCodes
 from swsearch.translation import Frames
 
@@ -65,7 +65,7 @@ class EngineDatabase:
 
     def _chunks(self) -> Iterator[Chunk]:
         plan = self._plan
-        return self._database.chunks(plan.chunk_bytes, mixed=plan.mixed, mask=self._mask)
+        return self._database.chunks(plan.chunk_bytes, mixed=plan.mix_lengths, mask=self._mask)
 
     def __iter__(self) -> Iterator[LoadedChunk]:
         if self._kept:
@@ -119,7 +119,7 @@ def host_memory() -> int:
 
 def read_ahead(chunks: Iterator[Chunk]) -> Generator[Chunk]:
     """Read the next chunk while one is used."""
-    if not has_room_for_threads():
+    if not can_start_threads():
         yield from chunks
         return
     with ThreadPoolExecutor(1, thread_name_prefix="swsearch-read") as reader:
@@ -230,7 +230,7 @@ class ProteinSubjects:
     """The proteins of a database; see `Subjects`. They stay open after the database was closed."""
 
     def __init__(self, database: Database, mask: Mask) -> None:
-        self.database: Database = database.shared()
+        self.database: Database = database.duplicate()
         self.name, self.mask, self.n_places = database.name, mask, database.n_subjects
         self.length_runs, self.n_residues = database.length_runs, database.n_residues
         self.residue_bytes, self.n_segments = database.residue_bytes, database.n_segments

@@ -273,7 +273,7 @@ def test_profiles_with_scores_around_the_16_bit_limit(gpu, cpu, fair_share, high
     profile = random_profile(generator, 32_768 // highest + 60, -highest, -1)
     query = profile.codes
     profile.scores[np.arange(len(query)), query] = highest
-    at = limits.lane16(scoring.covering([profile]), "local", profile, 1, 1).limit // highest
+    at = limits.lane16(scoring.with_bounds_for([profile]), "local", profile, 1, 1).limit // highest
     lengths = (*range(at - 3, at + 5), at + 50)
     subjects = [query[:n] for n in lengths] + [np.concatenate((query[: at - 1], query[at : at + 9]))]
     expected = check(gpu, cpu, [profile, query[:100]], subjects, scoring)

@@ -33,7 +33,7 @@ CASES = [
     for sort in ("evalue", "score")
     for limits in ({"max_hits": 1000}, {"max_hits": 7}, {"max_hits": 1})
 ]  # fmt: skip
-PLANS = {"whole": ChunkPlan(), "streamed": ChunkPlan(1), "mixed": ChunkPlan(1, mixed=True, in_flight=3)}
+PLANS = {"whole": ChunkPlan(), "streamed": ChunkPlan(1), "mixed": ChunkPlan(1, mix_lengths=True, in_flight=3)}
 
 
 def relatives(generator, ancestor, n, lengths):

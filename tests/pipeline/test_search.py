@@ -68,7 +68,7 @@ def test_hits_are_the_best_by_score_then_by_place(queries, subjects, mode, max_h
         order = sorted(range(len(subjects)), key=lambda k: (-scores[k], k))
         expected = [(scores[k], k) for k in order if mode == "global" or scores[k] > 0][:max_hits]
         assert [(hit.score, hit.subject_index) for hit in result.hits] == expected
-        assert all(hit.pair.score == hit.pair.rescored() == hit.score for hit in result.hits)
+        assert all(hit.pair.score == hit.pair.recompute_score() == hit.score for hit in result.hits)
 
 
 def test_ties_are_in_the_order_of_the_input(database):
@@ -249,7 +249,7 @@ def test_align_hits_in_parallel_finds_what_each_hit_would(database):
     for result in results:
         for hit in result.hits:
             assert hit.is_aligned
-            assert hit.pair.rescored() == hit.score
+            assert hit.pair.recompute_score() == hit.score
 
 
 def test_engines_can_be_shared_by_searches(database):

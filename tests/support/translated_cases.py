@@ -258,8 +258,8 @@ def result_of(program: Program, number: int, found: Sequence[Found], *, margin: 
         numbers = subject, len(query[2]), len(letters), best.score, best.bit_score, best.evalue
         hits.append(
             Hit(
-                query[0], name, text, *numbers, Lazy.known(best.pair), None, None,
-                Lazy.known(others) if others else None, best.query_frame, best.subject_frame,
+                query[0], name, text, *numbers, Lazy.of_value(best.pair), None, None,
+                Lazy.of_value(others) if others else None, best.query_frame, best.subject_frame,
             )
         )  # fmt: skip
     residues = sum(len(letters) for _, _, letters in subjects)
@@ -267,7 +267,7 @@ def result_of(program: Program, number: int, found: Sequence[Found], *, margin: 
         query[0], query[1], len(query[2]), hits, Scoring(), "local", published_statistics(Scoring(), "local"),
         "some/db.h5",
         len(subjects), residues, residues, program=program, genetic_code=1 if program in QUERY_IS_DNA else None,
-        database_code=1 if program in SUBJECT_IS_DNA else None,
+        database_genetic_code=1 if program in SUBJECT_IS_DNA else None,
     )  # fmt: skip
 
 
@@ -292,12 +292,14 @@ def as_found_together(result: SearchResult) -> SearchResult:
         dataclasses.replace(numbers_of(result.hits), z_scores=no_numbers, evalues_published=no_numbers),
         Headers.known([(hit.subject_id, hit.subject_description) for hit in result.hits]),
         np.array([numbers.index(frame.number) for frame in query_frames]) if query_frames else None,
-        Frames.of(subject_frames) if subject_frames else None,
+        Frames.from_frames(subject_frames) if subject_frames else None,
         np.array([hit.subject_index for hit in result.hits]),
     )  # fmt: skip
     hits = HitList(queries[0], result.scoring, table, lambda row: pairs[row], queries=queries)
     offsets = np.cumsum([0, *(len(pair.subject) for pair in pairs)])
-    hits.give(AlignmentTable.of(pairs), SubjectCodes(np.concatenate([p.subject for p in pairs]), None, offsets))
+    hits.give(
+        AlignmentTable.from_pairs(pairs), SubjectCodes(np.concatenate([p.subject for p in pairs]), None, offsets)
+    )
     return dataclasses.replace(result, hits=hits)
 
 
@@ -347,14 +349,16 @@ def shifted_result(*, together: bool) -> SearchResult:
     hits = HitList(strands[0], Scoring(), table, lambda row: pairs[row], queries=strands)
     if together:
         offsets = np.cumsum([0, *(len(pair.subject) for pair in pairs)])
-        hits.give(AlignmentTable.of(pairs), SubjectCodes(np.concatenate([p.subject for p in pairs]), None, offsets))
+        hits.give(
+            AlignmentTable.from_pairs(pairs), SubjectCodes(np.concatenate([p.subject for p in pairs]), None, offsets)
+        )
     return dataclasses.replace(result_of("blastx", 0, []), hits=hits)
 
 
 def translated_run(first: SearchResult) -> RunInfo:
     """Return the run that a search would report for a result."""
     size = first.database_name, first.database_subjects, first.database_residues
-    codes = {"genetic_code": first.genetic_code, "database_code": first.database_code}
+    codes = {"genetic_code": first.genetic_code, "database_code": first.database_genetic_code}
     return RunInfo(
         "0.1.0", *size, first.scoring, first.mode, first.statistics, 0.01, 500, program=first.program, **codes
     )

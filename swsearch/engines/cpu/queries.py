@@ -73,7 +73,7 @@ class QueryArguments:
     def of(cls, queries: Sequence[QueryLike], recurrence: Recurrence) -> QueryArguments:
         """Put queries, given as codes, shape (length,), uint8, or as scores by position, one after the other."""
         specific = [own for query in queries if (own := position_specific_rows(query)) is not None and len(own)]
-        covering = recurrence.covering(specific)
+        covering = recurrence.with_bounds_for(specific)
         lengths = [len(query) for query in queries]
         offsets = np.zeros(len(queries) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])

@@ -225,7 +225,7 @@ def align_many(
     rows = None
     if any(position_specific_rows(query) is not None for query in queries.values()):
         rows = rows_pool(list(queries.values()), recurrence.scoring)
-        recurrence = recurrence.covering([rows])
+        recurrence = recurrence.with_bounds_for([rows])
     for m, n in {(len(query), len(subject)) for query, subject in pairs}:
         check_score_range(m, n, recurrence)
     pools = make_pool([codes_of(query) for query in queries.values()]), make_pool(list(subjects.values()))
@@ -272,7 +272,7 @@ def align_pools(
         If places, offsets, letters or rows are not within or beside the pools.
     """
     rows, places = batch.rows, batch.places
-    covering = recurrence.covering([] if rows is None else [rows])
+    covering = recurrence.with_bounds_for([] if rows is None else [rows])
     check_lengths(places, lambda m, n: check_score_range(m, n, covering))
     given = np.ascontiguousarray([] if batch.known is None else batch.known, dtype=np.int64)
     settings = _settings(covering, *limits, 0, BEAM_WIDTH, path=True)
@@ -373,7 +373,7 @@ def _settings(
     free = (ends.query_start, ends.query_end, ends.subject_start, ends.subject_end)
     return (
         np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
-        max(scoring.highest, 0),
+        max(scoring.max_score, 0),
         int(scoring.gap_open),
         int(scoring.gap_extend),
         recurrence.is_local,
@@ -416,7 +416,7 @@ def _run(
 ) -> Counted:
     """Call the extension, the path left out unless asked for."""
     rows = position_specific_rows(query)
-    recurrence = recurrence.covering([] if rows is None else [rows])
+    recurrence = recurrence.with_bounds_for([] if rows is None else [rows])
     check_score_range(len(query), len(subject), recurrence)
     settings = _settings(recurrence, memory, threads, tile, beam, path=path)
     found: Counted | int = extension.load().align(

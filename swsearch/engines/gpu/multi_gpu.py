@@ -128,7 +128,7 @@ class MultiGpuEngine(Engine):
         self.in_flight = self.piece_bytes = 1
         """Pieces that may be in work at a time, and the most bytes of one that is streamed."""
         self._reload: Callable[[], Iterator[Chunk]] | None = None
-        self._workload, self._longest = Workload(0, RunLengths.counted([]), []), 0
+        self._workload, self._longest = Workload(0, RunLengths.from_unsorted([]), []), 0
         self._used: list[GpuThread] = []
         self._shares: list[DeviceShare] = []
         self._loaded: list[DistributedChunk] = []
@@ -167,7 +167,7 @@ class MultiGpuEngine(Engine):
         return ChunkPlan(self.piece_bytes, self.is_resident, not self.is_resident, self.in_flight, note)
 
     def _plan(self, workload: Workload, may_stay: bool) -> list[ChunkPlan]:
-        self._workload, self._longest = workload, RunLengths.counted([workload.lengths]).longest
+        self._workload, self._longest = workload, RunLengths.from_unsorted([workload.lengths]).longest
         self._loaded, self._merged = [], None
         plans = self._arrange(may_stay)
         self.keeps = self.is_resident
@@ -270,7 +270,7 @@ class MultiGpuEngine(Engine):
         if not self._loaded and not self._foresaw(chunk):
             rows = [UNPLANNED_ROWS // UNPLANNED_QUERIES] * UNPLANNED_QUERIES
             self._plan(Workload(chunk.residues.nbytes, chunk.runs, [rows]), may_stay=False)
-        loaded = DistributedChunk(chunk.kept(), {len(self._loaded): 0}, chunk)
+        loaded = DistributedChunk(chunk.without_residues(), {len(self._loaded): 0}, chunk)
         self._loaded.append(loaded)
         if self.is_resident:
             self._send(loaded)
@@ -307,7 +307,7 @@ class MultiGpuEngine(Engine):
         chunks = [each.chunk for each in loaded]
         ends = np.cumsum([chunk.n_subjects for chunk in chunks]).tolist()
         subjects = np.concatenate([chunk.subjects for chunk in chunks])
-        runs = RunLengths.joined([chunk.runs for chunk in chunks])
+        runs = RunLengths.concatenate([chunk.runs for chunk in chunks])
         whole = Chunk(np.empty((0, LANES), dtype=np.uint8), np.zeros(1, dtype=np.int64), runs, subjects)
         firsts = {}
         for each, end in zip(loaded, ends, strict=True):

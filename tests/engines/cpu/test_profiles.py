@@ -64,7 +64,7 @@ def test_lanes_that_saturate(engine):
     for best, counts, more in cases:
         rows[:, 1] = best
         query = QueryProfile(rows.copy(), np.zeros(800, dtype=np.uint8), is_specific=True)
-        assert engine.prepare([query], Recurrence(SCORING)).handle.queries.recurrence.scoring.lowest == -20
+        assert engine.prepare([query], Recurrence(SCORING)).handle.queries.recurrence.scoring.min_score == -20
         subjects = [np.repeat(np.array([1, 0], dtype=np.uint8), (n, k)) for n in counts for k in more]
         for engine.way in LANE_LAYOUTS:
             assert scored(engine, [query], subjects)[0].tolist() == [best * n + k for n in counts for k in more]

@@ -76,7 +76,7 @@ def test_the_references_alignment_is_found(case, mode_and_ends, way):
     expected = reference.align(*pair, scoring, *mode_and_ends)
     assert tracing.align(*pair, recurrence, **way) == expected
     assert tracing.score(*pair, recurrence, **way) == expected[0]
-    assert align_codes(*pair, recurrence, threads=1).rescored() == expected[0]
+    assert align_codes(*pair, recurrence, threads=1).recompute_score() == expected[0]
 
 
 @random_cases(250)
@@ -281,7 +281,7 @@ def test_further_alignments_are_the_references(pair, scoring):
         best = align_codes(*pair, Recurrence(scoring), threads=1)
         found = [best, *further_after(best, 3)]
         assert [(each.score, each.query_start, each.subject_start, each.cigar) for each in found] == expected
-        assert [each.rescored() for each in found] == [each[0] for each in expected]
+        assert [each.recompute_score() for each in found] == [each[0] for each in expected]
 
 
 def test_gap_costs_by_position_that_are_all_the_same():
