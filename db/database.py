@@ -291,9 +291,9 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
 
         Parameters
         ----------
-        place : int
+        index : int
             Which share, counted from 0.
-        of : int
+        count : int
             How many there are.
         """
         count = check_integer("of", count, 1, MAX_NUMBER)

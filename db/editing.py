@@ -66,7 +66,7 @@ class EditResult:
     ----------
     added : int
         Number of new records.
-    left_out : int
+    skipped : int
         Number of given records that were skipped, because their identifier exists.
     removed : int
         Number of removed records.

@@ -160,7 +160,7 @@ def search(
     check_not_swapped(queries, subjects)
     threads = check_engine_option("threads", threads)
     read = search_queries(queries, chosen, query_format)
-    chosen = chosen.with_costs_of(read)
+    chosen = chosen.with_profile_gap_costs(read)
     backend_of: Callable[[Database], Backend]
     if client is not None:
         from swsearch.cluster.backend import ClusterBackend
@@ -274,7 +274,7 @@ class Searcher:
         check_flag("aligned", aligned)
         options = self._options
         read = search_queries(queries, options, query_format)
-        own, used = options.scoring, options.with_costs_of(read).scoring
+        own, used = options.scoring, options.with_profile_gap_costs(read).scoring
         if (used.gap_open, used.gap_extend) != (own.gap_open, own.gap_extend):
             raise InputError(
                 f"queries: profiles go with gap costs {used.gap_open}/{used.gap_extend}, expected those of the "

@@ -238,7 +238,7 @@ def check_integer(name: str, value: Any, minimum: int, maximum: int, expected: s
         The option.
     value : int, integer of numpy, or float without a fraction
         What was given.
-    least, most : int
+    minimum, maximum : int
         Range, both included.
     expected : str, optional
         For the message.

@@ -155,7 +155,7 @@ def align(
         Codes of the scoring's alphabet, or scores by position; may be empty.
     subject : ndarray, shape (n,), uint8
         Codes; may be empty.
-    forbidden : set of (int, int)
+    forbidden_pairs : set of (int, int)
         Residues of query and subject, counted from 0, that may not be paired.
 
     Returns
@@ -223,9 +223,9 @@ def align_with_hsps(
         As for `align`.
     subject : ndarray, shape (n,), uint8
         Codes of the scoring's alphabet.
-    most : int
+    max_hsps : int
         How many to find, the best included.
-    least : int, optional
+    min_score : int, optional
         The least score of one, matrix units.
 
     Returns

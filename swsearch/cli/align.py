@@ -159,7 +159,7 @@ def pair_aligner(given: Mapping[str, Any], threads: int | None, cells: int, pair
         memory=PairTable.from_values(given).memory,
         device=engine.device,
         gpu_memory=engine.gpu_memory,
-        notice=None if messages.quiet or messages.verbose else print_message,
+        on_message=None if messages.quiet or messages.verbose else print_message,
         cells=cells,
         pairs=pairs,
     )

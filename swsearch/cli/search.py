@@ -101,7 +101,7 @@ class SearchCommand:
     def read_queries(self, options: SearchOptions) -> tuple[list[Query], SearchOptions]:
         """Read the queries; return the options with the gap costs of profiles among them."""
         from swsearch.inputs import check_subject_inputs
-        from swsearch.pipeline.search_queries import query_notes, search_queries
+        from swsearch.pipeline.search_queries import query_warnings, search_queries
 
         self._begun = time.monotonic()
         check_subject_inputs(self.queries, self.subjects)
@@ -110,9 +110,9 @@ class SearchCommand:
         if not self.messages.quiet and (profiles := [query.profile for query in found if query.profile is not None]):
             more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
             print_message(f"{profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
-        for note in query_notes(self.queries, found):
+        for note in query_warnings(self.queries, found):
             print_message(f"warning: {note}")
-        return found, options.with_costs_of(found)
+        return found, options.with_profile_gap_costs(found)
 
     @contextmanager
     def results(
@@ -133,7 +133,7 @@ class SearchCommand:
 
             made = engine = create_engine(
                 asked.engine, threads=threads, device=asked.device, gpu_memory=asked.gpu_memory,
-                notice=None if self.messages.quiet or self.messages.verbose else print_message,
+                on_message=None if self.messages.quiet or self.messages.verbose else print_message,
                 cpu_only=options.cpu_only,
             )  # fmt: skip
             backend_of = partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
@@ -194,7 +194,7 @@ def _say_beforehand(search: Search, messages: MessageTable) -> None:
         kept = f"{search.checkpoint.n_finished // options.n_frames:,} of {len(search.queries):,}"
         state = "go on from where they were" if options.makes_profiles else "are done and not searched again"
         print_message(f"checkpoint {search.checkpoint.folder}: {kept} queries {state}")
-    if search.criteria.method is None:
+    if search.criteria.statistics_method is None:
         print_message(no_evalue_message())
 
 
@@ -203,7 +203,7 @@ def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
     from swsearch.report.headers import statistics_name
     from swsearch.statistics.null_model import FitSettings
 
-    method, reasons = results.search.criteria.method, results.unfitted
+    method, reasons = results.search.criteria.statistics_method, results.unfitted
     if not isinstance(method, FitSettings):
         if not quiet and method is not None and results.run.program == "tblastx":
             yield f"E-values: {statistics_name(method, 'tblastx')}"

@@ -136,13 +136,13 @@ class FramePieceReader(ABC):
         """Return a third of the nucleotides of the records, shape (n,), int64."""
         return np.maximum(self.dna_lengths[self.pieces_of(places).records] // CODON, 1)
 
-    def scored(self, places: IntArray) -> SequencePool:
+    def read_masked(self, places: IntArray) -> SequencePool:
         """Return subjects as they are scored: codes end to end, and where each begins."""
         return self.translated(self.pieces_of(places))
 
-    def shown(self, places: IntArray) -> SubjectCodes:
+    def read_with_letters(self, places: IntArray) -> SubjectCodes:
         """Return subjects as they are scored, with the letters that reports show."""
-        codes, offsets = self.scored(places)
+        codes, offsets = self.read_masked(places)
         return SubjectCodes(codes, None, offsets)
 
     def headers(self, places: IntArray) -> Headers:
@@ -183,9 +183,9 @@ class FrameWindows(FramePieceReader, LoadedBlocks):
         self._runs = all_blocks([self.frames]) if runs is None else runs
         self._count(self._runs)
 
-    def share(self, place: int, of: int) -> FrameWindows:
+    def share(self, index: int, count: int) -> FrameWindows:
         """Return the chunks of one of several shares."""
-        return FrameWindows(self.database, self.windows, select_share(self._runs, place, of))
+        return FrameWindows(self.database, self.windows, select_share(self._runs, index, count))
 
     @property
     def volume_firsts(self) -> list[int]:
@@ -216,12 +216,12 @@ class FrameWindows(FramePieceReader, LoadedBlocks):
             self.database.check_open()
             yield segment.chunk(first, last, "none")
 
-    def allowed(self, filters: HitFilters) -> SubjectMask | None:
+    def find_allowed(self, filters: HitFilters) -> SubjectMask | None:
         """Return a mask of the windows of allowed records."""
         allowed = allowed_subjects(self.database, filters)
         return None if allowed is None else allowed[self.pieces_of(np.arange(self.n_places)).records]
 
-    def part(self, allowed: SubjectMask) -> ChunkSource | None:
+    def select(self, subject_mask: SubjectMask) -> ChunkSource | None:
         """Return None: all windows are scored."""
         return None
 

@@ -115,7 +115,7 @@ class SearchResult:
     program : {"blastp", "blastx", "tblastn", "tblastx"}
         BLAST's name for what was searched with what: proteins with proteins, DNA with proteins, proteins with DNA, or
         DNA with DNA, which is translated in each case.
-    genetic_code, database_code : int or None
+    genetic_code, database_genetic_code : int or None
         NCBI's numbers of the codes that the query and the database were translated by; None where they are protein.
 
     Examples

@@ -82,7 +82,7 @@ def test_pools_are_what_pairs_are_in_columns(aligner, mode):
     scored = (pools[0], (apply_mask(pools[1][0], [(3, 9), (20, 24)]), pools[1][1]))
     pairs, recurrence = np.array(places), Recurrence(Scoring(), mode)
     for known in (None, np.zeros(len(pairs), dtype=np.int64)):
-        table = aligner.align_pools(PoolPairs(*scored, pairs, letters, known=known), recurrence)
+        table = aligner.align_pools(PoolPairs(*scored, pairs, letters, known_scores=known), recurrence)
         for k, (q, s) in enumerate(places):
             part = slice(*scored[1][1][s : s + 2])
             one = aligner.align(queries[q], scored[1][0][part], recurrence)

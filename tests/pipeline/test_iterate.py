@@ -156,7 +156,7 @@ def test_results_are_the_same_in_all_groups_and_with_all_threads(database, monke
     expected = facts_of(search(database, iterations=3))
     monkeypatch.setattr(batch, "GROUP_RESIDUES", rows)
     monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (rows, rows))
-    monkeypatch.setattr(iterate, "HITS_PER_PART", rows)
+    monkeypatch.setattr(iterate, "HITS_PER_BATCH", rows)
     assert facts_of(search(database, iterations=3, threads=threads)) == expected
 
 

@@ -125,7 +125,7 @@ def test_output_does_not_depend_on_chunks_groups_threads_or_engine(monkeypatch):
     assert expected == run(threads=2)
     monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     assert expected == run(threads=2)
-    monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1, keep=True, in_flight=3))
+    monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1, keep_loaded=True, in_flight=3))
     assert expected == run(threads=2)
 
 
@@ -208,8 +208,8 @@ def test_without_statistics_there_are_no_numbers(database):
     fitted = only(swsearch.search("MKVLAAGIVGWW", database, scoring=Scoring(load_matrix("RAO"))))
     assert fitted.statistics is not None
     assert fitted.hits[0].evalue < 1e-9
-    assert SearchOptions(statistics="none").threshold is None
-    assert SearchOptions(scoring=Scoring(gap_open=3)).threshold == 10
+    assert SearchOptions(statistics="none").evalue_threshold is None
+    assert SearchOptions(scoring=Scoring(gap_open=3)).evalue_threshold == 10
 
 
 def test_hits_outlive_the_search_and_survive_pickling():

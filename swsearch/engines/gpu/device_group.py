@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from swsearch.engines.base import PendingHits
-from swsearch.engines.devices import warn_left_out
+from swsearch.engines.devices import warn_skipped
 from swsearch.engines.gpu.device import DeviceInfo
 from swsearch.errors import EngineError, MemoryLimitError, SwsearchWarning
 from swsearch.processors import OwnProcess, can_start_threads
@@ -234,7 +234,7 @@ class DeviceGroup(Generic[Opened]):
             self.threads = [thread for thread in self._every if thread.opening.exception() is None]
             if refused and not (is_optional and self.threads):
                 raise refused[0]
-            warn_left_out(refused)
+            warn_skipped(refused)
         except BaseException:
             self.close()
             raise

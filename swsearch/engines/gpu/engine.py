@@ -1,8 +1,8 @@
 """The GPU engine: hand-written kernels with the interface that every engine has.
 
 A chunk's residues are copied and rearranged once (`GpuEngine.load`) and may stay on the device. Looking for hits
-(`GpuEngine.find`) starts the kernels of a chunk on one of some slots and returns; while the last jobs of a chunk are
-running, those of the next begin. Only hits come back.
+(`GpuEngine.start_scan`) starts the kernels of a chunk on one of some slots and returns; while the last jobs of a
+chunk are running, those of the next begin. Only hits come back.
 """
 
 from __future__ import annotations
@@ -345,7 +345,7 @@ class GpuEngine(Engine):
 
     # scoring
 
-    def find(
+    def start_scan(
         self, group: QueryGroup, loaded: LoadedChunk, thresholds: HitThresholds, progress: Progress | None = None
     ) -> PendingHits:
         """Begin to find the hits of every query of a group in a chunk."""
@@ -355,7 +355,7 @@ class GpuEngine(Engine):
         if group.recurrence.mode == "global":
             everything |= chunk.chunk.runs.n_nonempty < chunk.n_subjects or not all(map(len, group.profiles))
         if everything:
-            return super().find(group, loaded, thresholds, progress)
+            return super().start_scan(group, loaded, thresholds, progress)
         parts = self._parts(group, chunk)
         slot = self._take_slot()
         first = self._start(slot, parts[0], chunk, thresholds)

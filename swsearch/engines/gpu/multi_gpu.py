@@ -212,7 +212,7 @@ class MultiGpuEngine(Engine):
         )
         if len(plans) < len(used):
             return self._arrange(may_stay)
-        if self.is_resident and not all(plan.keep for plan in plans):  # a device had less memory than it said
+        if self.is_resident and not all(plan.keep_loaded for plan in plans):  # a device had less memory than it said
             return self._arrange(may_stay=False)
         self._partitioner = BlockPartitioner(self._shares)
         self.in_flight = sum(plan.in_flight for plan in plans)
@@ -260,7 +260,7 @@ class MultiGpuEngine(Engine):
         groups = {kind: engine.prepare(profiles, recurrence) for kind, engine in engines.items()}
         return QueryGroup(profiles, recurrence, groups)
 
-    def reads_again(self, chunks: Callable[[], Iterator[Chunk]]) -> None:
+    def set_reload(self, chunks: Callable[[], Iterator[Chunk]]) -> None:
         """Register a function that reads the chunks of a failed device again, for the other devices."""
         self._reload = chunks
 
@@ -349,7 +349,7 @@ class MultiGpuEngine(Engine):
 
     # scans
 
-    def find(
+    def start_scan(
         self, group: QueryGroup, loaded: LoadedChunk, thresholds: HitThresholds, progress: Progress | None = None
     ) -> PendingHits:
         """Begin to find the hits of every query of a group in a chunk."""
@@ -474,7 +474,7 @@ class MultiGpuScan:
             if self._thresholds is None:
                 pending = PendingHits(partial(engine.score, group, loaded, count))  # type: ignore[arg-type]
             else:
-                pending = engine.find(group, loaded, self._thresholds, count)
+                pending = engine.start_scan(group, loaded, self._thresholds, count)
             return PendingHits(finish, pending.is_ready)
 
         self._tasks.append((piece, self._engine.group.put(scan, owner)))
@@ -523,7 +523,7 @@ class MultiGpuScan:
         together = []
         for query in range(len(self._group.profiles)):
             each = [piece.moved(candidates[query]) for piece, candidates in found]
-            places = np.concatenate([np.empty(0, dtype=np.int64), *(one.places for one in each)])
+            places = np.concatenate([np.empty(0, dtype=np.int64), *(one.indices for one in each)])
             scores = np.concatenate([np.empty(0, dtype=np.int32), *(one.scores for one in each)])
             together.append(ChunkHits(places, scores))
         return together

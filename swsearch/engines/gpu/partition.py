@@ -66,7 +66,7 @@ class DevicePiece:
 
     def moved(self, candidates: ChunkHits) -> ChunkHits:
         """Return candidates of the piece as those of the chunk that results refer to."""
-        return replace(candidates, places=self.places(candidates.places))
+        return replace(candidates, indices=self.places(candidates.indices))
 
 
 def merge_pieces(pieces: Sequence[DevicePiece], engine: Engine) -> list[DevicePiece]:

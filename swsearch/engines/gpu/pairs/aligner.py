@@ -108,12 +108,12 @@ class GpuPairAligner(PairAligner):
         m, n = batch.places[:, 1], batch.places[:, 3]
         short = (m > 0) & (n > 0) & (direction_bytes(m, n) <= SHORT_BYTES) & (len(batch) > 1)
         parts = [
-            (some, self._find_short(batch.part(some), recurrence)) for some in _parts(np.flatnonzero(short), m + n)
+            (some, self._find_short(batch.take(some), recurrence)) for some in _parts(np.flatnonzero(short), m + n)
         ]
         if len(others := np.flatnonzero(~short)):
-            alone = batch.part(others)
+            alone = batch.take(others)
             found = [self._find([pair], recurrence, True)[0] for pair in alone.sequences()]
-            traced = UncountedAlignments.of(
+            traced = UncountedAlignments.from_raw(
                 [(one.score, one.query_start, one.subject_start, one.cigar) for one in found]
             )
             parts.append((others, count_pools(traced, alone, recurrence.scoring.matrix)))
