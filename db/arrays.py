@@ -87,17 +87,17 @@ class Strips:
     """Shape (n_records + 1,)."""
 
     @classmethod
-    def of(cls, data: npt.NDArray[Any], counts: npt.NDArray[np.integer]) -> Strips:
+    def from_counts(cls, data: npt.NDArray[Any], counts: npt.NDArray[np.integer]) -> Strips:
         """Cut data by how many of its rows each record has, shape (n_records,)."""
         return cls(data, offsets_of(counts))
 
     @classmethod
-    def joined(cls, parts: Sequence[Strips]) -> Strips:
+    def concatenate(cls, parts: Sequence[Strips]) -> Strips:
         """Put the records of all parts one after the other; there is at least one part."""
         if len(parts) == 1:
             return parts[0]
         counts = np.concatenate([each.counts for each in parts])
-        return cls.of(np.concatenate([each.data for each in parts]), counts)
+        return cls.from_counts(np.concatenate([each.data for each in parts]), counts)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -116,12 +116,14 @@ class Strips:
     def take(self, chosen: IntArray) -> Strips:
         """Return some records by their places, shape (n,), in any order."""
         counts = self.counts[chosen]
-        found = Strips.of(np.empty((int(counts.sum()), *self.data.shape[1:]), dtype=self.data.dtype), counts)
+        strips = Strips.from_counts(
+            np.empty((int(counts.sum()), *self.data.shape[1:]), dtype=self.data.dtype), counts
+        )
         if self.data.dtype == np.uint8 and self.data.ndim == 1:
-            copy_strips(self.data, self.offsets[chosen], found.data, found.offsets[:-1], counts)
+            copy_strips(self.data, self.offsets[chosen], strips.data, strips.offsets[:-1], counts)
         else:
-            found.data[:] = self.data[ranges(self.offsets[chosen], counts)]
-        return found
+            strips.data[:] = self.data[ranges(self.offsets[chosen], counts)]
+        return strips
 
 
 BYTES_PER_READ = 1 << 20
@@ -149,7 +151,7 @@ class StoredArray:
             data = self._source.read(entry.sums_at, 4 * entry.n_pieces)
             wrong = entry.sha256 is not None and hashlib.sha256(data).hexdigest() != entry.sha256
             if wrong or len(data) < 4 * entry.n_pieces:
-                raise self._source.damage([f"{self.name}: checksums are not those that were written"])
+                raise self._source.damage_error([f"{self.name}: checksums are not those that were written"])
             self._known = np.frombuffer(data, dtype="<u4")
         return self._known
 
@@ -166,11 +168,11 @@ class StoredArray:
                 piece = (begin + at) // size
                 if crc32(view[at : at + size]) != sums[piece]:
                     if broken is None:
-                        raise self._source.damage([self._place(first + piece)])
-                    broken.append(self._place(first + piece))
+                        raise self._source.damage_error([self._describe_piece(first + piece)])
+                    broken.append(self._describe_piece(first + piece))
         return data
 
-    def _place(self, piece: int) -> str:
+    def _describe_piece(self, piece: int) -> str:
         """Name a piece in a message."""
         start = piece * self._entry.piece_bytes
         end = min(start + self._entry.piece_bytes, self.n_bytes)
@@ -216,10 +218,10 @@ class StoredArray:
         """Read rows of one number each, shape (n,), in any order."""
         order = np.argsort(rows, kind="stable")
         ascending = rows[order]
-        found = np.empty(len(rows), dtype=self.dtype)
+        values = np.empty(len(rows), dtype=self.dtype)
         for which, first, table in self.windows(ascending, ascending + 1):
-            found[order[which]] = table[ascending[which] - first]
-        return found
+            values[order[which]] = table[ascending[which] - first]
+        return values
 
     def ranges(self, begins: IntArray, ends: IntArray) -> Strips:
         """Read ranges of rows of one item each, in any order: from ``begins`` to ``ends``, both of shape (n,)."""
@@ -227,19 +229,19 @@ class StoredArray:
         offsets = offsets_of(counts)
         if len(begins) and (begins[1:] == ends[:-1]).all():  # one after the other, as where all are asked for
             return Strips(self.load(int(begins[0]), int(ends[-1])), offsets)
-        found = np.empty(int(offsets[-1]), dtype=self.dtype)
+        values = np.empty(int(offsets[-1]), dtype=self.dtype)
         order = np.argsort(begins, kind="stable")
         order = order[counts[order] > 0]
         for which, first, rows in self.windows(begins[order], ends[order]):
             some = order[which]
             at, to, n = begins[some] - first, offsets[some], counts[some]
             if self.dtype == np.uint8:
-                copy_strips(rows, at, found, to, n)
+                copy_strips(rows, at, values, to, n)
             else:
-                found[ranges(to, n)] = rows[ranges(at, n)]
-        return Strips(found, offsets)
+                values[ranges(to, n)] = rows[ranges(at, n)]
+        return Strips(values, offsets)
 
-    def broken(self) -> list[str]:
+    def find_damage(self) -> list[str]:
         """Check every byte; return a message for each piece that is not as it was written."""
         broken: list[str] = []
         step = max(ARRAY_READ_BYTES // self._entry.piece_bytes, 1)

@@ -26,21 +26,21 @@ from swsearch.db.database_files import OpenFile, PathLike
 from swsearch.db.fasta import BUFFER_BYTES, FastaReader, ReadProgress, RecordBatch, header_text, without_dna
 from swsearch.db.file_contents import FileEntry
 from swsearch.db.format import DatabaseKind
-from swsearch.db.input_stream import Input, stream_of
+from swsearch.db.input_stream import Input, stream_identity
 from swsearch.db.name_lookup import HeaderBatch, Sums, first_words, lines_of, map_in_order, pieces_of, sums_of
-from swsearch.db.new_files import MAX_VOLUME_BYTES, NewDatabase, checked_volume_size, output_errors
+from swsearch.db.new_files import MAX_VOLUME_BYTES, NewDatabase, check_volume_size, output_errors
 from swsearch.db.records import (
     BUILD_MEMORY,
     MAX_SEGMENT,
     MIB,
     InputOrigin,
     SegmentInput,
-    checked_memory,
-    in_segments,
+    check_memory,
+    group_into_segments,
     segment_limit,
     whole_records,
 )
-from swsearch.db.segment_writer import low_complexity, write_segment
+from swsearch.db.segment_writer import find_low_complexity, write_segment
 from swsearch.db.taxid_assignment import RecordTaxa, check_taxa
 from swsearch.errors import OptionError, OutputError, SequenceError, check_flag
 from swsearch.options.kinds import Mask, OnDuplicate
@@ -49,7 +49,7 @@ from swsearch.translation.genetic_codes import STANDARD_CODE, check_genetic_code
 Inputs = PathLike | Iterable[PathLike]
 
 
-def checked_inputs(inputs: Inputs) -> list[str]:
+def check_inputs(inputs: Inputs) -> list[str]:
     """Return the inputs as a list of names; at least one, standard input at most once."""
     if isinstance(inputs, (str, os.PathLike)):
         inputs = [inputs]
@@ -65,7 +65,7 @@ def checked_inputs(inputs: Inputs) -> list[str]:
         raise OptionError("inputs", names, "at least one FASTA file, or '-' for standard input")
     if names.count("-") > 1:
         raise OptionError("inputs", names, "'-' (standard input) at most once")
-    streams = [stream for stream in map(stream_of, names) if any(stream)]
+    streams = [stream for stream in map(stream_identity, names) if any(stream)]
     if len(set(streams)) < len(streams):
         raise OptionError("inputs", names, "each pipe at most once")
     return names
@@ -89,7 +89,7 @@ def total_bytes(inputs: list[str]) -> int | None:
     return total
 
 
-def check_room(output: Path, inputs: list[str]) -> None:
+def check_free_space(output: Path, inputs: list[str]) -> None:
     """Raise `OutputError` if less is free beside an output than its inputs have, which is less than a build takes."""
     usage, n_bytes = shutil.disk_usage(output.parent), total_bytes(inputs) or 0
     if usage.total and usage.free < n_bytes:  # some file systems say 0 for what they do not know
@@ -118,8 +118,8 @@ def _read(
         with Input(name) as source:
             origin: InputOrigin = {"path": source.name}
             reader = FastaReader(source, alphabet, min(BUFFER_BYTES, memory // 128))
-            batches = _reported(reader, source, done, total, progress)
-            for records in of_batches(batches, memory, allow_dna, origin):
+            batches = _report_progress(reader, source, done, total, progress)
+            for records in read_batches(batches, memory, allow_dna, origin):
                 n_records, n_residues = n_records + len(records), n_residues + len(records.codes.data)
                 yield records
                 del records  # before the next are read
@@ -136,7 +136,7 @@ def check_residues(where: str, n_records: int, n_residues: int) -> None:
         raise SequenceError(where, f"no residues in {n_records} records; expected a sequence below a header line")
 
 
-def _reported(
+def _report_progress(
     batches: Iterable[RecordBatch], source: Input, done: int, total: int | None, progress: ReadProgress | None
 ) -> Iterator[RecordBatch]:
     for batch in batches:
@@ -145,28 +145,28 @@ def _reported(
             progress(done + source.n_bytes, total)
 
 
-def of_batches(
+def read_batches(
     batches: Iterable[RecordBatch], memory: int, allow_dna: bool, origin: InputOrigin
 ) -> Iterator[SegmentInput]:
     """Return the records of batches of one input; DNA is an error unless it is allowed."""
     return whole_records(batches if allow_dna else without_dna(origin["path"], batches), memory, origin)
 
 
-def ready_segments(
+def prepare_segments(
     stream: Iterable[SegmentInput], kind: DatabaseKind, taxa: RecordTaxa | None, limit: int
 ) -> Iterator[SegmentInput]:
     """Join records to segments, with low complexity and taxids as the database has them."""
-    return in_segments(_ready(stream, kind, taxa), limit)
+    return group_into_segments(_prepare(stream, kind, taxa), limit)
 
 
-def _ready(stream: Iterable[SegmentInput], kind: DatabaseKind, taxa: RecordTaxa | None) -> Iterator[SegmentInput]:
+def _prepare(stream: Iterable[SegmentInput], kind: DatabaseKind, taxa: RecordTaxa | None) -> Iterator[SegmentInput]:
     for records in stream:
         if kind.mask == "tantan" and "tantan" not in records.parts:
-            records.parts["tantan"] = low_complexity(records.codes)
+            records.parts["tantan"] = find_low_complexity(records.codes)
         elif kind.mask != "tantan":
             records.parts.pop("tantan", None)
         if taxa is not None:
-            taxa.take(records)
+            taxa.assign(records)
         yield records
         del records  # before the next are read
 
@@ -189,7 +189,7 @@ def write_database(
                 new.keep(stream)
                 continue
             begins_file = True
-            for records in ready_segments(stream, new.kind, taxa, limit):
+            for records in prepare_segments(stream, new.kind, taxa, limit):
                 new.add(records, begins_file)
                 begins_file = False
                 del records  # before the next are read
@@ -205,7 +205,7 @@ def anonymous_file(
         fd = os.memfd_create("swsearch") if in_memory and hasattr(os, "memfd_create") else _unnamed(folder)
         try:
             file = SegmentFile(fd, kind)
-            for records in ready_segments(stream, kind, None, segment_limit(memory)):
+            for records in prepare_segments(stream, kind, None, segment_limit(memory)):
                 write_segment(file, records)
                 del records  # before the next are read
             contents = file.finish()
@@ -221,7 +221,7 @@ def _unnamed(folder: Path | None) -> int:
         return os.dup(file.fileno())
 
 
-def file_of_records(records: Any, name: str, kind: DatabaseKind, allow_dna: bool) -> OpenFile:
+def file_from_records(records: Any, name: str, kind: DatabaseKind, allow_dna: bool) -> OpenFile:
     """Make a file in memory of Python objects; see `Database.from_records`."""
     from swsearch.db.python_records import record_batches
 
@@ -231,22 +231,22 @@ def file_of_records(records: Any, name: str, kind: DatabaseKind, allow_dna: bool
     batches = record_batches(records, alphabet_of(kind))
     # the caller holds the records in memory already
     origin: InputOrigin = {"path": name, "sha256": None, "bytes": 0}
-    stream = of_batches(batches, MAX_VOLUME_BYTES, allow_dna or kind.genetic_code is not None, origin)
+    stream = read_batches(batches, MAX_VOLUME_BYTES, allow_dna or kind.genetic_code is not None, origin)
     return anonymous_file(stream, kind, name)
 
 
-def file_of_fasta(
+def file_from_fasta(
     inputs: Inputs, kind: DatabaseKind, memory: int, progress: ReadProgress | None, allow_dna: bool
 ) -> OpenFile:
     """Make a file for this process alone; see `Database.from_fasta`."""
-    names, memory = checked_inputs(inputs), checked_memory(memory)
+    names, memory = check_inputs(inputs), check_memory(memory)
     stream = read_inputs(names, memory, progress, allow_dna, alphabet_of(kind))
     # of a compressed input some times as many bytes are in the file
     in_memory = 4 * (total_bytes(names) or memory) <= memory
     return anonymous_file(stream, kind, ", ".join(map(_shown_name, names)), memory, in_memory)
 
 
-def checked_kind(mask: Mask, translate: bool, genetic_code: int, has_taxids: bool = False) -> DatabaseKind:
+def make_kind(mask: Mask, translate: bool, genetic_code: int, has_taxids: bool = False) -> DatabaseKind:
     """Return the kind of a new database; raise `OptionError` for a code without translation, or a mask of DNA."""
     check_mask("mask", mask)
     check_flag("translate", translate)
@@ -319,12 +319,12 @@ def build_database(
     MemoryLimitError
         If a record needs more than ``memory``.
     """
-    names, memory = checked_inputs(inputs), checked_memory(memory)
+    names, memory = check_inputs(inputs), check_memory(memory)
     check_flag("overwrite", overwrite)
-    taxa, size = check_taxa(taxids, taxonomy), checked_volume_size(volume_size)
-    kind = checked_kind(mask, translate, genetic_code, taxa is not None)
+    taxa, size = check_taxa(taxids, taxonomy), check_volume_size(volume_size)
+    kind = make_kind(mask, translate, genetic_code, taxa is not None)
     with NewDatabase(output, names, kind, overwrite=overwrite, volume_size=size) as new:
-        check_room(new.path, names)
+        check_free_space(new.path, names)
         stream = read_inputs(names, memory, progress, allow_dna, alphabet_of(kind))
         write_database(new, [stream], memory, None if taxa is None else RecordTaxa(taxa))
 

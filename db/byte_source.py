@@ -126,13 +126,13 @@ class FileSource:
             except OSError as error:
                 raise self._unreadable(at, len(view), error) from error
             if not n:
-                raise self.damage([f"ends at byte {at}"])
+                raise self.damage_error([f"ends at byte {at}"])
             at, view = at + n, view[n:]
 
     def _unreadable(self, at: int, n_bytes: int, error: OSError) -> DatabaseDamageError:
         return DatabaseDamageError(self.name, [f"bytes {at} to {at + n_bytes} cannot be read ({error.strerror})"])
 
-    def damage(self, problems: list[str]) -> DatabaseError:
+    def damage_error(self, problems: list[str]) -> DatabaseError:
         """Make the error for bytes that are not those that were written; it says where the file was changed since."""
         if self.has_changed():
             return DatabaseError(

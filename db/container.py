@@ -184,17 +184,17 @@ class SegmentFile:
     def finish(self) -> Contents:
         """Write the inputs, whose checksums are known when all are read, and the checksums; return what was added."""
         for sink, sources in zip(self.sinks, self._sources, strict=True):
-            sink.put("sources", np.frombuffer(json.dumps(added_up(sources)).encode(), dtype=np.uint8))
+            sink.put("sources", np.frombuffer(json.dumps(total_sources(sources)).encode(), dtype=np.uint8))
         return Contents(self.kind, tuple(sink.finish() for sink in self.sinks))
 
 
-def added_up(sources: Sequence[SourcePart]) -> list[dict[str, Any]]:
+def total_sources(sources: Sequence[SourcePart]) -> list[dict[str, Any]]:
     """Return what a segment says of its inputs: path, sha256, bytes, records and residues of each."""
-    found = []
+    totals = []
     for _, parts in groupby(sources, key=lambda part: id(part[0])):
         origins, records, residues = zip(*parts, strict=True)
-        found.append({**origins[0], "records": sum(records), "residues": sum(residues)})
-    return found
+        totals.append({**origins[0], "records": sum(records), "residues": sum(residues)})
+    return totals
 
 
 def _set_attributes(place: Any, values: Mapping[str, int | str]) -> None:
@@ -273,7 +273,12 @@ class DatabaseFile(SegmentFile):
         if size > os.fstat(self.fd).st_size:
             os.ftruncate(self.fd, size)
         os.fsync(self.fd)
-        _point(self.fd, UserBlock(size, BytesPlace.of(at, text), BytesPlace.of(size, changes) if changes else None))
+        _point(
+            self.fd,
+            UserBlock(
+                size, BytesPlace.from_bytes(at, text), BytesPlace.from_bytes(size, changes) if changes else None
+            ),
+        )
         complete_changes(self.fd)
 
     def __enter__(self) -> DatabaseFile:
@@ -302,7 +307,7 @@ def complete_changes(fd: int) -> None:
         return
     place, at = block.changes, 0
     data = os.pread(fd, place.n_bytes, place.at)
-    if not place.is_of(data):
+    if not place.matches(data):
         raise ContentsError(f"changes of HDF5's metadata (byte {place.at}): checksum differs")
     while at < len(data):
         begin, n = _CHANGE.unpack_from(data, at)

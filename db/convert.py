@@ -22,15 +22,22 @@ from swsearch.db.database_files import (
     check_compatible,
     is_manifest,
     open_file,
-    path_of,
+    volume_path,
 )
-from swsearch.db.editing import read_segments, taxa_of
+from swsearch.db.editing import make_record_taxa, read_segments
 from swsearch.db.fasta import ReadProgress
-from swsearch.db.file_contents import ArrayEntry, Contents, ContentsError, SegmentEntry, checked_segment, kind_of
+from swsearch.db.file_contents import (
+    ArrayEntry,
+    Contents,
+    ContentsError,
+    SegmentEntry,
+    check_segment,
+    kind_from_attributes,
+)
 from swsearch.db.format import ARRAY_TYPES, FORMAT_NAME, FORMAT_VERSION, OLD_MANIFEST, USER_BLOCK
 from swsearch.db.hdf5_view import hdf5_view
 from swsearch.db.new_files import MAX_VOLUME_BYTES, NewDatabase
-from swsearch.db.records import BUILD_MEMORY, checked_memory, segment_limit
+from swsearch.db.records import BUILD_MEMORY, check_memory, segment_limit
 from swsearch.errors import DatabaseDamageError, DatabaseError, check_flag
 
 REMOVED_ARRAYS = frozenset({"known_taxids"})
@@ -77,7 +84,7 @@ def convert_database(
     OutputError
         If the database cannot be written; nothing is left behind.
     """
-    memory = checked_memory(memory)
+    memory = check_memory(memory)
     check_flag("overwrite", overwrite)
     name = os.fsdecode(path)
     volumes = _volumes_of(name) if is_manifest(name) else [(name, "")]
@@ -89,7 +96,7 @@ def convert_database(
     ) as new:
         old = Database(files)
         streams = (read_segments(old, segment_limit(memory), progress, None, volume) for volume in old.volumes)
-        write_database(new, streams, memory, taxa_of(old))
+        write_database(new, streams, memory, make_record_taxa(old))
 
 
 def _already_new(path: str) -> DatabaseError:
@@ -102,7 +109,7 @@ def _volumes_of(name: str) -> list[tuple[str, str]]:
         said = json.loads(Path(name).read_text(encoding="utf-8-sig"))
         if said["format"] != OLD_MANIFEST:
             raise _already_new(name)
-        return [(path_of(name, str(each["path"])), str(each["sha256"])) for each in said["volumes"]]
+        return [(volume_path(name, str(each["path"])), str(each["sha256"])) for each in said["volumes"]]
     except (KeyError, TypeError, ValueError) as error:
         raise DatabaseDamageError(name, ["it is not a manifest that swsearch wrote"]) from error
 
@@ -117,25 +124,25 @@ def _old_file(path: str, manifest: str, sha256: str) -> OpenFile:
         raise _already_new(path)
     if source.n_bytes != int(block[2]) + USER_BLOCK:
         what = "truncated" if source.n_bytes < int(block[2]) + USER_BLOCK else "too long"
-        raise source.damage([f"{what}: {source.n_bytes} bytes, expected {int(block[2]) + USER_BLOCK}"])
+        raise source.damage_error([f"{what}: {source.n_bytes} bytes, expected {int(block[2]) + USER_BLOCK}"])
     source.check_written()
-    found = block[3].decode()
-    if sha256 and sha256 != found:
+    sha256_read = block[3].decode()
+    if sha256 and sha256 != sha256_read:
         raise DatabaseError(
-            f"{path}: is not the volume that {manifest} names (SHA-256 {found[:SHOWN_IDENTITY]}, expected "
+            f"{path}: is not the volume that {manifest} names (SHA-256 {sha256_read[:SHOWN_IDENTITY]}, expected "
             f"{sha256[:SHOWN_IDENTITY]}); restore that file, or build the volumes again"
         )
     with open(source.fileno(), "rb", closefd=False) as file:
         file.seek(USER_BLOCK)
-        if hashlib.file_digest(file, "sha256").hexdigest() != found:
-            raise source.damage([f"bytes {USER_BLOCK} to {source.n_bytes}: SHA-256 differs"])
+        if hashlib.file_digest(file, "sha256").hexdigest() != sha256_read:
+            raise source.damage_error([f"bytes {USER_BLOCK} to {source.n_bytes}: SHA-256 differs"])
     seen = hdf5_view(source, source.n_bytes)
     try:
         said = {"mask": "none", **seen["attributes"], "taxids": int(seen["attributes"].get("parts") == "taxonomy")}
         segments = [_old_segment(source, *each) for each in seen["segments"].items()]
         if not segments:
             raise ContentsError("no segments found")
-        kind = kind_of(said)
+        kind = kind_from_attributes(said)
         for segment in segments:
             if sorted(segment.arrays) != kind.arrays:
                 raise ContentsError(f"a segment has the arrays {', '.join(segment.arrays)}")
@@ -157,4 +164,4 @@ def _old_segment(source: FileSource, number: str, seen: dict[str, Any]) -> Segme
         if [sums_dtype, sums_shape] != ["<u4", [entry.n_pieces]] or not inside:
             raise ContentsError(f"/segments/{number}/{name} has an unexpected shape or place")
         arrays[name] = entry
-    return checked_segment(f"/segments/{number}", SegmentEntry(seen["attributes"], arrays))
+    return check_segment(f"/segments/{number}", SegmentEntry(seen["attributes"], arrays))

@@ -18,11 +18,11 @@ from swsearch.db.database_taxa import TaxonomyMixin
 from swsearch.db.fasta import ReadProgress, header_text
 from swsearch.db.file_contents import MAX_NUMBER
 from swsearch.db.format import FORMAT_NAME, FORMAT_VERSION
-from swsearch.db.loaded_blocks import LoadedBlocks, Run, Subset, all_blocks, chunks_of, share_of
-from swsearch.db.name_lookup import HeaderBatch, NameIndex, checked_identifiers, find_in_turn
+from swsearch.db.loaded_blocks import LoadedBlocks, Run, Subset, all_blocks, chunks_of, select_share
+from swsearch.db.name_lookup import HeaderBatch, NameIndex, check_identifiers, find_without_index
 from swsearch.db.records import BUILD_MEMORY
-from swsearch.db.segment import MASK_COUNTS, Segment, by_segment, checked_subjects, gather_strips
-from swsearch.db.sequence_protocol import SequenceMixin, soft_masked
+from swsearch.db.segment import MASK_COUNTS, Segment, by_segment, check_subjects, gather_strips
+from swsearch.db.sequence_protocol import SequenceMixin, soft_mask
 from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, check_integer
 from swsearch.options.kinds import MASKS, Mask
 from swsearch.translation.genetic_codes import STANDARD_CODE
@@ -147,7 +147,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         return cls(files, ", ".join(names), [file.source.path for file in files] != names)
 
     @classmethod
-    def joined(cls, databases: Iterable[Database]) -> Database:
+    def concatenate(cls, databases: Iterable[Database]) -> Database:
         """Make one database of several that are open, whose subjects follow each other.
 
         It reads from their files and is closed on its own.
@@ -167,12 +167,12 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         DatabaseError
             If one was closed, a file is there twice, or they have different masks.
         """
-        given = list(databases) if isinstance(databases, Iterable) else []
-        if not given or not all(isinstance(each, Database) for each in given):
+        listed = list(databases) if isinstance(databases, Iterable) else []
+        if not listed or not all(isinstance(each, Database) for each in listed):
             raise OptionError("databases", databases, "open databases, at least one")
-        files = [file for each in given for file in each._held.files]
+        files = [file for each in listed for file in each._held.files]
         check_compatible(files)
-        return cls(files, ", ".join(each.name for each in given), any(each._is_manifest for each in given))
+        return cls(files, ", ".join(each.name for each in listed), any(each._is_manifest for each in listed))
 
     @classmethod
     def from_records(
@@ -207,10 +207,10 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
             If a sequence holds something else than residue letters, there is no residue at all, or the first
             ones are DNA.
         """
-        from swsearch.db.building import checked_kind, file_of_records
+        from swsearch.db.building import file_from_records, make_kind
 
-        kind = checked_kind(mask, translate, genetic_code)
-        return cls([file_of_records(records, name, kind, allow_dna)], name)
+        kind = make_kind(mask, translate, genetic_code)
+        return cls([file_from_records(records, name, kind, allow_dna)], name)
 
     @classmethod
     def from_fasta(
@@ -240,9 +240,9 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         -------
         Database
         """
-        from swsearch.db.building import checked_kind, file_of_fasta
+        from swsearch.db.building import file_from_fasta, make_kind
 
-        return cls([file_of_fasta(inputs, checked_kind(mask, translate, genetic_code), memory, progress, allow_dna)])
+        return cls([file_from_fasta(inputs, make_kind(mask, translate, genetic_code), memory, progress, allow_dna)])
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -268,7 +268,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         """Segments in order."""
         return self._held.segments
 
-    def shared(self) -> Database:
+    def duplicate(self) -> Database:
         """Return the same open database, to be closed on its own: its files are closed when both are."""
         self.check_open()
         twin = object.__new__(type(self))
@@ -280,9 +280,9 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         """The files that it consists of, in order; one for what is in memory."""
         files = self._held.files
         firsts = accumulate((file.contents.total("n_subjects") for file in files), initial=0)
-        return tuple(map(Volume.of, files, firsts))
+        return tuple(map(Volume.from_file, files, firsts))
 
-    def share(self, place: int, of: int) -> Database:
+    def share(self, index: int, count: int) -> Database:
         """Return the same open database with a part of its blocks, to be closed on its own.
 
         Its chunks, `length_runs`, `n_residues` and `residue_bytes` are those of the part; all else is that of the
@@ -291,18 +291,18 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
 
         Parameters
         ----------
-        place : int
+        index : int
             Which share, counted from 0.
-        of : int
+        count : int
             How many there are.
         """
-        of = check_integer("of", of, 1, MAX_NUMBER)
-        place = check_integer("place", place, 0, of - 1)
-        twin = self.shared()
+        count = check_integer("of", count, 1, MAX_NUMBER)
+        index = check_integer("place", index, 0, count - 1)
+        twin = self.duplicate()
         held = self._held
-        twin._opened = held._replace(runs=share_of(held.runs, place, of))
+        twin._opened = held._replace(runs=select_share(held.runs, index, count))
         twin._count(twin._opened.runs)
-        twin._shares = (*self._shares, (place, of))
+        twin._shares = (*self._shares, (index, count))
         return twin
 
     def subset(self, taken: npt.NDArray[np.bool_]) -> Subset:
@@ -354,14 +354,14 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         """Return one subject's residue codes, shape (n,), uint8, by ordinal, nothing masked."""
         return self.codes_of([index])[0]
 
-    def masked(self, index: int, mask: Mask) -> list[tuple[int, int]]:
+    def masked_runs(self, index: int, mask: Mask) -> list[tuple[int, int]]:
         """Return the masked runs of one subject, by ordinal: 0-based, half-open."""
         _, starts, ends = self.masked_runs_of([index], mask)
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
     def _strips(self, subjects: Ordinals, read: Callable[[Segment, IntArray], Strips]) -> Strips:
         """Put together what segments give of subjects, in their order."""
-        chosen = checked_subjects(subjects, self.n_subjects)
+        chosen = check_subjects(subjects, self.n_subjects)
         return gather_strips(self._segments, chosen, lambda segment, _, places: read(segment, places))
 
     def lengths_of(self, subjects: Ordinals) -> npt.NDArray[np.int32]:
@@ -384,7 +384,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         DatabaseError
             If the bytes are not those that were written.
         """
-        chosen = checked_subjects(subjects, self.n_subjects)
+        chosen = check_subjects(subjects, self.n_subjects)
         lengths = np.empty(len(chosen), dtype=np.int32)
         for segment, which, places in by_segment(self._segments, chosen):
             lengths[which] = segment.lengths_of(places)
@@ -405,8 +405,8 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         offsets : ndarray, shape (n + 1,), int64
             Subject i is ``pool[offsets[i]:offsets[i + 1]]``.
         """
-        found = self._strips(subjects, lambda segment, places: segment.codes_of(places))
-        return found.data, found.offsets
+        strips = self._strips(subjects, lambda segment, places: segment.codes_of(places))
+        return strips.data, strips.offsets
 
     def headers_of(self, subjects: Ordinals) -> tuple[ByteArray, IntArray]:
         """Return the header lines of many subjects, without ``>``, each part of the file read once.
@@ -423,8 +423,8 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         offsets : ndarray, shape (n + 1,), int64
             Header i is ``pool[offsets[i]:offsets[i + 1]]``.
         """
-        found = self._header_strips(subjects)
-        return found.data, found.offsets
+        strips = self._header_strips(subjects)
+        return strips.data, strips.offsets
 
     def masked_runs_of(
         self, subjects: Ordinals, mask: Mask
@@ -446,12 +446,12 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
             Residues of each run: 0-based, the end excluded; ascending within a subject.
         """
         check_choice("mask", mask, MASKS)
-        found = self._strips(subjects, lambda segment, places: segment.runs_of(places, mask))
-        return found.offsets, found.data[:, 0], found.data[:, 1]
+        strips = self._strips(subjects, lambda segment, places: segment.runs_of(places, mask))
+        return strips.offsets, strips.data[:, 0], strips.data[:, 1]
 
     def sequence(self, index: int) -> str:
         """Return one subject's letters, soft-masked ones in lower case, by ordinal."""
-        return soft_masked(self.codes(index), self.masked(index, "lower"))
+        return soft_mask(self.codes(index), self.masked_runs(index, "lower"))
 
     def header(self, index: int) -> bytes:
         """Return one subject's header line without ``>``, by ordinal."""
@@ -477,12 +477,12 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
 
     def find_many(self, identifiers: Iterable[str]) -> list[list[int]]:
         """Return the ordinals of `find` for each identifier."""
-        names = checked_identifiers(identifiers)
-        asked, subjects = self.places_of(names)
-        cuts = np.searchsorted(asked, np.arange(1, len(names)))
+        names = check_identifiers(identifiers)
+        places, subjects = self.find_many_as_arrays(names)
+        cuts = np.searchsorted(places, np.arange(1, len(names)))
         return [part.tolist() for part in np.split(subjects, cuts)][: len(names)]
 
-    def places_of(self, identifiers: Iterable[str]) -> tuple[IntArray, IntArray]:
+    def find_many_as_arrays(self, identifiers: Iterable[str]) -> tuple[IntArray, IntArray]:
         """Return the ordinals of `find_many` as arrays, for millions of identifiers; repeats are allowed.
 
         Returns
@@ -491,9 +491,9 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
             Place of an identifier, ascending, and ordinal of a subject, for each subject that was found. An
             identifier that is not found does not occur in ``asked``.
         """
-        names = checked_identifiers(identifiers)
+        names = check_identifiers(identifiers)
         if self.n_subjects > INDEXED_SUBJECTS or (not self._index and len(names) * FEW_ASKED > self.n_subjects):
-            return find_in_turn(self.all_headers(), names)
+            return find_without_index(self.all_headers(), names)
         self._index = self._index or NameIndex(self.all_headers())
         return self._index.find(names, self._header_strips)
 
@@ -506,14 +506,14 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
 
     def sources(self) -> list[dict[str, Any]]:
         """Return each file that the database was built from: path, sha256, bytes, records, residues."""
-        found: list[dict[str, Any]] = []
+        sources: list[dict[str, Any]] = []
         for source in (each for segment in self._segments for each in segment.sources()):
-            if found and all(found[-1][name] == source[name] for name in ("path", "sha256", "bytes")):
+            if sources and all(sources[-1][name] == source[name] for name in ("path", "sha256", "bytes")):
                 for name in ("records", "residues"):  # segments have a part of its records each
-                    found[-1][name] += source[name]
+                    sources[-1][name] += source[name]
             else:
-                found.append(source)
-        return found
+                sources.append(source)
+        return sources
 
     def identity(self) -> str:
         """Return a checksum of the content, hexadecimal; the name and the age do not matter.
@@ -529,9 +529,9 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
     def info(self) -> dict[str, Any]:
         """Describe the database in values for JSON; its volumes only if it has several files."""
         files, segments, _ = self._held
-        volumes = [volume.described() for volume in self.volumes]
+        volumes = [volume.info() for volume in self.volumes]
         sizes = [volume["n_bytes"] for volume in volumes]
-        lengths = RunLengths.counted([segment.lengths for segment in segments])
+        lengths = RunLengths.from_unsorted([segment.lengths for segment in segments])
         alphabet = PROTEIN if self.genetic_code is None else DNA
         masks = [(mask, MASK_COUNTS[mask]) for mask in MASKS if mask == "lower" or mask == self.mask != "none"]
         described = {
@@ -548,12 +548,12 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
             **({} if self.genetic_code is None else {"genetic_code": self.genetic_code}),
             "mask": self.mask,
             **{name: sum(each.n_masked(mask) for each in segments) for mask, name in masks},
-            **self._described_taxa(),
+            **self._taxa_info(),
             "longest": int(lengths.values[0]),
             "shortest": int(lengths.values[-1]),
             "n_segments": len(segments),
             "n_bytes": None if None in sizes else sum(sizes),
-            "segments": [segment.described() for segment in segments],
+            "segments": [segment.info() for segment in segments],
         }
         if len(files) > 1 or self._is_manifest:
             described["volumes"] = volumes

@@ -100,33 +100,33 @@ def open_file(path: str) -> OpenFile:
     source = FileSource(path)
     head = source.read(0, USER_BLOCK)
     try:
-        return _opened(source)
+        return _open_source(source)
     except BaseException as error:
         is_other = isinstance(error, DatabaseError) and (source.has_changed() or source.read(0, USER_BLOCK) != head)
         source.close()
         if not is_other:  # by an append just now
             raise
-    return _opened(FileSource(path))
+    return _open_source(FileSource(path))
 
 
-def _opened(source: FileSource) -> OpenFile:
+def _open_source(source: FileSource) -> OpenFile:
     head = source.read(0, USER_BLOCK)
     version = version_of(head)
     if version is None and not is_manifest(source.path):
-        raise _not_ours(source, head)
+        raise _not_a_database_error(source, head)
     if version not in (None, FORMAT_VERSION):
-        raise _of_version(source.path, version)
+        raise _version_error(source.path, version)
     try:
         contents = read_contents(source)
     except ContentsError as error:
         other = _manifest_error(source) if version is None else None
-        raise other or source.damage([str(error)]) from error
+        raise other or source.damage_error([str(error)]) from error
     if contents.segments:
         source.check_written()
     return OpenFile(source, contents)
 
 
-def _not_ours(source: FileSource, head: bytes) -> DatabaseError:
+def _not_a_database_error(source: FileSource, head: bytes) -> DatabaseError:
     """Make the error for a file that is no database of any version."""
     if _has_signature(source):
         if FORMAT_NAME.encode() in head or b"\ncontents " in head or b"\nsha256 " in head:
@@ -144,11 +144,11 @@ def _manifest_error(source: FileSource) -> DatabaseError | None:
         said = json.loads(source.read(0, min(source.n_bytes, MAX_CONTENTS_BYTES)))
         version = said.get("format_version") if isinstance(said, dict) else None
         if type(version) is int and (version > FORMAT_VERSION or said.get("format") == OLD_MANIFEST):
-            return _of_version(source.path, version)
+            return _version_error(source.path, version)
     return None
 
 
-def _of_version(path: str, version: int) -> DatabaseError:
+def _version_error(path: str, version: int) -> DatabaseError:
     """Make the error for a file, or a manifest, that a later or an earlier swsearch wrote."""
     if version > FORMAT_VERSION:
         limit = f"this swsearch reads up to {FORMAT_VERSION}; upgrade swsearch or rebuild"
@@ -160,7 +160,7 @@ def _of_version(path: str, version: int) -> DatabaseError:
     )
 
 
-def path_of(listed: str, name: str) -> str:
+def volume_path(listed: str, name: str) -> str:
     """Return the path of a manifest's volume: beside the manifest, or beside the file that it links to."""
     for folder in (Path(listed).parent, Path(listed).resolve().parent):
         with suppress(OSError, ValueError):  # such as a name that is too long, which is not there either
@@ -172,7 +172,7 @@ def path_of(listed: str, name: str) -> str:
 
 def open_files(paths: Paths) -> tuple[list[str], list[OpenFile]]:
     """Open database files and those of manifests; return the given names, and the files in order."""
-    names = [os.fsdecode(paths)] if isinstance(paths, (str, os.PathLike)) else checked_names("path", paths)
+    names = [os.fsdecode(paths)] if isinstance(paths, (str, os.PathLike)) else check_names("path", paths)
     with ExitStack() as held:
         files = [file for name in names for file in _files_of(name, held)]
         check_compatible(files)
@@ -180,17 +180,17 @@ def open_files(paths: Paths) -> tuple[list[str], list[OpenFile]]:
     return names, files
 
 
-def check_files(given: Any) -> None:
+def check_files(paths: Any) -> None:
     """Raise `OptionError` unless files make a `Database`: a caller may have given its class a path."""
-    if isinstance(given, (list, tuple)) and given and all(isinstance(each, OpenFile) for each in given):
+    if isinstance(paths, (list, tuple)) and paths and all(isinstance(each, OpenFile) for each in paths):
         return
     remedy = "use Database.open for files, Database.from_records for sequences"
-    if isinstance(given, (str, os.PathLike)):
-        remedy = f"use Database.open({os.fspath(given)!r})"
-    raise OptionError("Database", given, "a call of one of its class methods", remedy)
+    if isinstance(paths, (str, os.PathLike)):
+        remedy = f"use Database.open({os.fspath(paths)!r})"
+    raise OptionError("Database", paths, "a call of one of its class methods", remedy)
 
 
-def checked_names(argument: str, paths: Any) -> list[str]:
+def check_names(argument: str, paths: Any) -> list[str]:
     """Return the names of several files, at least one, or raise `OptionError`."""
     names = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, (str, bytes)) else []
     if not names or not all(isinstance(name, (str, os.PathLike)) for name in names):
@@ -206,19 +206,19 @@ def _files_of(name: str, held: ExitStack) -> Iterator[OpenFile]:
         yield file
         return
     for entry in file.contents.files:
-        yield opened_volume(name, file.contents.kind, entry, held)
+        yield open_volume(name, file.contents.kind, entry, held)
 
 
-def opened_volume(name: str, kind: DatabaseKind, entry: FileEntry, held: ExitStack) -> OpenFile:
+def open_volume(name: str, kind: DatabaseKind, entry: FileEntry, held: ExitStack) -> OpenFile:
     """Open a file that a manifest of some kind names; raise if it is another one."""
-    file = open_file(path_of(name, entry.path))
+    file = open_file(volume_path(name, entry.path))
     held.callback(file.source.close)
     if file.contents.files:
         raise DatabaseError(f"{file.source.path}: is a manifest itself, expected a database file in {name}")
     if file.identity != entry.identity:
-        found, expected = (each[:SHOWN_IDENTITY] for each in (file.identity, entry.identity))
+        got, expected = (each[:SHOWN_IDENTITY] for each in (file.identity, entry.identity))
         raise DatabaseError(
-            f"{file.source.path}: is not the volume that {name} names (identity {found}, expected {expected}); "
+            f"{file.source.path}: is not the volume that {name} names (identity {got}, expected {expected}); "
             "restore that file, or build the volumes again"
         )
     for count in ("n_subjects", "n_residues"):
@@ -245,7 +245,7 @@ def check_compatible(files: Sequence[OpenFile]) -> None:
                 "with the same --mask to search them together"
             )
         if kind.genetic_code != other.genetic_code:
-            what = f"{kind.described}, {first.source.name} {other.described}"
+            what = f"{kind.description}, {first.source.name} {other.description}"
             raise DatabaseError(f"{name}: holds {what}; search them separately")
         if file.source.file in seen:
             raise DatabaseError(f"{name}: is given twice; name each file once")
@@ -283,7 +283,7 @@ class Volume:
     _n_bytes: int = field(repr=False, compare=False)
 
     @classmethod
-    def of(cls, file: OpenFile, first: int) -> Volume:
+    def from_file(cls, file: OpenFile, first: int) -> Volume:
         """Describe an open file, which its user may close."""
         contents = file.contents
         n_bytes = sum(each.arrays["residues"].n_bytes for each in contents.segments if "residues" in each.arrays)
@@ -294,7 +294,7 @@ class Volume:
         """Return what tells its content from that of others, as `Database.identity` of the file alone does."""
         return self._identity
 
-    def described(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """Return what `Database.info` says of one file among several."""
         return {
             "path": self.path or None,
@@ -305,7 +305,7 @@ class Volume:
         }
 
 
-def totals_of(path: PathLike) -> dict[str, int]:
+def read_totals(path: PathLike) -> dict[str, int]:
     """Return how much a database holds: subjects, residues, empty ones; volumes or a genetic code if any."""
     _, files = open_files(path)
     names = ("n_subjects", "n_residues", "n_empty")

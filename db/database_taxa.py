@@ -41,19 +41,19 @@ class TaxonomyMixin:
     @cached_property
     def taxonomy(self) -> Taxonomy:
         """Names and ancestors of the taxa of its subjects; read on first use."""
-        return Taxonomy.joined([segment.taxonomy() for segment in self._segments if segment.has_taxids])
+        return Taxonomy.merge([segment.taxonomy() for segment in self._segments if segment.has_taxids])
 
     def taxa_of(self, subjects: Sequence[int] | np.ndarray[Any, Any]) -> list[Taxa]:
         """Return the taxa of many subjects, shape (n,), with their names, as for `taxids_of`."""
-        found = self.taxids_of(subjects)
-        taxids = found.data.tolist()
+        strips = self.taxids_of(subjects)
+        taxids = strips.data.tolist()
         known = {taxid: self.taxonomy.taxon(taxid) for taxid in {*taxids}}
-        return [tuple(known[each] for each in taxids[a:b]) for a, b in pairwise(found.offsets.tolist())]
+        return [tuple(known[each] for each in taxids[a:b]) for a, b in pairwise(strips.offsets.tolist())]
 
     @property
     def taxids(self) -> TaxidArray:
         """The taxids of all subjects, each once, ascending, shape (n,); read anew whenever they are asked for."""
-        kinds = [np.unique(found.data) for segment in self._segments for found, _ in segment.all_taxids()]
+        kinds = [np.unique(strips.data) for segment in self._segments for strips, _ in segment.all_taxids()]
         return np.unique(np.concatenate([np.empty(0, dtype=np.int32), *kinds]))
 
     def taxids_of(self, subjects: Sequence[int] | np.ndarray[Any, Any]) -> Strips:
@@ -62,18 +62,18 @@ class TaxonomyMixin:
 
     def subjects_of(self, taxids: Iterable[int]) -> IntArray:
         """Return the ordinals of all subjects that have one of some taxids itself, ascending, shape (n,)."""
-        asked = list(taxids) if isinstance(taxids, Iterable) else [None]
-        if not all(isinstance(each, (int, np.integer)) and 0 <= each < 1 << 62 for each in asked):
+        requested = list(taxids) if isinstance(taxids, Iterable) else [None]
+        if not all(isinstance(each, (int, np.integer)) and 0 <= each < 1 << 62 for each in requested):
             raise OptionError("taxids", taxids, "numbers of taxa")
-        wanted, ordinals = np.array(sorted({*asked}), dtype=np.int64), [np.empty(0, dtype=np.int64)]
-        for found, first in (each for segment in self._segments for each in segment.all_taxids()):
-            owners = np.searchsorted(found.offsets, np.flatnonzero(np.isin(found.data, wanted)), side="right") - 1
+        wanted, ordinals = np.array(sorted({*requested}), dtype=np.int64), [np.empty(0, dtype=np.int64)]
+        for strips, first in (each for segment in self._segments for each in segment.all_taxids()):
+            owners = np.searchsorted(strips.offsets, np.flatnonzero(np.isin(strips.data, wanted)), side="right") - 1
             ordinals.append(np.unique(owners) + first)
         return np.concatenate(ordinals)
 
-    def _described_taxa(self) -> dict[str, int]:
+    def _taxa_info(self) -> dict[str, int]:
         """Return what `Database.info` says of the taxa of subjects; nothing for a database without any."""
         if not self.has_taxa:
             return {}
-        filled = sum(int((found.counts > 0).sum()) for each in self._segments for found, _ in each.all_taxids())
+        filled = sum(int((strips.counts > 0).sum()) for each in self._segments for strips, _ in each.all_taxids())
         return {"n_with_taxid": filled, "n_taxids": len(self.taxids), "n_taxonomy": len(self.taxonomy)}

@@ -53,20 +53,20 @@ class FramePieces:
 class DnaSegment(Segment):
     """A segment of DNA, whose subjects are records and whose residues are their nucleotides."""
 
-    def _take_lengths(self) -> None:
+    def _read_lengths(self) -> None:
         """Read how long the records are, and check that the nucleotides fit this."""
         lengths: npt.NDArray[np.int32] = self.stored["record_lengths"].all()
         if lengths.min() < 0:
-            raise self.wrong("record lengths are negative")
-        self.lengths = RunLengths.of(lengths)
+            raise self.damage_error("record lengths are negative")
+        self.lengths = RunLengths.from_lengths(lengths)
         """Lengths of the records, in input order."""
         self.offsets = offsets_of(lengths.astype(np.int64))
         """Offsets of the records among all nucleotides."""
         self.block_offsets: IntArray = np.zeros(1, dtype=np.int64)  # records are in no blocks
         if self.stored["nucleotides"].shape[0] != -(-int(self.offsets[-1]) // 2):
-            raise self.wrong("nucleotides do not fit the record lengths")
+            raise self.damage_error("nucleotides do not fit the record lengths")
 
-    def _found_ranks(self) -> npt.NDArray[np.uint32]:
+    def _compute_ranks(self) -> npt.NDArray[np.uint32]:
         """Return the places of the records, which are those in the input, shape (n_subjects,)."""
         return np.arange(self.n_subjects, dtype=np.uint32)
 
@@ -74,28 +74,28 @@ class DnaSegment(Segment):
         """Read letters, counted over all records, n times some, as codes of `swsearch.alphabet.DNA`."""
         ends = np.where(counts > 0, -(-(begins + counts) // 2), begins // 2)
         data = self.stored["nucleotides"].ranges(begins // 2, ends)
-        found = Strips.of(np.empty(int(counts.sum()), dtype=np.uint8), counts)
+        strips = Strips.from_counts(np.empty(int(counts.sum()), dtype=np.uint8), counts)
         codes = np.column_stack([data.data >> 4, data.data & 15]).reshape(-1)
-        copy_strips(codes, 2 * data.offsets[:-1] + begins % 2, found.data, found.offsets[:-1], counts)
-        return found
+        copy_strips(codes, 2 * data.offsets[:-1] + begins % 2, strips.data, strips.offsets[:-1], counts)
+        return strips
 
     def codes_of(self, places: IntArray) -> Strips:
         """Return the letters of records, shape (n,), as residue codes."""
-        found = self._nucleotides(self.offsets[places], self.offsets[places + 1] - self.offsets[places])
-        return Strips(LETTER_CODES[found.data], found.offsets)
+        strips = self._nucleotides(self.offsets[places], self.offsets[places + 1] - self.offsets[places])
+        return Strips(LETTER_CODES[strips.data], strips.offsets)
 
     def _codes_between(self, first: int, last: int) -> Strips:
         """Return the letters of neighbours in the input as codes of `swsearch.alphabet.DNA`."""
         bounds = self.offsets[first : last + 1]
         return self._nucleotides(bounds[:-1], np.diff(bounds))
 
-    def translated(self, genetic_code: int, pieces: FramePieces) -> Strips:
+    def translate(self, genetic_code: int, pieces: FramePieces) -> Strips:
         """Translate pieces of frames by NCBI's number of a code; records are places in the segment."""
         shifts, reverse = np.abs(pieces.numbers) - 1, pieces.numbers < 0
         # the first letter of each on the strand that is stored
         begins = self.offsets[pieces.records] + shifts + CODON * pieces.begins
         begins[reverse] = (self.offsets[pieces.records + 1] - shifts - CODON * pieces.ends)[reverse]
-        found = Strips.of(np.empty(int(pieces.lengths.sum()), dtype=np.uint8), pieces.lengths)
+        strips = Strips.from_counts(np.empty(int(pieces.lengths.sum()), dtype=np.uint8), pieces.lengths)
         for strand, table in enumerate(_tables(genetic_code)):
             rows = np.flatnonzero(reverse == strand)
             rows = rows[np.argsort(begins[rows])]
@@ -109,14 +109,14 @@ class DnaSegment(Segment):
                 at = letters.offsets // CODON
                 at = len(codons) - at[1:] if strand else at[:-1]
                 residues = table.take(codons[:: -1 if strand else 1])
-                copy_strips(residues, at, found.data, found.offsets[some], pieces.lengths[some])
-        return found
+                copy_strips(residues, at, strips.data, strips.offsets[some], pieces.lengths[some])
+        return strips
 
     def _check_residues(self) -> None:
         """Check that what stands after the last letter is 0, as it is written; every half of a byte is a letter."""
         total, stored = int(self.offsets[-1]), self.stored["nucleotides"]
         if total % 2 and int(stored.load(total // 2, total // 2 + 1)[0]) & 15:
-            raise self.wrong("bytes found after the last nucleotide")
+            raise self.damage_error("bytes found after the last nucleotide")
 
 
 @cache

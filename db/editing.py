@@ -20,20 +20,20 @@ from swsearch.db.arrays import cut, offsets_of
 from swsearch.db.byte_source import FileSource
 from swsearch.db.container import DatabaseFile, complete_changes
 from swsearch.db.database import Database
-from swsearch.db.database_files import OpenFile, PathLike, Paths, Volume, check_compatible, checked_names, open_file
+from swsearch.db.database_files import OpenFile, PathLike, Paths, Volume, check_compatible, check_names, open_file
 from swsearch.db.fasta import ReadProgress
 from swsearch.db.file_contents import Contents, ContentsError, FileEntry
 from swsearch.db.format import DatabaseKind
 from swsearch.db.hdf5_view import differences
-from swsearch.db.name_lookup import HeaderBatch, checked_identifiers
+from swsearch.db.name_lookup import HeaderBatch, check_identifiers
 from swsearch.db.records import (
     BUILD_MEMORY,
     RECORD_BYTES,
     InputOrigin,
     SegmentInput,
-    checked_memory,
-    chosen_origins,
+    check_memory,
     segment_limit,
+    select_origins,
 )
 from swsearch.db.segment_writer import write_segment
 from swsearch.db.taxid_assignment import RecordTaxa, check_taxa
@@ -66,7 +66,7 @@ class EditResult:
     ----------
     added : int
         Number of new records.
-    left_out : int
+    skipped : int
         Number of given records that were skipped, because their identifier exists.
     removed : int
         Number of removed records.
@@ -75,7 +75,7 @@ class EditResult:
     """
 
     added: int
-    left_out: int
+    skipped: int
     removed: int
     n_subjects: int
 
@@ -109,7 +109,7 @@ def read_segments(
             if len(some):
                 records = records.take(kept - first)
             if len(kept):
-                yield SegmentInput(records.parts, chosen_origins(origins, kept))
+                yield SegmentInput(records.parts, select_origins(origins, kept))
             if progress is not None:
                 progress(done + segment.stored_bytes * last // segment.n_subjects, total)
         done += segment.stored_bytes
@@ -158,13 +158,13 @@ def merge_databases(
     OutputError
         If the database cannot be written; nothing is left behind.
     """
-    memory, size = checked_memory(memory), new_files.checked_volume_size(volume_size)
+    memory, size = check_memory(memory), new_files.check_volume_size(volume_size)
     check_flag("overwrite", overwrite)
     check_choice("on_duplicate", on_duplicate, building.DUPLICATE_RULES)
-    given = checked_names("databases", [databases] if isinstance(databases, (str, os.PathLike)) else databases)
-    with Database.open(given) as opened:
+    names = check_names("databases", [databases] if isinstance(databases, (str, os.PathLike)) else databases)
+    with Database.open(names) as opened:
         dropped: IntArray = np.empty(0, dtype=np.int64)
-        read = [*given, *(volume.path for volume in opened.volumes)]
+        read = [*names, *(volume.path for volume in opened.volumes)]
         new_files.check_output(output, read, overwrite)
         if on_duplicate != "keep":
             again = building.find_duplicates(opened.all_headers, opened.n_subjects, 0, memory)
@@ -176,7 +176,7 @@ def merge_databases(
             dropped = again.dropped
         stream = read_segments(opened, segment_limit(memory), progress, dropped)
         with new_files.NewDatabase(output, read, _kind_of(opened), overwrite=overwrite, volume_size=size) as new:
-            building.write_database(new, [stream], memory, taxa_of(opened))
+            building.write_database(new, [stream], memory, make_record_taxa(opened))
         n = opened.n_subjects - len(dropped)
         return EditResult(n, len(dropped), 0, n)
 
@@ -218,7 +218,7 @@ def _kind_of(database: Database) -> DatabaseKind:
     return DatabaseKind(database.mask, database.genetic_code, database.has_taxa)
 
 
-def taxa_of(database: Database) -> RecordTaxa | None:
+def make_record_taxa(database: Database) -> RecordTaxa | None:
     """Return what writes the taxa of records that come from a database; None if it has none."""
     return RecordTaxa(None, database.taxonomy) if database.has_taxa else None
 
@@ -259,17 +259,17 @@ def remove_records(
     OutputError
         If the database cannot be written; it is then as it was.
     """
-    memory = checked_memory(memory)
+    memory = check_memory(memory)
     check_flag("ignore_missing", ignore_missing)
-    names = checked_identifiers(identifiers)
+    names = check_identifiers(identifiers)
     resolved = new_files.check_output(path, [], True)
     with ExitStack() as held:
         with new_files.output_errors(resolved):
             held.enter_context(lock_for_change(resolved))
         before = open_file(str(resolved)).contents
         opened = held.enter_context(Database.open(path))
-        asked, found = opened.places_of(names)
-        missing = np.setdiff1d(np.arange(len(names)), asked)
+        name_places, subjects = opened.find_many_as_arrays(names)
+        missing = np.setdiff1d(np.arange(len(names)), name_places)
         if len(missing) and not ignore_missing:
             some = ", ".join(format_value(names[place]) for place in missing[:SHOWN_MISSING].tolist())
             more = ", ..." if len(missing) > SHOWN_MISSING else ""
@@ -277,19 +277,19 @@ def remove_records(
                 f"{os.fsdecode(path)}: {len(missing):,} of {len(names):,} identifiers not found: {some}{more}; "
                 "nothing was removed; use --ignore-missing-ids to remove the others"
             )
-        gone: IntArray = np.unique(found)
+        gone: IntArray = np.unique(subjects)
         if int(opened.lengths_of(gone).sum(dtype=np.int64)) == opened.n_residues:
             raise InputError(f"{opened.name}: no residues would be left; delete the file instead")
         if len(gone):
             check = partial(_check_unchanged, resolved, before, "removed; remove them again")
             size = new_files.MAX_VOLUME_BYTES if before.files else None
             with new_files.NewDatabase(resolved, [], _kind_of(opened), volume_size=size, check=check) as new:
-                streams = _without(opened, before.files, gone, segment_limit(memory), progress)
-                building.write_database(new, streams, memory, taxa_of(opened))
+                streams = _records_without(opened, before.files, gone, segment_limit(memory), progress)
+                building.write_database(new, streams, memory, make_record_taxa(opened))
         return EditResult(0, 0, len(gone), opened.n_subjects - len(gone))
 
 
-def _without(
+def _records_without(
     database: Database, listed: Sequence[FileEntry], gone: IntArray, limit: int, progress: ReadProgress | None
 ) -> Iterator[Iterator[SegmentInput] | FileEntry]:
     """Yield the records of each volume without some; the manifest's entry of a volume that keeps all."""
@@ -356,7 +356,7 @@ def append_database(
         Of records without a taxid in a database that has them for others, of taxids that no taxonomy has, and of many
         small segments.
     """
-    names, memory = building.checked_inputs(inputs), checked_memory(memory)
+    names, memory = building.check_inputs(inputs), check_memory(memory)
     check_flag("allow_dna", allow_dna)
     check_choice("on_duplicate", on_duplicate, building.DUPLICATE_RULES)
     sources = check_taxa(taxids, taxonomy)
@@ -368,7 +368,7 @@ def append_database(
                 "--taxids and combine both with swsearch db merge"
             )
     resolved = new_files.check_output(path, names, True)
-    building.check_room(resolved, names)
+    building.check_free_space(resolved, names)
     taxa = RecordTaxa(sources) if kind.has_taxids else None
     stream = building.read_inputs(names, memory, progress, allow_dna, building.alphabet_of(kind))
     with new_files.output_errors(resolved), ExitStack() as held:
@@ -378,7 +378,7 @@ def append_database(
             file = building.anonymous_file(stream, bare, resolved.name, memory, False, resolved.parent)
             new = held.enter_context(Database([file]))
         else:
-            segments = building.ready_segments(stream, kind, taxa, limit)
+            segments = building.prepare_segments(stream, kind, taxa, limit)
             segments = chain([next(segments)], segments)  # what fits the memory is read before others have to wait
         remove_stale_files(resolved.parent)
         is_locked = held.enter_context(lock_for_change(resolved))
@@ -387,10 +387,10 @@ def append_database(
         if _kind_of(database) != kind:
             raise OutputError(f"{resolved}: changed while records were read; append the records again")
         if on_duplicate == "skip":
-            dropped = _again(database, new, memory).dropped - database.n_subjects
+            dropped = _find_repeated(database, new, memory).dropped - database.n_subjects
             if len(dropped) == new.n_subjects:
                 return EditResult(0, len(dropped), 0, database.n_subjects)
-            segments = building.ready_segments(read_segments(new, limit, None, dropped), kind, taxa, limit)
+            segments = building.prepare_segments(read_segments(new, limit, None, dropped), kind, taxa, limit)
         if taxa is not None:
             taxa.there = database.taxonomy
         n = _append(resolved, database, segments, taxa, on_duplicate == "error", memory, there, is_locked)
@@ -420,26 +420,26 @@ def _append(
         if copy:
             held.callback(copy.discard)
             place = Path(shutil.copyfile(path, copy.path))
-        made = held.enter_context(volume or _opened_to_append(place, held))
+        new_file = held.enter_context(volume or _open_to_append(place, held))
         for records in segments:
-            write_segment(made, records)
+            write_segment(new_file, records)
             del records  # before the next are read
         if taxa is not None:
-            taxa.write([made.sinks])
-        added = made.finish()
+            taxa.write([new_file.sinks])
+        added = new_file.finish()
         if is_checked:
             with Database([OpenFile(FileSource(str(place)), added)]) as new:
-                found = _again(database, new, memory)
-            if found.n_identifiers:
+                duplicates = _find_repeated(database, new, memory)
+            if duplicates.n_identifiers:
                 raise InputError(
-                    f"{database.name}: {describe_duplicates(found)}; nothing was appended; --on-duplicate skip "
+                    f"{database.name}: {describe_duplicates(duplicates)}; nothing was appended; --on-duplicate skip "
                     f"keeps the old "
                     "record, keep both records"
                 )
         what = "read; append the records again"
         if place == path:
             _check_unchanged(path, before, what)
-        made.commit(added)
+        new_file.commit(added)
         if place != path:
             _check_unchanged(path, before, what)
         if volume:
@@ -457,7 +457,7 @@ def _append(
         return added.total("n_subjects")
 
 
-def _opened_to_append(path: Path, held: ExitStack) -> DatabaseFile:
+def _open_to_append(path: Path, held: ExitStack) -> DatabaseFile:
     """Open a database file to append to it: complete an interrupted append, let h5py check it in another process."""
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     held.callback(os.close, fd)
@@ -469,11 +469,11 @@ def _opened_to_append(path: Path, held: ExitStack) -> DatabaseFile:
     held.callback(file.source.close)
     # what HDF5 cannot read ends the process that looks, not this one, which is about to open it
     if problems := list(differences(file.source, file.contents)):
-        raise file.source.damage(problems)
+        raise file.source.damage_error(problems)
     return DatabaseFile(fd, file.contents)
 
 
-def _again(database: Database, new: Database, memory: int) -> building.Duplicates:
+def _find_repeated(database: Database, new: Database, memory: int) -> building.Duplicates:
     """Find the new records whose identifier another record has."""
     n = database.n_subjects
 
@@ -485,12 +485,14 @@ def _again(database: Database, new: Database, memory: int) -> building.Duplicate
     return building.find_duplicates(headers, n + new.n_subjects, n, memory)
 
 
-def describe_duplicates(found: building.Duplicates) -> str:
+def describe_duplicates(duplicates: building.Duplicates) -> str:
     """Return the text that lists identifiers of several records."""
-    names = ", ".join(map(format_value, found.shown)) + (", ..." if found.n_identifiers > len(found.shown) else "")
-    if found.n_identifiers == 1:
+    names = ", ".join(map(format_value, duplicates.shown)) + (
+        ", ..." if duplicates.n_identifiers > len(duplicates.shown) else ""
+    )
+    if duplicates.n_identifiers == 1:
         return f"more than one record is named {names}"
-    return f"{found.n_identifiers:,} identifiers would each have more than one record: {names}"
+    return f"{duplicates.n_identifiers:,} identifiers would each have more than one record: {names}"
 
 
 def write_manifest(path: PathLike, volumes: Iterable[PathLike], *, overwrite: bool = True) -> None:
@@ -513,7 +515,7 @@ def write_manifest(path: PathLike, volumes: Iterable[PathLike], *, overwrite: bo
         If the manifest cannot be written.
     """
     check_flag("overwrite", overwrite)
-    names = checked_names("volumes", volumes)
+    names = check_names("volumes", volumes)
     files = [open_file(name) for name in names]
     check_compatible(files)
     entries = []

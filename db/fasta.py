@@ -46,9 +46,9 @@ def split_header(header: bytes) -> tuple[bytes, bytes]:
     The identifier is the first word; a control-A, which in NCBI's merged headers stands between the headers
     of identical sequences, ends it too. The description is all of the rest, control-As included.
     """
-    found = _IDENTIFIER.match(header)
-    assert found is not None  # the pattern matches the empty string
-    return found[1], header[found.end() :].strip(b" \t\v\f")
+    match = _IDENTIFIER.match(header)
+    assert match is not None  # the pattern matches the empty string
+    return match[1], header[match.end() :].strip(b" \t\v\f")
 
 
 def header_encoding(header: bytes) -> str:

@@ -43,8 +43,8 @@ class ResidueRange(NamedTuple):
     @classmethod
     def parse(cls, text: str, option: str = "range") -> ResidueRange:
         """Parse ``10-80``, or ``10-`` up to the end: residues counted from 1, the last one included."""
-        found = _RANGE.fullmatch(text) if isinstance(text, str) else None
-        first, end = (int(found[1]), int(found[2] or 1 << 62)) if found else (0, 0)
+        match = _RANGE.fullmatch(text) if isinstance(text, str) else None
+        first, end = (int(match[1]), int(match[2] or 1 << 62)) if match else (0, 0)
         if not 1 <= first <= end:
             raise OptionError(option, text, "residues counted from 1, such as 10-80, or 10- for all from there on")
         return cls(first - 1, end)
@@ -83,10 +83,10 @@ def fasta_of(database: Any, subjects: IntArray, part: ResidueRange | None = None
             done += len(some)
         file.flush()
         for first, last in cut(offsets_of(sizes), TEXT_BYTES):
-            asked = zip(begins[first:last].tolist(), sizes[first:last].tolist(), strict=True)
+            ranges = zip(begins[first:last].tolist(), sizes[first:last].tolist(), strict=True)
             yield b"".join(
                 os.pread(file.fileno(), min(size - done, PREAD_BYTES), begin + done)
-                for begin, size in asked
+                for begin, size in ranges
                 for done in range(0, size, PREAD_BYTES)
             )
 
@@ -109,7 +109,7 @@ def _texts(database: Any, subjects: IntArray, codes: Strips, part: ResidueRange 
             _with_range(text[a:b], part.start + 1, part.start + n) if n else b""
             for a, b, n in zip(bounds[:-1].tolist(), bounds[1:].tolist(), lengths.tolist(), strict=True)
         ]
-        headers = Strips.of(np.frombuffer(b"".join(named), dtype=np.uint8), np.array([*map(len, named)]))
+        headers = Strips.from_counts(np.frombuffer(b"".join(named), dtype=np.uint8), np.array([*map(len, named)]))
     n_lines = -(-lengths // LINE)
     at = offsets_of((headers.counts + lengths + n_lines + 2) * kept)
     texts = np.full(int(at[-1]), ord("\n"), dtype=np.uint8)

@@ -68,13 +68,13 @@ class BytesPlace:
     sha256: str
 
     @classmethod
-    def of(cls, at: int, data: bytes) -> BytesPlace:
+    def from_bytes(cls, at: int, data: bytes) -> BytesPlace:
         """Return the place of known bytes."""
         return cls(at, len(data), hashlib.sha256(data).hexdigest())
 
-    def is_of(self, data: bytes) -> bool:
+    def matches(self, data: bytes) -> bool:
         """Return whether bytes read there are those that were written."""
-        return self == self.of(self.at, data)
+        return self == self.from_bytes(self.at, data)
 
 
 @dataclass(frozen=True)
@@ -104,17 +104,17 @@ class UserBlock:
     def parse(cls, head: bytes) -> UserBlock | None:
         """Read a block; None if it is not one of this version."""
         start = _BLOCK.match(head)
-        found = _REST.fullmatch(head, start.end()) if start and int(start[1]) == FORMAT_VERSION else None
-        if found is None:
+        match = _REST.fullmatch(head, start.end()) if start and int(start[1]) == FORMAT_VERSION else None
+        if match is None:
             return None
-        places = [BytesPlace(int(found[k]), int(found[k + 1]), found[k + 2].decode()) for k in (2, 5) if found[k]]
-        return cls(int(found[1]), *places)
+        places = [BytesPlace(int(match[k]), int(match[k + 1]), match[k + 2].decode()) for k in (2, 5) if match[k]]
+        return cls(int(match[1]), *places)
 
 
 def version_of(head: bytes) -> int | None:
     """Return the format version that the first bytes of a file say; None if it is not a database file."""
-    found = _BLOCK.match(head)
-    return int(found[1]) if found else None
+    match = _BLOCK.match(head)
+    return int(match[1]) if match else None
 
 
 @dataclass(frozen=True)
@@ -206,11 +206,13 @@ def pack_piece(
     if before is not None:
         said["before"] = [before.at, before.n_bytes, before.sha256]
     head = json.dumps(said, separators=(",", ":"), ensure_ascii=False)[:-1]
-    listed = ",\n".join(json.dumps(_packed(each), separators=(",", ":"), ensure_ascii=False) for each in entries)
+    listed = ",\n".join(
+        json.dumps(_entry_to_json(each), separators=(",", ":"), ensure_ascii=False) for each in entries
+    )
     return f'{head},"segments":[\n{listed}\n]}}\n'.encode()
 
 
-def _packed(entry: SegmentEntry | FileEntry) -> dict[str, Any]:
+def _entry_to_json(entry: SegmentEntry | FileEntry) -> dict[str, Any]:
     if isinstance(entry, FileEntry):
         return {"file": entry.path, **{k: v for k, v in vars(entry).items() if k != "path"}}
     arrays = {name: [list(each.shape), each.at, each.sha256] for name, each in entry.arrays.items()}
@@ -224,7 +226,7 @@ def read_contents(source: FileSource) -> Contents:
     if version_of(head) is None:
         if source.n_bytes > MAX_CONTENTS_BYTES:
             raise ContentsError(f"more than {MAX_CONTENTS_BYTES:,} bytes, too long for a manifest")
-        kind, entries, before = _parsed(source.read(0, source.n_bytes))
+        kind, entries, before = _parse_piece(source.read(0, source.n_bytes))
         files = tuple(each for each in entries if isinstance(each, FileEntry))
         _require(len({each.path for each in files}) == len(files), "a file is given twice; name each file once")
         _require(before is None and len(files) == len(entries), "a manifest names something else")
@@ -234,30 +236,30 @@ def read_contents(source: FileSource) -> Contents:
         raise ContentsError(f"user block (bytes 0 to {USER_BLOCK})")
     if source.n_bytes < block.n_bytes:
         raise ContentsError(f"truncated: {source.n_bytes} bytes, expected {block.n_bytes}")
-    return _chained(source, block)
+    return _read_pieces(source, block)
 
 
-def _chained(source: FileSource, block: UserBlock) -> Contents:
+def _read_pieces(source: FileSource, block: UserBlock) -> Contents:
     """Read all pieces, the newest first."""
     place: BytesPlace | None = block.contents
-    pieces, found, kinds = list[BytesPlace](), list[tuple[SegmentEntry, ...]](), list[DatabaseKind]()
+    pieces, parts, kinds = list[BytesPlace](), list[tuple[SegmentEntry, ...]](), list[DatabaseKind]()
     end, total = block.n_bytes, 0
     while place is not None:
         total += place.n_bytes
         if place.at < USER_BLOCK or place.at + place.n_bytes > end or total > MAX_CONTENTS_BYTES:
             raise ContentsError(f"contents (byte {place.at}): not where they can be")
         text = source.read(place.at, place.n_bytes)
-        if not place.is_of(text):
+        if not place.matches(text):
             raise ContentsError(f"contents (bytes {place.at} to {place.at + place.n_bytes}): checksum differs")
-        kind, entries, before = _parsed(text)
+        kind, entries, before = _parse_piece(text)
         segments = tuple(each for each in entries if isinstance(each, SegmentEntry))
         _require(len(segments) == len(entries), "a database file lists other files")
         kinds.append(kind)
-        found.append(segments)
+        parts.append(segments)
         pieces.append(place)
         end, place = place.at, before
     _require(len({*kinds}) == 1, "its segments are of different kinds")
-    every = tuple(segment for part in reversed(found) for segment in part)
+    every = tuple(segment for part in reversed(parts) for segment in part)
     _check_apart([*((each.at, each.at + each.n_bytes) for each in pieces), *_ranges(every)], block.n_bytes)
     return Contents(kinds[0], every, (), tuple(reversed(pieces)), block.n_bytes)
 
@@ -280,7 +282,7 @@ def _check_apart(ranges: Sequence[tuple[int, int]], n_bytes: int) -> None:
             raise ContentsError(f"bytes {begin} to {end} are in two arrays")
 
 
-def _parsed(text: bytes) -> tuple[DatabaseKind, list[SegmentEntry | FileEntry], BytesPlace | None]:
+def _parse_piece(text: bytes) -> tuple[DatabaseKind, list[SegmentEntry | FileEntry], BytesPlace | None]:
     """Read one piece: the kind, segments or files, and where the piece before it stands."""
     if sum(map(text.count, (b"{", b"[", b","))) > len(text) // MIN_BYTES_PER_ITEM:
         raise ContentsError("the contents have too many parts")
@@ -292,7 +294,7 @@ def _parsed(text: bytes) -> tuple[DatabaseKind, list[SegmentEntry | FileEntry], 
     for name, value in {"format_version": FORMAT_VERSION, **LAYOUT}.items():
         if type(said.get(name)) is not type(value) or said[name] != value:
             raise ContentsError(f"attribute {name} is {format_value(said.get(name))}, expected {value!r}")
-    kind = kind_of(said)
+    kind = kind_from_attributes(said)
     listed = said.get("segments")
     _require(isinstance(listed, list) and listed, "no segments found")
     before = said.get("before")
@@ -302,25 +304,25 @@ def _parsed(text: bytes) -> tuple[DatabaseKind, list[SegmentEntry | FileEntry], 
     return kind, [_entry(number, each, kind) for number, each in enumerate(listed)], before
 
 
-def kind_of(said: Mapping[str, Any]) -> DatabaseKind:
+def kind_from_attributes(attributes: Mapping[str, Any]) -> DatabaseKind:
     """Return the kind of database that attributes say."""
     from swsearch.translation.genetic_codes import genetic_codes
 
-    mask, code, taxids = said.get("mask"), said.get("genetic_code"), said.get("taxids")
+    mask, code, taxids = attributes.get("mask"), attributes.get("genetic_code"), attributes.get("taxids")
     if mask not in MASKS:
         raise ContentsError(f"mask is {format_value(mask)}, expected one of {', '.join(MASKS)}")
     _require(type(taxids) is int and taxids in (0, 1), f"taxids is {format_value(taxids)}, expected 0 or 1")
     if code is not None:
         fits = type(code) is int and code in genetic_codes()
         _require(fits, f"genetic_code is {format_value(code)}, expected NCBI's number of one")
-        letters = said.get("dna_letters")
+        letters = attributes.get("dna_letters")
         _require(letters == DNA.letters, f"dna_letters is {format_value(letters)}, expected {DNA.letters!r}")
         _require(mask == "none", f"mask is {format_value(mask)}, expected 'none' with DNA")
     return DatabaseKind(mask, code, bool(taxids))
 
 
-def _require(fine: Any, problem: str) -> None:
-    if not fine:
+def _require(condition: Any, problem: str) -> None:
+    if not condition:
         raise ContentsError(problem)
 
 
@@ -356,10 +358,10 @@ def _entry(number: int, said: Any, kind: DatabaseKind) -> SegmentEntry | FileEnt
         shape = tuple([_number(at, extent) for extent in each[0]])
         entries[name] = entry = ArrayEntry(name, shape, _number(at, each[1]), sums_at, each[2])
         sums_at += 4 * entry.n_pieces
-    return checked_segment(where, SegmentEntry(attributes, entries))
+    return check_segment(where, SegmentEntry(attributes, entries))
 
 
-def checked_segment(where: str, segment: SegmentEntry) -> SegmentEntry:
+def check_segment(where: str, segment: SegmentEntry) -> SegmentEntry:
     """Return a segment; raise if arrays have not as many rows as the number of subjects asks for."""
     for name, value in segment.attributes.items():
         is_text = isinstance(value, str) and len(value) <= MAX_TEXT and value.isascii() and value.isprintable()

@@ -120,7 +120,7 @@ class DatabaseKind:
         return said
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """Description for messages."""
         return (
             "proteins" if self.genetic_code is None else f"DNA to be translated by genetic code {self.genetic_code}"

@@ -53,7 +53,7 @@ class FrameSubjects:
         self.n_subjects = int(self._firsts[-1])
         lengths = self.pieces(np.arange(self.n_subjects)).lengths.astype(np.int32)
         self._order = np.argsort(-lengths, kind="stable")
-        self.lengths = RunLengths.of(lengths[self._order])
+        self.lengths = RunLengths.from_lengths(lengths[self._order])
         self.block_offsets: IntArray = offsets_of(self.lengths.block_columns())
 
     def pieces(self, places: IntArray) -> FramePieces:
@@ -74,18 +74,18 @@ class FrameSubjects:
         order = self._order[start:stop]
         residues = np.empty((int(offsets[-1]), LANES), dtype=np.uint8)
         for begin, end in cut(offsets, 8 * RESIDUES_PER_TRANSLATION // LANES):
-            codes = self.translated(self.pieces(order[begin * LANES : end * LANES]))
+            codes = self.translate(self.pieces(order[begin * LANES : end * LANES]))
             for block in range(begin, end):
                 some = codes.part((block - begin) * LANES, (block - begin + 1) * LANES)
                 interleave(some.data, some.counts, residues[offsets[block] : offsets[block + 1]])
         return Chunk(residues, offsets, self.lengths.part(start, stop), order)
 
-    def translated(self, pieces: FramePieces) -> Strips:
+    def translate(self, pieces: FramePieces) -> Strips:
         """Translate pieces of frames, whose records are places in the input, in their order."""
 
         def read(dna: Segment, which: IntArray, records: IntArray) -> Strips:
             assert isinstance(dna, DnaSegment)
-            return dna.translated(self.genetic_code, replace(pieces.take(which), records=records))
+            return dna.translate(self.genetic_code, replace(pieces.take(which), records=records))
 
         return gather_strips(self._segments, pieces.records, read)
 
@@ -101,7 +101,7 @@ def span_bound(best: int, query_length: int, gap_open: int, gap_extend: int) -> 
     return query_length + max((best - 1 - gap_open) // gap_extend, 0)
 
 
-def windows_for(span: int, residues: int) -> Windows:
+def window_sizes(span: int, residues: int) -> Windows:
     """Return the windows for alignments that span at most ``span`` residues, in frames of ``residues`` in all.
 
     Long cores score fewer residues twice; short ones are cheaper to align and give engines more subjects to share

@@ -50,7 +50,7 @@ def hdf5_view(source: FileSource, n_bytes: int) -> Seen:
             words, stdin=source.fileno(), capture_output=True, timeout=TIMEOUT_SECONDS, env=environment, check=False
         )
     except subprocess.TimeoutExpired:
-        raise source.damage([f"HDF5 does not read it within {TIMEOUT_SECONDS} s"]) from None
+        raise source.damage_error([f"HDF5 does not read it within {TIMEOUT_SECONDS} s"]) from None
     if done.returncode or len(done.stdout) > MAX_ANSWER_BYTES:
         limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
         limit = min((each for each in limits if each != resource.RLIM_INFINITY), default=MEMORY_BYTES)
@@ -60,7 +60,7 @@ def hdf5_view(source: FileSource, n_bytes: int) -> Seen:
             )
         lines = done.stderr.decode("ascii", "replace").split("\n")
         reason = next((line for line in reversed(lines) if line.strip()), f"ended with {done.returncode}")
-        raise source.damage([f"HDF5 cannot read it ({reason[:200]})"])
+        raise source.damage_error([f"HDF5 cannot read it ({reason[:200]})"])
     seen: Seen = json.loads(done.stdout)
     return seen
 
@@ -98,7 +98,7 @@ class _Beginning(io.FileIO):
         return super().seek(offset + self.n_bytes) if whence == io.SEEK_END else super().seek(offset, whence)
 
 
-def _look(opened: _Beginning) -> Seen:
+def _inspect(opened: _Beginning) -> Seen:
     """Look at a file with h5py; only hard links are followed."""
     import h5py
 
@@ -108,8 +108,8 @@ def _look(opened: _Beginning) -> Seen:
 
     def attributes(place: Any) -> dict[str, Any]:
         """Return whole numbers and texts of fixed length; other programs may add attributes of other types."""
-        found = {name: value for name, value in place.attrs.items() if isinstance(value, (bytes, np.integer))}
-        return {name: value.decode() if isinstance(value, bytes) else int(value) for name, value in found.items()}
+        values = {name: value for name, value in place.attrs.items() if isinstance(value, (bytes, np.integer))}
+        return {name: value.decode() if isinstance(value, bytes) else int(value) for name, value in values.items()}
 
     def arrays(group: Any) -> dict[str, Any]:
         return {name: array(each) for name, each in members(group).items() if isinstance(each, h5py.Dataset)}
@@ -122,16 +122,16 @@ def _look(opened: _Beginning) -> Seen:
 
     def segment(group: Any) -> dict[str, Any]:
         sums = members(group).get("checksums")
-        found = arrays(sums) if isinstance(sums, h5py.Group) else {}
-        return {"attributes": attributes(group), "arrays": arrays(group), "checksums": found}
+        values = arrays(sums) if isinstance(sums, h5py.Group) else {}
+        return {"attributes": attributes(group), "arrays": arrays(group), "checksums": values}
 
     with h5py.File(opened, "r") as file:
         groups = members(members(file)["segments"])
         names = sorted(groups, key=lambda name: (len(name), name))
         segments = {name: segment(groups[name]) for name in names}
         pieces = members(file).get("contents")
-        found = arrays(pieces) if isinstance(pieces, h5py.Group) else {}
-        return {"attributes": attributes(file), "segments": segments, "contents": found}
+        values = arrays(pieces) if isinstance(pieces, h5py.Group) else {}
+        return {"attributes": attributes(file), "segments": segments, "contents": values}
 
 
 if __name__ == "__main__":
@@ -141,4 +141,4 @@ if __name__ == "__main__":
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     with _Beginning(0, closefd=False) as given:  # its name may lead to another file by now
         given.n_bytes = int(sys.argv[1])
-        sys.stdout.write(json.dumps(_look(given)))
+        sys.stdout.write(json.dumps(_inspect(given)))

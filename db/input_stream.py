@@ -55,8 +55,8 @@ _REASONS: dict[type[Exception], str] = {
 
 def compression_of(head: bytes) -> str:
     """Name the compression that a file's first bytes show, ``''`` if none."""
-    found = _COMPRESSED.match(head)
-    return str(found.lastgroup) if found else ""
+    match = _COMPRESSED.match(head)
+    return str(match.lastgroup) if match else ""
 
 
 def _decompressor(kind: str) -> tuple[Callable[[], Any], type[Exception]]:
@@ -76,7 +76,7 @@ def _reason(error: OSError | ValueError) -> str:
     return _REASONS.get(type(error)) or f"cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
-def stream_of(path: str) -> tuple[int, int]:
+def stream_identity(path: str) -> tuple[int, int]:
     """Return device and inode of a pipe or socket, which can be read only once; zeros for everything else."""
     try:
         status = os.fstat(0) if path == "-" else Path(path).stat()
@@ -147,7 +147,7 @@ class Input(ByteSource, AbstractContextManager["Input"]):
         self._raw = self._open()
         try:
             self._note_state()
-            self._look(is_fasta)
+            self._detect_format(is_fasta)
         except BaseException:
             self.close()
             raise
@@ -192,7 +192,7 @@ class Input(ByteSource, AbstractContextManager["Input"]):
             problem = f"changed while it was read: {expected:,} bytes at first, {self.n_bytes:,} bytes read"
             raise SequenceError(self.name, f"{problem}; wait until the file is complete and start again")
 
-    def _look(self, is_fasta: bool) -> None:
+    def _detect_format(self, is_fasta: bool) -> None:
         """Recognise the compression by the first bytes, and refuse other formats."""
         head = self.peek(FILE_HEAD_BYTES)
         self.kind = compression_of(head)
@@ -203,7 +203,7 @@ class Input(ByteSource, AbstractContextManager["Input"]):
             trouble = foreign_database(self.path, head)
         self._pieces = self._raw_pieces(RAW_BYTES)
         if self.kind and not trouble:
-            self._pieces, self._rest = self._unpacked(bytes(self._rest)), memoryview(b"")
+            self._pieces, self._rest = self._decompress(bytes(self._rest)), memoryview(b"")
             head = self.peek(FILE_HEAD_BYTES)
             inner = compression_of(head)
             twice = f"is compressed twice, {inner} inside {self.kind}; decompress it once"
@@ -230,7 +230,7 @@ class Input(ByteSource, AbstractContextManager["Input"]):
             else:
                 self._check_unchanged()
 
-    def _unpacked(self, data: BytePiece) -> Iterator[BytePiece]:
+    def _decompress(self, data: BytePiece) -> Iterator[BytePiece]:
         """Yield the decompressed bytes of an input that begins with ``data``, one frame after the other."""
         make, error_kind = _decompressor(self.kind)
         size, *limit = (ZSTD_BYTES,) if self.kind == "zstd" else (RAW_BYTES, OUTPUT_BYTES)

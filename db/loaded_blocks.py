@@ -52,7 +52,7 @@ class LoadedBlocks:
     """Counts of the blocks that will be loaded."""
 
     def _count(self, runs: Sequence[Run[Any]]) -> None:
-        self.length_runs = RunLengths.counted([_lengths(*run) for run in runs])
+        self.length_runs = RunLengths.from_unsorted([_lengths(*run) for run in runs])
         """Number of subjects of each length, the longest first."""
         self.n_residues = self.length_runs.n_residues
         self.n_segments = len(runs)
@@ -71,35 +71,35 @@ def _lengths(segment: Blocks, first: int, last: int) -> RunLengths:
     return segment.lengths.part(first * LANES, min(last * LANES, segment.n_subjects))
 
 
-def share_of(runs: Sequence[Run[BlocksT]], place: int, of: int) -> tuple[Run[BlocksT], ...]:
+def select_share(runs: Sequence[Run[BlocksT]], index: int, count: int) -> tuple[Run[BlocksT], ...]:
     """Return the blocks of one share of about equal bytes; all shares one after the other are the blocks.
 
     A block belongs to the share in which its middle stands, so that a share is empty where there are fewer blocks
     than shares; those of empty subjects alone, which have no bytes, belong to the last.
     """
-    total, found, at = _n_columns(runs), [], 0
+    total, share, at = _n_columns(runs), [], 0
     for segment, first, last in runs:
         offsets = segment.block_offsets[first : last + 1]
         middles = 2 * at + (offsets[:-1] - offsets[0]) + (offsets[1:] - offsets[0])
-        begin, end = (int(np.searchsorted(middles, -(-2 * total * each // of))) for each in (place, place + 1))
-        end = last - first if place == of - 1 else end
+        begin, end = (int(np.searchsorted(middles, -(-2 * total * each // count))) for each in (index, index + 1))
+        end = last - first if index == count - 1 else end
         if begin < end:
-            found.append((segment, first + begin, first + end))
+            share.append((segment, first + begin, first + end))
         at += int(offsets[-1] - offsets[0])
-    return tuple(found)
+    return tuple(share)
 
 
 def chunks_of(runs: Sequence[Run[BlocksT]], max_bytes: int, mixed: bool) -> Iterator[Run[BlocksT]]:
     """Cut blocks into runs of at most ``max_bytes``, or of one block; long and short ones mixed if asked for."""
-    found = [
+    chunks = [
         (segment, begin + first, begin + last)
         for segment, begin, end in runs
         for first, last in cut(segment.block_offsets[begin : end + 1], max_bytes // LANES)
     ]
-    return _mixed(found) if mixed else iter(found)
+    return _alternate_ends(chunks) if mixed else iter(chunks)
 
 
-def _mixed(runs: list[Run[BlocksT]]) -> Iterator[Run[BlocksT]]:
+def _alternate_ends(runs: list[Run[BlocksT]]) -> Iterator[Run[BlocksT]]:
     """Yield one run from the front, some from the back, and so on until they meet."""
     waiting = deque(runs)
     while waiting:
@@ -111,13 +111,15 @@ def _mixed(runs: list[Run[BlocksT]]) -> Iterator[Run[BlocksT]]:
 class Subset(LoadedBlocks):
     """Some subjects of a database; places, lengths and residues are those that they have in it.
 
-    ``taken`` says for each subject of the whole database whether it is one, shape (n_subjects,), bool. ``mask`` is
-    the database's own.
+    ``subject_mask`` says for each subject of the whole database whether it is one, shape (n_subjects,), bool.
+    ``mask`` is the database's own.
     """
 
-    def __init__(self, runs: Sequence[Run[Segment]], taken: npt.NDArray[np.bool_], mask: Mask = "none") -> None:
+    def __init__(
+        self, runs: Sequence[Run[Segment]], subject_mask: npt.NDArray[np.bool_], mask: Mask = "none"
+    ) -> None:
         self._mask: Mask = mask
-        self._runs = all_blocks([_Taken(*run, taken) for run in runs])
+        self._runs = all_blocks([_SubsetBlocks(*run, subject_mask) for run in runs])
         self._count(self._runs)
 
     def chunks(self, max_bytes: int, *, mixed: bool = False, mask: Mask | None = None) -> Iterator[Chunk]:
@@ -126,7 +128,7 @@ class Subset(LoadedBlocks):
             yield taken.chunk(first, last, self._mask if mask is None else mask)
 
 
-class _Taken:
+class _SubsetBlocks:
     """Chosen subjects among the blocks ``first`` to ``last``, excluded, of a segment, in blocks of their own."""
 
     def __init__(self, segment: Segment, first: int, last: int, taken: npt.NDArray[np.bool_]) -> None:
@@ -134,7 +136,7 @@ class _Taken:
         ranks = np.sort(segment.ranks[here].astype(np.int64))
         self._segment, self._ranks = segment, ranks[(ranks >= first * LANES) & (ranks < last * LANES)]
         self.n_subjects = len(self._ranks)
-        self.lengths = RunLengths.of(segment.lengths.at(self._ranks))
+        self.lengths = RunLengths.from_lengths(segment.lengths.at(self._ranks))
         self.block_offsets: IntArray = offsets_of(self.lengths.block_columns())
 
     def chunk(self, first: int, last: int, mask: Mask = "none") -> Chunk:
@@ -144,7 +146,7 @@ class _Taken:
         residues = np.full((int(offsets[-1]), LANES), PAD, dtype=np.uint8)
         ranks, subjects = self._ranks[start:stop], np.empty(stop - start, dtype=np.int64)
         stretches = self._segment.block_offsets[ranks // LANES] * LANES // STRETCH_BYTES
-        for begin, end in _equal(stretches):
+        for begin, end in _runs_of_equal(stretches):
             block = int(ranks[begin]) // LANES
             old = self._segment.chunk(block, int(ranks[end - 1]) // LANES + 1, mask)
             places = ranks[begin:end] - block * LANES
@@ -153,7 +155,7 @@ class _Taken:
         return Chunk(residues, offsets, self.lengths.part(start, stop), subjects)
 
 
-def _equal(values: IntArray) -> Iterator[tuple[int, int]]:
+def _runs_of_equal(values: IntArray) -> Iterator[tuple[int, int]]:
     """Yield the bounds of runs of equal values, of which there is at least one."""
     return pairwise([0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)])
 
@@ -161,7 +163,9 @@ def _equal(values: IntArray) -> Iterator[tuple[int, int]]:
 def _copy(chunk: Chunk, places: IntArray, residues: npt.NDArray[np.uint8], offsets: IntArray, first: int) -> None:
     """Copy subjects of a chunk, by their places there, ascending, to lanes of new blocks from the ``first`` on."""
     new, lanes = np.arange(first, first + len(places)), places % LANES
-    for begin, end in _equal(places // LANES + new // LANES):  # both ascend, so that the sum changes where one does
+    for begin, end in _runs_of_equal(
+        places // LANES + new // LANES
+    ):  # both ascend, so that the sum changes where one does
         block, lane = divmod(first + begin, LANES)
         source, target = chunk.block(places[begin] // LANES), residues[offsets[block] : offsets[block + 1]]
         n = min(len(source), len(target))

@@ -25,7 +25,7 @@ from swsearch.db.arrays import Strips, copy_strips, offsets_of, ranges, rows_at
 from swsearch.db.fasta import header_encoding
 from swsearch.db.input_stream import Input
 from swsearch.errors import InputError, OptionError, SequenceError
-from swsearch.processors import available_processors, has_room_for_threads
+from swsearch.processors import available_processors, can_start_threads
 
 ACCESSION_TAGS = ("gb", "emb", "dbj", "pir", "sp", "tr", "ref", "prf", "tpg", "tpe", "tpd", "gpp", "nat")
 """Tags of NCBI's table of FASTA identifiers before an accession and a name or a locus."""
@@ -69,8 +69,8 @@ def names_of(identifier: str) -> Names:
     """Return the names in one identifier, the first word of a header, such as ``sp|Q28933|IGF1_SUNMU``."""
     if "|" not in identifier:
         plain = _PLAIN.fullmatch(identifier)
-        found = plain or _UNIREF.fullmatch(identifier) or _CHAIN.fullmatch(identifier)
-        return Names(plain[1] if plain else identifier, identifier, (found[1],) if found else ())
+        match = plain or _UNIREF.fullmatch(identifier) or _CHAIN.fullmatch(identifier)
+        return Names(plain[1] if plain else identifier, identifier, (match[1],) if match else ())
     versioned, joined = "", ""
     fields, others = identifier.split("|"), list[str]()
     for tag, first, last, kind in names_among(fields):
@@ -122,7 +122,7 @@ MAX_TABLE_BITS = 24
 NAMES_PER_BATCH = 1 << 13
 """Headers that are looked at together: few enough to stay in a cache."""
 
-USUAL_LENGTH = 64
+TYPICAL_NAME_LENGTH = 64
 """Bytes in which hardly any identifier does not end."""
 
 _BAR, _DOT, _LF, _MERGED, _UNDERSCORE = b"|.\n\x01_"
@@ -146,21 +146,21 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 
-def checked_identifiers(identifiers: Iterable[str]) -> Sequence[str]:
+def check_identifiers(identifiers: Iterable[str]) -> Sequence[str]:
     """Return identifiers as a sequence, or raise `OptionError` if they are no strings."""
     if not isinstance(identifiers, Iterable) or isinstance(identifiers, (str, bytes)):
         raise OptionError("identifiers", identifiers, "several strings")
-    found = identifiers if isinstance(identifiers, (list, tuple)) else list(identifiers)
-    for wrong in (each for each in found if not isinstance(each, str)):
+    names = identifiers if isinstance(identifiers, (list, tuple)) else list(identifiers)
+    for wrong in (each for each in names if not isinstance(each, str)):
         raise OptionError("identifiers", wrong, "strings")
-    return found
+    return names
 
 
-def map_in_order(work: Callable[[_T], _R], given: Iterable[_T]) -> Iterator[_R]:
+def map_in_order(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
     """Yield the result of numpy's work on each item, in order, by threads if there are several items."""
-    given, n_threads = iter(given), min(available_processors(), MAX_THREADS)
-    while some := list(islice(given, 8 * n_threads)):
-        if len(some) < 2 or n_threads < 2 or not has_room_for_threads(n_threads):
+    items, n_threads = iter(items), min(available_processors(), MAX_THREADS)
+    while some := list(islice(items, 8 * n_threads)):
+        if len(some) < 2 or n_threads < 2 or not can_start_threads(n_threads):
             yield from map(work, some)
         else:
             with ThreadPoolExecutor(n_threads) as pool:
@@ -186,20 +186,20 @@ def first_words(headers: Strips) -> tuple[Strips, IntArray]:
 
     The second value is the place of each word's header, ascending, shape (n_words,), int64.
     """
-    data, bounds = np.append(headers.data, np.full(USUAL_LENGTH, ord(" "), dtype=np.uint8)), headers.offsets
+    data, bounds = np.append(headers.data, np.full(TYPICAL_NAME_LENGTH, ord(" "), dtype=np.uint8)), headers.offsets
     merged = np.flatnonzero(headers.data == _MERGED)
     starts, stops = np.sort(np.append(bounds[:-1], merged + 1)), np.sort(np.append(bounds[1:], merged))
     for place in np.flatnonzero(_ENDS_WORD[data[starts]] & (starts < stops)).tolist():  # hardly any
         text = data[starts[place] : stops[place]].tobytes()
         starts[place] += len(text) - len(text.lstrip(_BLANKS))
-    ends = starts + (rows_at(data, starts, USUAL_LENGTH) <= ord(" ")).argmax(axis=1)
+    ends = starts + (rows_at(data, starts, TYPICAL_NAME_LENGTH) <= ord(" ")).argmax(axis=1)
     far = np.flatnonzero(~_ENDS_WORD[data[ends]])
     if len(far):
         blanks = np.flatnonzero(_ENDS_WORD[data])
         ends[far] = blanks[np.searchsorted(blanks, starts[far])]
     lengths = np.minimum(ends, stops) - starts
     starts, lengths = starts[lengths > 0], lengths[lengths > 0]
-    words = Strips.of(np.full(int(lengths.sum()) + len(lengths), _BAR, dtype=np.uint8), lengths + 1)
+    words = Strips.from_counts(np.full(int(lengths.sum()) + len(lengths), _BAR, dtype=np.uint8), lengths + 1)
     copy_strips(data, starts, words.data, words.offsets[:-1], lengths)
     return words, np.searchsorted(bounds, starts, side="right") - 1
 
@@ -242,7 +242,7 @@ def names_of_headers(headers: Strips) -> HashedNames:
     """Find all names in headers, whose owners are the headers' places; the names are in UTF-8."""
     if headers.data.max(initial=0) >= 128:
         lines = [each.decode(header_encoding(each)).encode() for each in lines_of(headers)]
-        headers = Strips.of(np.frombuffer(b"".join(lines), dtype=np.uint8), np.array([*map(len, lines)]))
+        headers = Strips.from_counts(np.frombuffer(b"".join(lines), dtype=np.uint8), np.array([*map(len, lines)]))
     return names_in(*first_words(headers))
 
 
@@ -295,8 +295,8 @@ def _without_version(pool: ByteArray, starts: IntArray, ends: IntArray) -> IntAr
     stems, is_number = np.zeros(len(ends), dtype=np.int64), np.ones(len(ends), dtype=bool)
     for n in range(1, 4):
         is_number &= (ends - starts > n + 1) & (pool[np.maximum(ends - n, 0)] - np.uint8(ord("0")) < 10)
-        found = is_number & (pool[np.maximum(ends - n - 1, 0)] == _DOT)
-        stems[found] = ends[found] - n - 1
+        is_version = is_number & (pool[np.maximum(ends - n - 1, 0)] == _DOT)
+        stems[is_version] = ends[is_version] - n - 1
     return stems
 
 
@@ -315,8 +315,8 @@ def _names_without_bars(words: Strips, lone: IntArray) -> tuple[IntArray, IntArr
     for span, text in zip(spans, samples, strict=True):
         for name in names_of(text).others:  # one, which begins or ends the word
             span[:] = (0, len(name)) if text.startswith(name) else (len(text) - len(name), len(text))
-    found = np.flatnonzero(spans[back, 1])
-    return lone[found], *(spans[back[found]].T + words.offsets[lone[found]])
+    spans_found = np.flatnonzero(spans[back, 1])
+    return lone[spans_found], *(spans[back[spans_found]].T + words.offsets[lone[spans_found]])
 
 
 class NameQuery:
@@ -344,12 +344,12 @@ class NameQuery:
     def find(self, pieces: Iterable[tuple[Strips, IntArray]]) -> tuple[IntArray, IntArray]:
         """Find entries in headers with their ordinals; see `NameIndex.find` for arrays of shape (n,)."""
         none = np.empty(0, dtype=np.int64)
-        found = [(none, none, none), *map_in_order(self._matches, pieces)]
-        asked, subjects, levels = (np.concatenate(each) for each in zip(*found, strict=True))
+        matches = [(none, none, none), *map_in_order(self._matches, pieces)]
+        places, subjects, levels = (np.concatenate(each) for each in zip(*matches, strict=True))
         best = np.full(self._n, MAIN_NAME)
-        np.minimum.at(best, asked, levels)
-        chosen, n_subjects = levels == best[asked], int(subjects.max(initial=0)) + 1
-        both = np.sort(asked[chosen] * n_subjects + subjects[chosen])
+        np.minimum.at(best, places, levels)
+        chosen, n_subjects = levels == best[places], int(subjects.max(initial=0)) + 1
+        both = np.sort(places[chosen] * n_subjects + subjects[chosen])
         both = both[np.diff(both, prepend=-1) > 0]  # an entry may have two such names
         return both // n_subjects, both % n_subjects
 
@@ -406,7 +406,7 @@ def _keys_of(piece: tuple[Strips, IntArray]) -> Sums:
     return names.sums & _UPPER | piece[1][names.owners].astype(np.uint64)
 
 
-def find_in_turn(batches: Iterable[HeaderBatch], asked: Sequence[str]) -> tuple[IntArray, IntArray]:
+def find_without_index(batches: Iterable[HeaderBatch], asked: Sequence[str]) -> tuple[IntArray, IntArray]:
     """Find entries by name in one pass over all headers, without an index; two of shape (n,), as `NameIndex.find`."""
     return NameQuery(asked).find(pieces_of(batches))
 
@@ -437,9 +437,9 @@ def read_list(path: str | Path, option: str, what: str = "identifiers") -> list[
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = raw.decode("latin-1")
-    found = dict.fromkeys(map(str.strip, text.replace("\r", "\n").split("\n")))
-    found.pop("", None)
-    names = [each for each in found if each[0] != "#"] if "#" in text else list(found)
+    lines = dict.fromkeys(map(str.strip, text.replace("\r", "\n").split("\n")))
+    lines.pop("", None)
+    names = [each for each in lines if each[0] != "#"] if "#" in text else list(lines)
     if not names:
         raise InputError(f"{source}: no {what} found, expected one per line")
     return names

@@ -25,7 +25,7 @@ from swsearch.db.segment_writer import segment_bytes, write_segment
 from swsearch.errors import DatabaseError, OptionError, OutputError, check_integer
 from swsearch.output_files import TemporaryFile, is_same_file, lock_for_change, sync_folder
 
-NOTES = ".swsearch-volumes"
+NOTES_SUFFIX = ".swsearch-volumes"
 """End of the hidden name of a file that lists the volumes being made or removed."""
 
 ENDINGS = (".json", ".h5")
@@ -38,7 +38,7 @@ MAX_VOLUME_BYTES = 1 << 62
 """Largest size of a volume that can be asked for."""
 
 
-def checked_volume_size(volume_size: int | None) -> int | None:
+def check_volume_size(volume_size: int | None) -> int | None:
     """Return the size that the files of volumes may have, or raise `OptionError` if it is none."""
     if volume_size is None:
         return None
@@ -84,14 +84,14 @@ def check_output(output: PathLike, inputs: Sequence[str], overwrite: bool) -> Pa
             gone = [path, *(path.with_name(each.path) for each in _own_volumes(path))]
             for each in (each for each in gone for name in inputs if name != "-" and is_same_file(each, name)):
                 raise OutputError(f"{each}: is one of the inputs; choose another name for the database")
-            if not _is_ours(path):
+            if not _may_replace(path):
                 raise OutputError(f"{shown}: exists and is not a swsearch database; choose another name")
             if not overwrite:
                 raise OutputError(f"{shown}: exists; choose another name or allow to overwrite it")
     return path
 
 
-def _is_ours(path: Path) -> bool:
+def _may_replace(path: Path) -> bool:
     """Return whether a file is a database, a manifest, or empty."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
@@ -117,7 +117,7 @@ def _stem(path: Path) -> str:
     return path.name.removesuffix(path.suffix) if path.suffix in ENDINGS else path.name
 
 
-def _listed(path: Path) -> tuple[FileEntry, ...]:
+def _listed_entries(path: Path) -> tuple[FileEntry, ...]:
     """Return what a manifest lists; nothing if it is none, or damaged and about to be replaced."""
     with suppress(DatabaseError):
         return open_file(str(path)).contents.files if is_manifest(path) else ()
@@ -127,7 +127,7 @@ def _listed(path: Path) -> tuple[FileEntry, ...]:
 def _own_volumes(path: Path) -> list[FileEntry]:
     """Return those that have the names of volumes that were made for the manifest, which go with it."""
     pattern = re.escape(_stem(path)) + r"\.[0-9]{3,}\.h5"
-    return [each for each in _listed(path) if re.fullmatch(pattern, each.path)]
+    return [each for each in _listed_entries(path) if re.fullmatch(pattern, each.path)]
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def changed_volumes(path: Path, kind: DatabaseKind, new: Sequence[FileEntry]) ->
     Afterwards volumes that the manifest does not list are removed, new or earlier ones. A hidden file lists all of
     them meanwhile, so that the next command removes the remains of a killed one.
     """
-    notes = path.with_name(f".{path.name[:150]}{NOTES}")
+    notes = path.with_name(f".{path.name[:150]}{NOTES_SUFFIX}")
     _remove_unlisted(path, notes)
     noted = [*new, *_own_volumes(path)]
     if not noted:
@@ -155,8 +155,8 @@ def changed_volumes(path: Path, kind: DatabaseKind, new: Sequence[FileEntry]) ->
 
 def _remove_unlisted(path: Path, notes: Path) -> None:
     """Remove the volumes that notes name and the manifest does not, and the notes."""
-    kept = {each.path for each in _listed(path)}
-    for each in _listed(notes):
+    kept = {each.path for each in _listed_entries(path)}
+    for each in _listed_entries(notes):
         volume = path.with_name(each.path)
         with suppress(DatabaseError, OSError):
             if each.path not in kept and open_file(str(volume)).identity == each.identity:
@@ -166,21 +166,21 @@ def _remove_unlisted(path: Path, notes: Path) -> None:
 
 def publish_manifest(path: Path, kind: DatabaseKind, entries: Sequence[FileEntry]) -> None:
     """Write a manifest, in place of what has its name; the caller has its lock."""
-    made = TemporaryFile(path)
+    temporary = TemporaryFile(path)
     try:
-        with open(made.descriptor, "wb", closefd=False) as stream:
+        with open(temporary.descriptor, "wb", closefd=False) as stream:
             stream.write(pack_piece(kind, entries))
-        os.fsync(made.descriptor)
-        publish_file(made, path, existing_mode(path))
+        os.fsync(temporary.descriptor)
+        publish_file(temporary, path, existing_mode(path))
     finally:
-        made.discard()
+        temporary.discard()
 
 
-def publish_file(made: TemporaryFile, path: Path, mode: int | None) -> None:
+def publish_file(temporary: TemporaryFile, path: Path, mode: int | None) -> None:
     """Move a file to its name, with permissions if there are some to keep."""
     if mode is not None:
-        made.path.chmod(mode)
-    made.publish(path)
+        temporary.path.chmod(mode)
+    temporary.publish(path)
     sync_folder(path.parent)
 
 

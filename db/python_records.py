@@ -66,44 +66,44 @@ class NamedSequence(NamedTuple):
     letters: bytes
 
 
-def is_handle(given: Any) -> bool:
+def is_open_file(value: Any) -> bool:
     """Return whether an object is an open file."""
-    return callable(getattr(given, "read", None))
+    return callable(getattr(value, "read", None))
 
 
-def is_letters(given: Any) -> bool:
+def is_letters(value: Any) -> bool:
     """Return whether an object has letters and no name: a string, bytes, or a Seq of Biopython."""
-    return isinstance(given, (str, bytes, bytearray, memoryview)) or type(given).__name__ in ("Seq", "MutableSeq")
+    return isinstance(value, (str, bytes, bytearray, memoryview)) or type(value).__name__ in ("Seq", "MutableSeq")
 
 
-def is_record(given: Any) -> bool:
+def is_record(value: Any) -> bool:
     """Return whether an object is like a Bio.SeqRecord; tables have attributes named after their columns."""
-    return hasattr(given, "seq") and not hasattr(given, "columns") and type(given).__name__ != "Series"
+    return hasattr(value, "seq") and not hasattr(value, "columns") and type(value).__name__ != "Series"
 
 
-def is_single(given: Any) -> bool:
+def is_single(value: Any) -> bool:
     """Return whether an object is one sequence, not an iterable of sequences."""
-    pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and is_letters(given[1])
-    return pair or is_letters(given) or is_record(given) or isinstance(given, Record)
+    pair = isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and is_letters(value[1])
+    return pair or is_letters(value) or is_record(value) or isinstance(value, Record)
 
 
-def check_sequences(given: Any, argument: str) -> None:
+def check_sequences(value: Any, argument: str) -> None:
     """Raise `OptionError` if an object cannot be sequences, as far as that shows before iteration."""
-    if is_single(given) or is_handle(given) or isinstance(given, Mapping):
+    if is_single(value) or is_open_file(value) or isinstance(value, Mapping):
         return
     remedy = ""
-    if hasattr(given, "columns"):
-        names = [str(name) for name in getattr(given, "column_names", given.columns)]
+    if hasattr(value, "columns"):
+        names = [str(name) for name in getattr(value, "column_names", value.columns)]
         first, second = names[:2] if len(names) > 1 else ("id", "sequence")
-        values = ".to_pylist()" if hasattr(given, "to_pylist") else ""  # Arrow's own are no strings
+        values = ".to_pylist()" if hasattr(value, "to_pylist") else ""  # Arrow's own are no strings
         remedy = f"give two columns as pairs, such as zip(table[{first!r}]{values}, table[{second!r}]{values})"
-    elif type(given).__name__ == "Series":
+    elif type(value).__name__ == "Series":
         remedy = "give list(series), or dict(series) for names from its index"
-    elif isinstance(given, np.ndarray):
-        is_list = given.ndim == 1 and given.dtype.kind in "USO" and given.dtype.str[1:] not in ("U1", "S1")
+    elif isinstance(value, np.ndarray):
+        is_list = value.ndim == 1 and value.dtype.kind in "USO" and value.dtype.str[1:] not in ("U1", "S1")
         remedy = "" if is_list else "give letters as a string, such as ''.join(array) of single characters"
-    if remedy or isinstance(given, type) or not isinstance(given, Iterable):
-        raise OptionError(argument, given, "a path, sequences, or a mapping of names to sequences", remedy)
+    if remedy or isinstance(value, type) or not isinstance(value, Iterable):
+        raise OptionError(argument, value, "a path, sequences, or a mapping of names to sequences", remedy)
 
 
 def _text(value: Any, place: str, what: str, source: str) -> bytes:
@@ -119,7 +119,7 @@ def _text(value: Any, place: str, what: str, source: str) -> bytes:
     raise SequenceError(source, f"{what} is not text ({problem}), expected letters", place)
 
 
-def _of_record(record: Any) -> tuple[str, str, str]:
+def _split_seq_record(record: Any) -> tuple[str, str, str]:
     """Return identifier, description and header of a Bio.SeqRecord, as Biopython's FASTA writer has them."""
     identifier, description = str(record.id), str(getattr(record, "description", None) or "")
     if not description.strip() or description == "<unknown description>":
@@ -137,17 +137,17 @@ def split_record(item: Any, number: int, what: str, source: str) -> NamedSequenc
     """
     name, sequence, description, header = f"{what}_{number}", item, "", ""
     if isinstance(item, (tuple, list)) and len(item) == 2:
-        given, sequence = item
-        if not isinstance(given, str):
-            raise InputError(f"{what} {number}: got {format_value(given)} as its identifier, expected a string")
-        name = given
+        name_given, sequence = item
+        if not isinstance(name_given, str):
+            raise InputError(f"{what} {number}: got {format_value(name_given)} as its identifier, expected a string")
+        name = name_given
         if not is_letters(sequence) and is_record(sequence):
-            description, sequence = _of_record(sequence)[1], sequence.seq
+            description, sequence = _split_seq_record(sequence)[1], sequence.seq
             header = f"{name} {description}".strip()
     elif is_record(item):
         sequence = item.seq
         if getattr(item, "id", None) not in (None, "<unknown id>"):  # what Biopython calls a nameless record
-            name, description, header = _of_record(item)
+            name, description, header = _split_seq_record(item)
     elif not is_letters(item):
         remedy = f"; it has {len(item)} parts" if isinstance(item, tuple) else ""
         if hasattr(item, "__fspath__"):
@@ -158,25 +158,25 @@ def split_record(item: Any, number: int, what: str, source: str) -> NamedSequenc
     return NamedSequence(name, description, header or name, _text(sequence, name, "the sequence", source))
 
 
-def iter_sequences(given: Any) -> Iterable[Any]:
+def iter_sequences(sequences: Any) -> Iterable[Any]:
     """Return sequences as an iterable: of one, of the pairs of a mapping, or as they are."""
-    if is_single(given):
-        return [given]
-    return given.items() if isinstance(given, Mapping) else given
+    if is_single(sequences):
+        return [sequences]
+    return sequences.items() if isinstance(sequences, Mapping) else sequences
 
 
-def is_fasta_text(given: Any) -> bool:
+def is_fasta_text(value: Any) -> bool:
     """Return whether a string or bytes are FASTA, which begins with ``>``."""
-    return given[:1] in (">", b">") if isinstance(given, (str, bytes)) else False
+    return value[:1] in (">", b">") if isinstance(value, (str, bytes)) else False
 
 
-def opened(given: Any) -> OpenFastaFile:
+def open_given(source: Any) -> OpenFastaFile:
     """Return an open file, or FASTA text, to be read."""
-    if isinstance(given, OpenFastaFile):
-        return given
-    if isinstance(given, str):
-        return OpenFastaFile(io.StringIO(given))
-    return OpenFastaFile(io.BytesIO(given) if isinstance(given, bytes) else given)
+    if isinstance(source, OpenFastaFile):
+        return source
+    if isinstance(source, str):
+        return OpenFastaFile(io.StringIO(source))
+    return OpenFastaFile(io.BytesIO(source) if isinstance(source, bytes) else source)
 
 
 def _record(item: Any, number: int, alphabet: Alphabet) -> Record:
@@ -205,11 +205,11 @@ def record_batches(records: Any, alphabet: Alphabet = PROTEIN) -> Iterator[Recor
     if is_single(records):
         raise OptionError("records", records, "an iterable of records", "put a single record into a list")
     check_sequences(records, "records")
-    if is_handle(records):
-        yield from FastaReader(opened(records), alphabet)
+    if is_open_file(records):
+        yield from FastaReader(open_given(records), alphabet)
         return
-    found = (_record(each, number, alphabet) for number, each in enumerate(iter_sequences(records), start=1))
-    while some := list(islice(found, RECORDS_PER_BATCH)):
+    encoded = (_record(each, number, alphabet) for number, each in enumerate(iter_sequences(records), start=1))
+    while some := list(islice(encoded, RECORDS_PER_BATCH)):
         offsets = offsets_of(np.array(list(map(len, some))))
         bases = offsets.tolist()
         runs = [(base + a, base + b) for each, base in zip(some, bases, strict=False) for a, b in each.masked]

@@ -44,7 +44,7 @@ Origins = Sequence[tuple[InputOrigin, int]]
 """Inputs, and how many of some records are from each: neighbours are from one input."""
 
 
-def checked_memory(memory: int) -> int:
+def check_memory(memory: int) -> int:
     """Return the budget, or raise if a build cannot keep it."""
     if isinstance(memory, bool) or not isinstance(memory, int) or memory < MIN_MEMORY:
         raise OptionError("memory", memory, f"a number of bytes, at least {MIN_MEMORY} (64 MiB)")
@@ -86,21 +86,21 @@ class SegmentInput:
     def part(self, first: int, last: int) -> SegmentInput:
         """Return the records from ``first`` to ``last``, excluded, without a copy."""
         parts = {name: each.part(first, last) for name, each in self.parts.items()}
-        return SegmentInput(parts, chosen_origins(self.origins, np.arange(first, last)))
+        return SegmentInput(parts, select_origins(self.origins, np.arange(first, last)))
 
     def take(self, chosen: IntArray) -> SegmentInput:
         """Return some records by their places, which ascend, shape (n,)."""
         parts = {name: each.take(chosen) for name, each in self.parts.items()}
-        return SegmentInput(parts, chosen_origins(self.origins, chosen))
+        return SegmentInput(parts, select_origins(self.origins, chosen))
 
 
-def chosen_origins(origins: Origins, chosen: IntArray) -> Origins:
+def select_origins(origins: Origins, chosen: IntArray) -> Origins:
     """Return where some records come from, by their places, which ascend, shape (n,)."""
     counts = np.diff(np.searchsorted(chosen, offsets_of(np.array([n for _, n in origins], dtype=np.int64))))
     return [(origin, n) for (origin, _), n in zip(origins, counts.tolist(), strict=True) if n]
 
 
-class _Growing:
+class _RecordBuffer:
     """Puts records together, without a second copy of all."""
 
     def __init__(self) -> None:
@@ -121,12 +121,12 @@ class _Growing:
             data += each.data.data
             counts += each.counts.data
 
-    def taken(self) -> SegmentInput:
+    def take_all(self) -> SegmentInput:
         """Return all of them, and forget them."""
         parts = {}
         for name, (kind, data, counts) in self._parts.items():
             rows = np.frombuffer(data, dtype=kind.dtype).reshape(-1, *kind.shape[1:])
-            parts[name] = Strips.of(rows, np.frombuffer(counts, dtype=np.int64))
+            parts[name] = Strips.from_counts(rows, np.frombuffer(counts, dtype=np.int64))
         records = SegmentInput(parts, self._origins)
         self._clear()
         return records
@@ -176,7 +176,7 @@ class _OpenRecord:
             "mask": runs,
         }
         self._clear(b"")
-        return {name: Strips.of(data, np.array([len(data)])) for name, data in parts.items()}
+        return {name: Strips.from_counts(data, np.array([len(data)])) for name, data in parts.items()}
 
 
 def whole_records(batches: Iterable[RecordBatch], memory: int, origin: InputOrigin) -> Iterator[SegmentInput]:
@@ -197,8 +197,10 @@ def whole_records(batches: Iterable[RecordBatch], memory: int, origin: InputOrig
         every = SegmentInput(
             {
                 "codes": Strips(batch.codes[bounds[0] :], bounds - bounds[0]),
-                "headers": Strips.of(np.frombuffer(batch.headers, dtype=np.uint8), batch.header_lengths),
-                "mask": Strips.of(runs[cuts[0] :] - np.repeat(starts, np.diff(cuts))[:, None], np.diff(cuts)),
+                "headers": Strips.from_counts(np.frombuffer(batch.headers, dtype=np.uint8), batch.header_lengths),
+                "mask": Strips.from_counts(
+                    runs[cuts[0] :] - np.repeat(starts, np.diff(cuts))[:, None], np.diff(cuts)
+                ),
             },
             [(origin, n)],
         )
@@ -236,9 +238,9 @@ def records_of(
             yield Record(header, *header_text(header), records.codes.data[c:d].copy(), runs[e:f])
 
 
-def in_segments(stream: Iterable[SegmentInput], limit: int) -> Iterator[SegmentInput]:
+def group_into_segments(stream: Iterable[SegmentInput], limit: int) -> Iterator[SegmentInput]:
     """Join records until they take ``limit`` bytes of memory; larger ones are cut between two records."""
-    waiting = _Growing()
+    waiting = _RecordBuffer()
     for some in stream:
         first, costs = 0, some.costs()
         while first < len(some):
@@ -250,8 +252,8 @@ def in_segments(stream: Iterable[SegmentInput], limit: int) -> Iterator[SegmentI
                 last = first + 1
                 yield some.part(first, last)
             if waiting.n_bytes and last < len(some):
-                yield waiting.taken()
+                yield waiting.take_all()
             first = last
         del some  # before the next are read
     if waiting.n_bytes:
-        yield waiting.taken()
+        yield waiting.take_all()

@@ -29,7 +29,7 @@ ENDS_PER_BATCH = 1 << 11
 
 def lengths_problem(lengths: RunLengths, block_offsets: IntArray) -> str:
     """Check the numbers that say where the sorted subjects stand; block offsets have the shape (n_blocks + 1,)."""
-    if not len(lengths) or lengths.values[-1] < 0 or not lengths.descend:
+    if not len(lengths) or lengths.values[-1] < 0 or not lengths.is_descending:
         return "lengths do not descend"
     if block_offsets[0] or (np.diff(block_offsets) != lengths.block_columns()).any():
         return "block offsets do not fit the lengths"
@@ -76,7 +76,7 @@ def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArra
     table.reshape(-1)[: len(lengths)] = lengths
     # up to the end of a block's shortest subject there are letters only, and hardly anything stands after it
     shortest = table[:, -1].astype(np.int64)
-    if (most := _greatest(residues.reshape(-1), offsets[:-1] * LANES, shortest * LANES)) >= N_LETTERS:
+    if (most := _max_of_ranges(residues.reshape(-1), offsets[:-1] * LANES, shortest * LANES)) >= N_LETTERS:
         return "residues or padding do not fit the lengths" if most == PAD else "residues are not letters"
     counts = np.diff(offsets) - shortest
     ends = np.cumsum(counts)
@@ -85,16 +85,16 @@ def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArra
         blocks = np.searchsorted(ends, places, side="right")
         columns = places - (ends - counts)[blocks] + shortest[blocks]
         inside = columns[:, None] < table[blocks]
-        found = residues[offsets[blocks] + columns]
-        padding = found == PAD
-        if ((found >= N_LETTERS) & ~padding).any():
+        values = residues[offsets[blocks] + columns]
+        padding = values == PAD
+        if ((values >= N_LETTERS) & ~padding).any():
             return "residues are not letters"
         if (padding == inside).any():
             return "residues or padding do not fit the lengths"
     return ""
 
 
-def _greatest(values: ByteArray, begins: IntArray, counts: IntArray) -> int:
+def _max_of_ranges(values: ByteArray, begins: IntArray, counts: IntArray) -> int:
     """Return the greatest byte of ranges, which ascend and are apart; 0 if all are empty.
 
     One call reads each byte once and lets other threads run meanwhile.
@@ -167,33 +167,35 @@ class Segment:
         self.has_taxids = "taxids" in self.stored
         self._n_masked: dict[Mask, int] = {}
         self._ranks: npt.NDArray[np.uint32] | None = None
-        self._take_lengths()
+        self._read_lengths()
         self._check_count("n_residues", self.lengths.n_residues)
         self._check_count("n_empty", self.n_subjects - self.lengths.n_nonempty)
         self._check_count("longest", self.lengths.longest)
 
-    def _take_lengths(self) -> None:
+    def _read_lengths(self) -> None:
         """Read how long the subjects are and where they stand, and check that the residues fit this."""
-        self.lengths = RunLengths.joined([RunLengths.of(part) for _, part in self.stored["lengths"].parts()])
+        self.lengths = RunLengths.concatenate(
+            [RunLengths.from_lengths(part) for _, part in self.stored["lengths"].parts()]
+        )
         """Lengths of the sorted subjects."""
         self.block_offsets: IntArray = self.stored["block_offsets"].all()
         self._seen = np.zeros(max(len(self.block_offsets) - 1, 0), dtype=bool)
         if problem := lengths_problem(self.lengths, self.block_offsets):
-            raise self.wrong(problem)
+            raise self.damage_error(problem)
         if self.stored["residues"].shape[0] != self.block_offsets[-1]:
-            raise self.wrong("residues do not fit the block offsets")
+            raise self.damage_error("residues do not fit the block offsets")
 
     def _check_count(self, name: str, count: int) -> None:
         """Raise unless an attribute says how many there are."""
         if self.attributes.get(name) != count:
-            raise self.wrong(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
+            raise self.damage_error(f"attribute {name} is {self.attributes.get(name)!r}, expected {count}")
 
     @property
     def stored_bytes(self) -> int:
         """Bytes of all its arrays."""
         return sum(each.n_bytes for each in self.stored.values())
 
-    def wrong(self, problem: str) -> DatabaseDamageError:
+    def damage_error(self, problem: str) -> DatabaseDamageError:
         """Return the error for values that no writer writes."""
         return DatabaseDamageError(self.source.name, [f"{self.name}: {problem}"])
 
@@ -202,17 +204,17 @@ class Segment:
         """The sorted place of each subject, shape (n_subjects,), in input order: all that is kept for each."""
         # no lock, which a process that is forked meanwhile would find locked for ever: two threads make it twice
         if self._ranks is None:
-            self._ranks = self._found_ranks()
+            self._ranks = self._compute_ranks()
         return self._ranks
 
-    def _found_ranks(self) -> npt.NDArray[np.uint32]:
+    def _compute_ranks(self) -> npt.NDArray[np.uint32]:
         """Invert the order, and check it."""
         n, nowhere = self.n_subjects, np.iinfo(np.uint32).max
         ranks = np.full(n, nowhere, dtype=np.uint32)
         problem, before = "", -1
         for start, order in self.stored["order"].parts():
             if order.min() < 0 or order.max() >= n:
-                raise self.wrong("order is not a permutation")
+                raise self.damage_error("order is not a permutation")
             ranks[order] = np.arange(start, start + len(order), dtype=ranks.dtype)
             falls = np.flatnonzero(order[1:] <= order[:-1]) + (start + 1)
             falls = np.append(falls, start) if order[0] <= before else falls
@@ -223,7 +225,7 @@ class Segment:
         if ranks.max() == nowhere:  # as many places as subjects: if one stands twice, another is missing
             problem = "order is not a permutation"
         if problem:
-            raise self.wrong(problem)
+            raise self.damage_error(problem)
         return ranks
 
     def input_lengths(self) -> npt.NDArray[np.int32]:
@@ -240,7 +242,7 @@ class Segment:
         residues: ByteArray = self.stored["residues"].load(start, stop)
         if not self._seen[first:last].all():
             if problem := residues_problem(residues, offsets, lengths.array()):
-                raise self.wrong(f"blocks {first} to {last}: {problem}")
+                raise self.damage_error(f"blocks {first} to {last}: {problem}")
             self._seen[first:last] = True
         if mask != "none":
             self._mask(residues, offsets, self.runs_of(order, mask))
@@ -265,28 +267,28 @@ class Segment:
         """Return the residue codes of subjects, shape (n,), nothing masked."""
         ranks = self.ranks[places].astype(np.int64)
         lengths = self.lengths.at(ranks).astype(np.int64)
-        found = Strips.of(np.empty(int(lengths.sum()), dtype=np.uint8), lengths)
+        strips = Strips.from_counts(np.empty(int(lengths.sum()), dtype=np.uint8), lengths)
         order = np.argsort(ranks, kind="stable")
-        blocks, lanes, to = ranks // LANES, ranks % LANES, found.offsets.tolist()
+        blocks, lanes, to = ranks // LANES, ranks % LANES, strips.offsets.tolist()
         begins = self.block_offsets[blocks]
-        pool, counts, at = found.data, lengths.tolist(), begins.tolist()
+        pool, counts, at = strips.data, lengths.tolist(), begins.tolist()
         for which, first, rows in self.stored["residues"].windows(begins[order], (begins + lengths)[order]):
             for place, lane in zip(order[which].tolist(), lanes[order[which]].tolist(), strict=True):
                 begin, n = at[place] - first, counts[place]
                 pool[to[place] : to[place] + n] = rows[begin : begin + n, lane]
         if not self._seen[blocks].all() and len(pool) and pool.max() >= N_LETTERS:
-            owner = int(np.searchsorted(found.offsets, int(pool.argmax()), side="right")) - 1
-            raise self.wrong(f"subject {self.first + int(places[owner])}: residues are not letters")
-        return found
+            owner = int(np.searchsorted(strips.offsets, int(pool.argmax()), side="right")) - 1
+            raise self.damage_error(f"subject {self.first + int(places[owner])}: residues are not letters")
+        return strips
 
     def headers_of(self, places: IntArray) -> Strips:
         """Return the header lines of subjects, shape (n,)."""
-        found = self._items("header", "headers", places, 1)
-        bad = headers_problem(found.data, found.offsets[:-1], found.counts)
+        strips = self._items("header", "headers", places, 1)
+        bad = headers_problem(strips.data, strips.offsets[:-1], strips.counts)
         if bad is not None:
-            problem = header_problem(found.part(bad, bad + 1).data.tobytes())
-            raise self.wrong(f"subject {self.first + int(places[bad])}: {problem}")
-        return found
+            problem = header_problem(strips.part(bad, bad + 1).data.tobytes())
+            raise self.damage_error(f"subject {self.first + int(places[bad])}: {problem}")
+        return strips
 
     def runs_of(self, places: IntArray, mask: Mask) -> Strips:
         """Return what a mask covers of subjects: runs, shape (n_runs, 2), int32, 0-based and half-open."""
@@ -294,20 +296,20 @@ class Segment:
             return Strips(np.empty((0, 2), dtype=np.int32), np.zeros(len(places) + 1, dtype=np.int64))
         starts, ends = (self._items(RUNS[mask], f"{RUNS[mask]}_{part}", places) for part in ("starts", "ends"))
         if problem := runs_problem(starts.offsets, starts.data, ends.data, self.lengths_of(places)):
-            raise self.wrong(problem)
+            raise self.damage_error(problem)
         return Strips(np.column_stack([starts.data, ends.data]), starts.offsets)
 
     def taxids_of(self, places: IntArray) -> Strips:
         """Return the taxids of subjects, shape (n,), ascending within each."""
         if not self.has_taxids:
             return Strips(np.empty(0, dtype=np.int32), np.zeros(len(places) + 1, dtype=np.int64))
-        found = self._items("taxid", "taxids", places)
-        ascend = found.data[1:] > found.data[:-1]
-        firsts = found.offsets[1:-1]
-        ascend[firsts[(firsts > 0) & (firsts < len(found.data))] - 1] = True  # that of another subject
-        if not ascend.all() or (found.data < 1).any():
-            raise self.wrong("taxids do not ascend within a subject")
-        return found
+        strips = self._items("taxid", "taxids", places)
+        ascend = strips.data[1:] > strips.data[:-1]
+        firsts = strips.offsets[1:-1]
+        ascend[firsts[(firsts > 0) & (firsts < len(strips.data))] - 1] = True  # that of another subject
+        if not ascend.all() or (strips.data < 1).any():
+            raise self.damage_error("taxids do not ascend within a subject")
+        return strips
 
     def _items(self, what: str, items: str, places: IntArray, least: int = 0) -> Strips:
         """Return the rows of the array ``items`` of subjects, shape (n,), at least ``least`` each.
@@ -316,11 +318,11 @@ class Segment:
         """
         chosen, back = unique_with_places(places)
         rows = (chosen[:, None] + np.arange(2)).reshape(-1)
-        found = self.stored[f"{what}_offsets"].take(rows).astype(np.int64, copy=False)
+        offsets = self.stored[f"{what}_offsets"].take(rows).astype(np.int64, copy=False)
         stored = self.stored[items]
-        if problem := some_offsets_problem(rows, found, self.n_subjects, stored.shape[0], what, least):
-            raise self.wrong(problem)
-        bounds = found.reshape(-1, 2)[back]
+        if problem := some_offsets_problem(rows, offsets, self.n_subjects, stored.shape[0], what, least):
+            raise self.damage_error(problem)
+        bounds = offsets.reshape(-1, 2)[back]
         return stored.ranges(bounds[:, 0], bounds[:, 1])
 
     def n_masked(self, mask: Mask) -> int:
@@ -350,11 +352,11 @@ class Segment:
 
     def taxonomy(self) -> Taxonomy:
         """Return the taxa of its file."""
-        taxonomy = Taxonomy.of_arrays({name: self.stored[name].all() for name in TREE_ARRAYS})
+        taxonomy = Taxonomy.from_arrays({name: self.stored[name].all() for name in TREE_ARRAYS})
         try:
             taxonomy.check()
         except TaxonomyDamageError as error:
-            raise self.wrong(str(error)) from error
+            raise self.damage_error(str(error)) from error
         return taxonomy
 
     def sources(self) -> list[dict[str, Any]]:
@@ -362,12 +364,12 @@ class Segment:
         try:
             sources = json.loads(self.stored["sources"].all().tobytes())
         except (ValueError, RecursionError) as error:
-            raise self.wrong("sources are not JSON") from error
+            raise self.damage_error("sources are not JSON") from error
         if not isinstance(sources, list) or not all(is_source(each) for each in sources):
-            raise self.wrong("sources are not a manifest")
+            raise self.damage_error("sources are not a manifest")
         return sources
 
-    def described(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """Return what `Database.info` says of it."""
         return {
             "n_subjects": self.n_subjects,
@@ -390,16 +392,16 @@ class Segment:
     def _codes_between(self, first: int, last: int) -> Strips:
         """Return the residue codes of neighbours in the input; all residues are read for them."""
         lengths = self.lengths_of(np.arange(first, last)).astype(np.int64)
-        found = Strips.of(np.empty(int(lengths.sum()), dtype=np.uint8), lengths)
+        strips = Strips.from_counts(np.empty(int(lengths.sum()), dtype=np.uint8), lengths)
         for block, end in self._every_block():
             for rows, counts, ordinals in rows_of(self.chunk(block, end)):
                 places = ordinals - self.first - first
                 wanted = np.flatnonzero((places >= 0) & (places < last - first))
-                to, n = found.offsets[places[wanted]], counts[wanted].astype(np.int64)
-                copy_strips(rows.reshape(-1), wanted * rows.shape[1], found.data, to, n)
-        return found
+                to, n = strips.offsets[places[wanted]], counts[wanted].astype(np.int64)
+                copy_strips(rows.reshape(-1), wanted * rows.shape[1], strips.data, to, n)
+        return strips
 
-    def problems(self) -> list[str]:
+    def find_damage(self) -> list[str]:
         """Check all that is not checked when a segment is opened; return what is wrong."""
         try:
             if self.has_taxids:
@@ -433,15 +435,15 @@ class Segment:
             self.chunk(first, last)
 
 
-def checked_subjects(subjects: Any, n_subjects: int) -> IntArray:
+def check_subjects(subjects: Any, n_subjects: int) -> IntArray:
     """Return ordinals as an array, shape (n,), int64; raise ``TypeError`` or ``IndexError`` for wrong ones."""
-    given = np.asarray(subjects)
-    if given.ndim != 1 or (len(given) and not np.issubdtype(given.dtype, np.integer)):
+    array = np.asarray(subjects)
+    if array.ndim != 1 or (len(array) and not np.issubdtype(array.dtype, np.integer)):
         raise TypeError(f"subjects: got {format_value(subjects)}, expected integers in one dimension")
-    outside = (given < 0) | (given >= n_subjects) if len(given) else given
+    outside = (array < 0) | (array >= n_subjects) if len(array) else array
     if outside.any():
-        raise IndexError(f"subject {given[np.argmax(outside)]}, expected 0 to {n_subjects - 1}")
-    return given.astype(np.int64)
+        raise IndexError(f"subject {array[np.argmax(outside)]}, expected 0 to {n_subjects - 1}")
+    return array.astype(np.int64)
 
 
 def by_segment(segments: Sequence[Segment], subjects: IntArray) -> Iterator[tuple[Segment, IntArray, IntArray]]:
@@ -467,7 +469,7 @@ def gather_strips(
     for segment, which, places in by_segment(segments, subjects):
         parts.append(read(segment, which, places))
         order.append(which)
-    joined, which = Strips.joined(parts), np.concatenate(order)
+    joined, which = Strips.concatenate(parts), np.concatenate(order)
     return joined if (which[1:] > which[:-1]).all() else joined.take(np.argsort(which, kind="stable"))
 
 

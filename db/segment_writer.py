@@ -45,12 +45,12 @@ def segment_bytes(records: SegmentInput, kind: DatabaseKind) -> int:
     return residues + len(records.headers.data) + 8 * n + sum(8 * len(each.data) + 8 * n for each in runs)
 
 
-def low_complexity(codes: Strips) -> Strips:
+def find_low_complexity(codes: Strips) -> Strips:
     """Find what tantan masks of records: runs, shape (n_runs, 2)."""
     find = tantan_finder()
-    found = [find(codes.data[a:b]) for a, b in zip(codes.offsets[:-1], codes.offsets[1:], strict=True)]
-    runs = np.array([run for of_one in found for run in of_one], dtype=np.int32).reshape(-1, 2)
-    return Strips.of(runs, np.array([len(of_one) for of_one in found]))
+    runs_found = [find(codes.data[a:b]) for a, b in zip(codes.offsets[:-1], codes.offsets[1:], strict=True)]
+    runs = np.array([run for of_one in runs_found for run in of_one], dtype=np.int32).reshape(-1, 2)
+    return Strips.from_counts(runs, np.array([len(of_one) for of_one in runs_found]))
 
 
 def write_segment(file: SegmentFile, records: SegmentInput) -> None:
@@ -63,14 +63,14 @@ def write_segment(file: SegmentFile, records: SegmentInput) -> None:
         for name, values in (("order", order), ("lengths", lengths[order]), ("block_offsets", offsets)):
             sink.put(name, values)
         sink.create("residues", (int(offsets[-1]), LANES))
-        for blocks in interleaved(records.codes, order):
+        for blocks in interleave_records(records.codes, order):
             sink.write("residues", blocks)
     else:
         sink.put("record_lengths", lengths)
         letters = records.codes.data
         sink.create("nucleotides", (-(-len(letters) // 2),))
         for at in range(0, len(letters), LETTERS_PER_WRITE):
-            sink.write("nucleotides", packed(letters[at : at + LETTERS_PER_WRITE]))
+            sink.write("nucleotides", pack_nucleotides(letters[at : at + LETTERS_PER_WRITE]))
     sink.put("headers", records.headers.data)
     sink.put("header_offsets", records.headers.offsets)
     for name in ("mask", "tantan") if kind.mask == "tantan" else ("mask",):
@@ -106,14 +106,14 @@ def counts_of(records: SegmentInput, kind: DatabaseKind) -> Attributes:
     }
 
 
-def packed(codes: ByteArray) -> ByteArray:
+def pack_nucleotides(codes: ByteArray) -> ByteArray:
     """Pack codes of `swsearch.alphabet.DNA`, shape (n,), two in a byte; of an odd number the last half is 0."""
     pairs: ByteArray = np.zeros(2 * -(-len(codes) // 2), dtype=np.uint8)
     pairs[: len(codes)] = codes
     return (pairs[::2] << np.uint8(4)) | pairs[1::2]
 
 
-def interleaved(codes: Strips, order: IntArray) -> Iterator[ByteArray]:
+def interleave_records(codes: Strips, order: IntArray) -> Iterator[ByteArray]:
     """Yield the blocks of records in an order in which they descend by length, as shape (n_blocks, columns, 64)."""
     lengths = codes.counts[order]
     columns = block_columns(lengths)

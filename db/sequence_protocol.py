@@ -17,7 +17,7 @@ from swsearch.db.fetch import in_order
 from swsearch.errors import DatabaseError, format_value
 
 
-def soft_masked(codes: ByteArray, runs: Iterable[tuple[int, int]]) -> str:
+def soft_mask(codes: ByteArray, runs: Iterable[tuple[int, int]]) -> str:
     """Return the letters of residue codes, shape (n,), uint8, those of runs in lower case."""
     letters = PROTEIN.decode_table[codes]
     for start, end in runs:
@@ -42,7 +42,7 @@ class Entry(Record):
     @property
     def sequence(self) -> str:
         """Its letters, soft-masked ones in lower case."""
-        return soft_masked(self.codes, self.masked)
+        return soft_mask(self.codes, self.masked)
 
     def __eq__(self, other: object) -> bool:
         mine = self.index, self.header, self.sequence
@@ -107,20 +107,20 @@ class SequenceMixin:
         if not all(paths):
             remedy = "build a file with Database.build, and open it"
             raise TypeError(f"{self.name}: a Database in memory cannot be pickled or copied; {remedy}")
-        return _reopened, (self.open, paths, self.name, self.identity(), self._shares)
+        return _reopen, (self.open, paths, self.name, self.identity(), self._shares)
 
 
-def _reopened(opened: Any, paths: Sequence[str], name: str, identity: str, shares: Any) -> Any:
+def _reopen(opened: Any, paths: Sequence[str], name: str, identity: str, shares: Any) -> Any:
     """Open the files of a database that was pickled; raise `DatabaseError` if they are others now."""
-    found = opened(paths)
-    if found.identity() != identity:
-        found.close()
+    database = opened(paths)
+    if database.identity() != identity:
+        database.close()
         raise DatabaseError(f"{', '.join(paths)}: got another database than the pickled one; pickle it again")
     for place, of in shares:
-        whole, found = found, found.share(place, of)
+        whole, database = database, database.share(place, of)
         whole.close()
-    found.name = name
-    return found
+    database.name = name
+    return database
 
 
 def _entries(database: Any, subjects: IntArray) -> Iterator[Entry]:

@@ -53,9 +53,9 @@ class TaxdumpFiles(ExitStack):
         for name in ("nodes.dmp", "names.dmp"):
             if name not in self._opening:
                 self.close()
-                raise self.wrong(f"{name} not found, expected NCBI's nodes.dmp and names.dmp")
+                raise self.error(f"{name} not found, expected NCBI's nodes.dmp and names.dmp")
 
-    def wrong(self, problem: str) -> InputError:
+    def error(self, problem: str) -> InputError:
         """Return the error for a problem of the taxonomy."""
         return InputError(f"taxonomy: {self.path}: {problem}")
 
@@ -75,10 +75,10 @@ class TaxdumpFiles(ExitStack):
                             got = fields[taxids.index(0)][:40]
                             expected = f"a taxid, a number from 1 to {MAX_TAXID:,}"
                         text = format_value(got.decode("utf-8", "replace"))
-                        raise self.wrong(f"{name}, line {number:,}: got {text}, expected {expected}")
+                        raise self.error(f"{name}, line {number:,}: got {text}, expected {expected}")
         except (OSError, EOFError, tarfile.TarError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise self.wrong(f"{name}: cannot be read: {reason}") from error
+            raise self.error(f"{name}: cannot be read: {reason}") from error
 
 
 def _taxid(field: bytes) -> int:
@@ -96,7 +96,7 @@ def read_taxonomy(path: str | os.PathLike[str], taxids: TaxidArray) -> Taxonomy:
     with TaxdumpFiles(path) as files:
         taxa, above, rank, ranks = _read_nodes(files)
         old, now = _read_merged(files, taxa)
-        places = _with_all_above(above, np.flatnonzero(np.isin(taxa, _replaced(taxids, old, now))))
+        places = _with_all_above(above, np.flatnonzero(np.isin(taxa, _replace_merged(taxids, old, now))))
         kept = taxa[places]
         names = _read_names(files, kept, [ranks[each] for each in rank[places].tolist()])
         fits = np.isin(now, kept)
@@ -109,15 +109,15 @@ def _read_nodes(files: TaxdumpFiles) -> tuple[TaxidArray, IntArray, TaxidArray, 
     numbers = ((taxid, parent, ranks.setdefault(rank, len(ranks))) for taxid, parent, rank in files.rows("nodes.dmp"))
     rows = np.fromiter(numbers, dtype=np.dtype((np.int32, 3)))
     if not len(rows):
-        raise files.wrong("nodes.dmp is empty, expected a line for each taxon")
+        raise files.error("nodes.dmp is empty, expected a line for each taxon")
     taxa, parents, rank = np.ascontiguousarray(rows[np.argsort(rows[:, 0], kind="stable")].T)
     if len(twice := taxa[1:][taxa[1:] == taxa[:-1]]):
-        raise files.wrong(f"nodes.dmp: taxid {twice[0]} has two lines, expected one")
+        raise files.error(f"nodes.dmp: taxid {twice[0]} has two lines, expected one")
     above = np.searchsorted(taxa[:-1], parents)
     if len(lost := np.flatnonzero(taxa[above] != parents)):
-        raise files.wrong(f"nodes.dmp: taxid {taxa[lost[0]]} has the parent {parents[lost[0]]}, which has no line")
+        raise files.error(f"nodes.dmp: taxid {taxa[lost[0]]} has the parent {parents[lost[0]]}, which has no line")
     if len(lost := in_circles(above)):
-        raise files.wrong(f"nodes.dmp: taxid {taxa[lost[0]]} has itself as an ancestor")
+        raise files.error(f"nodes.dmp: taxid {taxa[lost[0]]} has itself as an ancestor")
     return taxa, above, rank, [*map(_clean, ranks)]
 
 
@@ -127,14 +127,14 @@ def _read_merged(files: TaxdumpFiles, taxa: TaxidArray) -> tuple[TaxidArray, Tax
     old = np.array(sorted(merged), dtype=np.int32)
     now = np.array([merged[each] for each in old.tolist()], dtype=np.int32)
     for _ in range(len(old).bit_length() + 1):
-        now = _replaced(now, old, now)
+        now = _replace_merged(now, old, now)
     if len(lost := np.flatnonzero(np.isin(now, old))):
-        raise files.wrong(f"merged.dmp: taxid {old[lost[0]]} was merged into itself")
+        raise files.error(f"merged.dmp: taxid {old[lost[0]]} was merged into itself")
     fits = np.isin(now, taxa) & ~np.isin(old, taxa)
     return old[fits], now[fits]
 
 
-def _replaced(taxids: TaxidArray, old: TaxidArray, now: TaxidArray) -> TaxidArray:
+def _replace_merged(taxids: TaxidArray, old: TaxidArray, now: TaxidArray) -> TaxidArray:
     """Return taxids, shape (n,), with those that are among ``old``, ascending, replaced by those in ``now``."""
     if not len(old):
         return taxids
@@ -155,11 +155,11 @@ def _with_all_above(above: IntArray, places: IntArray) -> IntArray:
 def _read_names(files: TaxdumpFiles, taxa: TaxidArray, ranks: list[str]) -> list[TaxonName]:
     """Return the names of some taxa, whose ranks are known."""
     wanted = dict(zip(taxa.tolist(), ranks, strict=True))
-    found: dict[bytes, dict[int, str]] = {kind: {} for kind in NAME_CLASSES}
+    by_class: dict[bytes, dict[int, str]] = {kind: {} for kind in NAME_CLASSES}
     for taxid, name, _, kind in files.rows("names.dmp"):
-        if taxid in wanted and (names := found.get(kind.strip())) is not None:
+        if taxid in wanted and (names := by_class.get(kind.strip())) is not None:
             names.setdefault(taxid, _clean(name))
-    scientific, genbank, common, blast = found.values()
+    scientific, genbank, common, blast = by_class.values()
     return [
         TaxonName(rank, scientific.get(taxid, ""), genbank.get(taxid) or common.get(taxid, ""), blast.get(taxid, ""))
         for taxid, rank in wanted.items()

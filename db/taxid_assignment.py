@@ -17,7 +17,7 @@ from swsearch.blocks import IntArray
 from swsearch.db.arrays import Strips, ranges
 from swsearch.db.container import SegmentSink
 from swsearch.db.fasta import split_header
-from swsearch.db.input_stream import Input, stream_of
+from swsearch.db.input_stream import Input, stream_identity
 from swsearch.db.records import SegmentInput
 from swsearch.db.segment_writer import write_taxids
 from swsearch.db.taxdump import TaxdumpFiles, read_taxonomy
@@ -30,7 +30,7 @@ FROM_HEADERS = "header"
 TAXID_KEYS = (b"OX=", b"TaxID=")
 """Keys of taxids in headers of UniProtKB (OX=9606) and UniRef (TaxID=9606)."""
 
-_SAID = re.compile(rb"=(?:(?<=[ \t\n]OX=)|(?<=[ \t\n]TaxID=))([0-9]{1,10})(?![0-9A-Za-z])")
+_TAXID_PATTERN = re.compile(rb"=(?:(?<=[ \t\n]OX=)|(?<=[ \t\n]TaxID=))([0-9]{1,10})(?![0-9A-Za-z])")
 _VERSION = re.compile(rb"\.[0-9]+$")
 
 FILE_BYTES = 1 << 22
@@ -67,14 +67,17 @@ def check_taxa(taxids: Any, taxonomy: Any) -> TaxonSources | None:
             raise InputError(f"taxonomy: got no taxids, expected both; give taxids a file, or {FROM_HEADERS!r}")
         return None
     source = os.fsdecode(taxids)
-    if source not in (FROM_HEADERS, "-") and stream_of(source) == (0, 0):  # a look would take bytes from a stream
+    if source not in (FROM_HEADERS, "-") and stream_identity(source) == (
+        0,
+        0,
+    ):  # a look would take bytes from a stream
         Input(source).close()
     if taxonomy is not None:
         TaxdumpFiles(taxonomy).close()
     return TaxonSources(source, None if taxonomy is None else os.fsdecode(taxonomy))
 
 
-def notes(
+def taxid_warnings(
     sources: TaxonSources, n_records: int, n_with_taxid: int, taxids: TaxidArray, taxonomy: Taxonomy
 ) -> Iterator[str]:
     """Yield warnings about records without a taxid, and about taxids that a taxonomy lacks, unless it is empty.
@@ -93,14 +96,14 @@ def notes(
 
 def taxids_in_headers(headers: Strips) -> Strips:
     """Return the taxids that header lines say: int32, ascending within a record, each once."""
-    pool, found = headers.data.tobytes(), []
+    pool, matches = headers.data.tobytes(), []
     if any(key in pool for key in TAXID_KEYS):
         lines = np.insert(headers.data, headers.offsets[:-1], ord("\n")).tobytes()
-        found = [(each.start(), int(each[1])) for each in _SAID.finditer(lines)]
-    places, taxids = np.array(found, dtype=np.int64).reshape(-1, 2).T
+        matches = [(each.start(), int(each[1])) for each in _TAXID_PATTERN.finditer(lines)]
+    places, taxids = np.array(matches, dtype=np.int64).reshape(-1, 2).T
     begins = headers.offsets[:-1] + np.arange(len(headers))
     owners, taxids_found = _pairs(np.searchsorted(begins, places) - 1, taxids)
-    return Strips.of(taxids_found, np.bincount(owners, minlength=len(headers)))
+    return Strips.from_counts(taxids_found, np.bincount(owners, minlength=len(headers)))
 
 
 def _pairs(owners: IntArray, taxids: IntArray) -> tuple[IntArray, TaxidArray]:
@@ -125,24 +128,24 @@ class TaxidFile:
         owners = np.repeat(np.arange(first, first + len(named)), [*map(len, named)])
         self._parts.append((_hashes(names), _checksums(names), owners))
 
-    def found(self) -> tuple[IntArray, TaxidArray]:
+    def find_taxids(self) -> tuple[IntArray, TaxidArray]:
         """Return records, ascending, and their taxids in the file, ascending within a record; both of shape (n,)."""
         hashes, checksums, owners = (np.concatenate(each) for each in zip(*self._parts, strict=True))
         self._parts.clear()
         order = np.argsort(hashes, kind="stable")
         hashes, checksums, owners = hashes[order], checksums[order], owners[order]
-        found = [np.empty((2, 0), dtype=np.int64)]
+        pairs = [np.empty((2, 0), dtype=np.int64)]
         for block in _blocks_of(self._path):
             for names in block.accessions():
-                asked = _hashes(names)
-                begins = np.searchsorted(hashes[:-1], asked)
-                which = np.flatnonzero(hashes[begins] == asked)
-                counts = np.searchsorted(hashes, asked[which], side="right") - begins[which]
+                hashes_of_names = _hashes(names)
+                begins = np.searchsorted(hashes[:-1], hashes_of_names)
+                which = np.flatnonzero(hashes[begins] == hashes_of_names)
+                counts = np.searchsorted(hashes, hashes_of_names[which], side="right") - begins[which]
                 places, lines = ranges(begins[which], counts), np.repeat(which, counts)
                 same = checksums[places] == _checksums([names[line] for line in lines.tolist()])
                 taxids = [block.taxid(line) for line in lines[same].tolist()]
-                found.append(np.array([owners[places[same]], taxids], dtype=np.int64))
-        return _pairs(*np.concatenate(found, axis=1))
+                pairs.append(np.array([owners[places[same]], taxids], dtype=np.int64))
+        return _pairs(*np.concatenate(pairs, axis=1))
 
 
 def _hashes(names: list[bytes]) -> IntArray:
@@ -176,11 +179,11 @@ class _Block:
         if len(self._words) != width * len(self._lines) or not all(map(bytes.startswith, self._lines, heads)):
             for place, line in enumerate(self._lines):
                 if len(line.split()) != width:
-                    raise self._wrong(place, f"expected {width} columns: {ACCESSION_COLUMNS[width]}")
+                    raise self._error(place, f"expected {width} columns: {ACCESSION_COLUMNS[width]}")
 
-    def _wrong(self, place: int, problem: str) -> InputError:
+    def _error(self, place: int, problem: str) -> InputError:
         number = [number for number, line in enumerate(self._every, self._first) if line.strip()][place]
-        return InputError(f"taxids: {self._name}, line {number:,}: got {_shown(self._lines[place])}, {problem}")
+        return InputError(f"taxids: {self._name}, line {number:,}: got {_format_line(self._lines[place])}, {problem}")
 
     def accessions(self) -> Iterator[list[bytes]]:
         """Yield the accession of each line, as it stands there; and where it has a version, without that."""
@@ -194,7 +197,7 @@ class _Block:
         column = self._width // 2
         word = self._words[place * self._width + column]
         if not word.isdigit() or int(word[:20]) > MAX_TAXID:
-            raise self._wrong(place, f"expected a taxid, a number up to {MAX_TAXID:,}, in column {column + 1}")
+            raise self._error(place, f"expected a taxid, a number up to {MAX_TAXID:,}, in column {column + 1}")
         return int(word)
 
 
@@ -206,7 +209,7 @@ def _blocks_of(path: str) -> Iterator[_Block]:
             if not width and (head := next(filter(bytes.strip, lines), b"")):
                 width = len(head.split())
                 if width not in ACCESSION_COLUMNS:
-                    raise InputError(f"taxids: {file.name}: got the first line {_shown(head)}, {EXPECTED_FILE}")
+                    raise InputError(f"taxids: {file.name}: got the first line {_format_line(head)}, {EXPECTED_FILE}")
                 if head.startswith(COLUMN_NAMES):
                     lines[lines.index(head)] = b""
             if width:
@@ -227,7 +230,7 @@ def _lines_of(file: Input) -> Iterator[tuple[int, list[bytes]]]:
     yield number, [rest]
 
 
-def _shown(line: bytes) -> str:
+def _format_line(line: bytes) -> str:
     return format_value(line[:60].decode("utf-8", "replace"))
 
 
@@ -246,7 +249,7 @@ class RecordTaxa:
         self.there = Taxonomy.empty()
         """Taxonomy of the database that the records are appended to."""
 
-    def take(self, records: SegmentInput) -> None:
+    def assign(self, records: SegmentInput) -> None:
         """Add taxids to records, as far as they are known now."""
         if self._file is not None:
             self._file.add(records.headers, self._n)
@@ -265,8 +268,8 @@ class RecordTaxa:
     def write(self, files: list[list[SegmentSink]]) -> None:
         """Write the taxids of a file and the taxonomy into the segments of files; warn about missing taxids."""
         if self._file is not None:
-            owners, taxids = self._file.found()
-            every = Strips.of(taxids, np.bincount(owners, minlength=self._n))
+            owners, taxids = self._file.find_taxids()
+            every = Strips.from_counts(taxids, np.bincount(owners, minlength=self._n))
             self._count(every)
             first = 0
             for sink in (sink for sinks in files for sink in sinks):
@@ -282,5 +285,5 @@ class RecordTaxa:
                     sink.put(name, values)
         if self._sources is not None:
             held = tree if self._sources.taxonomy is not None else self.there
-            for note in notes(self._sources, self._n, self._n_filled, self._kinds, held):
+            for note in taxid_warnings(self._sources, self._n, self._n_filled, self._kinds, held):
                 warnings.warn(note, SwsearchWarning, stacklevel=4)

@@ -80,7 +80,7 @@ class Taxonomy:
     """Present taxids of these, shape (m,), int32."""
 
     @classmethod
-    def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Taxonomy:
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Taxonomy:
         """Return the taxonomy of arrays as `arrays` returns them: taxa of shape (n,), merged taxids of shape (m,)."""
         return cls(*(arrays[name] for name in TREE_ARRAYS))
 
@@ -91,7 +91,7 @@ class Taxonomy:
         return cls(none, none, none.astype(np.uint8), none, none)
 
     @classmethod
-    def joined(cls, parts: Sequence[Taxonomy]) -> Taxonomy:
+    def merge(cls, parts: Sequence[Taxonomy]) -> Taxonomy:
         """Return what several say together; of a taxon that two have, the later one counts.
 
         Each holds all that stands above its taxa, so that no taxon comes to stand above itself: from one of the last
@@ -142,14 +142,14 @@ class Taxonomy:
 
     def has(self, taxid: int) -> bool:
         """Return whether a taxid, present or former, is that of a subject's taxon or of an ancestor."""
-        return _place(self.taxa, self.current(taxid)) is not None
+        return _place(self.taxa, self.current_taxid(taxid)) is not None
 
-    def current(self, taxid: int) -> int:
+    def current_taxid(self, taxid: int) -> int:
         """Return the taxid that one was merged into; itself where it was not."""
         place = _place(self.merged_taxids, taxid)
         return taxid if place is None else int(self.merged_into[place])
 
-    def below(self, taxids: Iterable[int]) -> TaxidArray:
+    def descendants(self, taxids: Iterable[int]) -> TaxidArray:
         """Return taxids and all below them, ascending, shape (n,); one that is not here is itself alone."""
         wanted = np.array(sorted({*taxids}), dtype=np.int32)
         chosen = np.isin(self.taxa, wanted)
@@ -168,7 +168,7 @@ class Taxonomy:
 
     def _lineage(self, taxid: int) -> Iterator[TaxonName]:
         """Yield the names of a taxon and of all above it, the root last; nothing for one that is not here."""
-        place, before = _place(self.taxa, self.current(taxid)), None
+        place, before = _place(self.taxa, self.current_taxid(taxid)), None
         while place is not None and place != before:
             yield self._names[place]
             place, before = int(self._place_above[place]), place

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from swsearch.db.arrays import StoredArray
 from swsearch.db.database import segments_of
-from swsearch.db.database_files import OpenFile, check_compatible, open_file, opened_volume
+from swsearch.db.database_files import OpenFile, check_compatible, open_file, open_volume
 from swsearch.db.file_contents import UserBlock
 from swsearch.db.format import USER_BLOCK
 from swsearch.db.hdf5_view import differences
@@ -57,7 +57,7 @@ def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
     with ExitStack() as held:
         for entry in opened.contents.files:
             try:
-                files.append(opened_volume(name, opened.contents.kind, entry, held))
+                files.append(open_volume(name, opened.contents.kind, entry, held))
                 counts.update(_verify_file(files[-1]))
             except DatabaseError as error:
                 errors.append(error)
@@ -78,20 +78,20 @@ def _problems_of(error: DatabaseError) -> list[str]:
 def _verify_file(file: OpenFile, attempts: int = ATTEMPTS) -> dict[str, int]:
     """Check a file; where an append changed it meanwhile, what it is then."""
     try:
-        return _verified(file)
+        return _check_open_file(file)
     except DatabaseError:
         if attempts == 1 or not file.source.has_changed():
             raise
     return _verify_file(open_file(file.source.name), attempts - 1)
 
 
-def _verified(file: OpenFile) -> dict[str, int]:
+def _check_open_file(file: OpenFile) -> dict[str, int]:
     """Check every byte of an open file, what the bytes say, and what HDF5 says of the file; return counts."""
     counts = {"bytes": file.source.n_bytes, "checksums": check_bytes(file)}
     segments = segments_of(file)
-    problems = [f"{segment.name}: {problem}" for segment in segments for problem in segment.problems()]
+    problems = [f"{segment.name}: {problem}" for segment in segments for problem in segment.find_damage()]
     if problems := problems or _hdf5_problems(file):
-        raise file.source.damage(problems)
+        raise file.source.damage_error(problems)
     return counts | {
         "segments": len(segments),
         "blocks": sum(len(segment.block_offsets) - 1 for segment in segments),
@@ -109,7 +109,7 @@ def _hdf5_problems(file: OpenFile) -> list[str]:
     time.sleep(APPEND_SECONDS)
     if file.source.has_changed():
         return ["an append changes HDF5's metadata"]
-    if not changes.is_of(file.source.read(changes.at, changes.n_bytes)):
+    if not changes.matches(file.source.read(changes.at, changes.n_bytes)):
         return [f"changes of HDF5's metadata (byte {changes.at}): checksum differs"]
     text = "an append was ended before it had changed HDF5's metadata; the next append changes them"
     warnings.warn(f"{file.source.name}: {text}, until then other programs may not read the file", SwsearchWarning, 2)
@@ -123,6 +123,6 @@ def check_bytes(file: OpenFile) -> int:
         for number, segment in enumerate(file.contents.segments)
         for each in segment.arrays.values()
     ]
-    if problems := [problem for array in arrays for problem in array.broken()]:
-        raise file.source.damage(problems)
+    if problems := [problem for array in arrays for problem in array.find_damage()]:
+        raise file.source.damage_error(problems)
     return sum(array.n_pieces for array in arrays)

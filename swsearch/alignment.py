@@ -87,7 +87,7 @@ class PairAlignment:
     def __hash__(self) -> int:
         return hash((self.score, self.query_start, self.subject_start, self.cigar))
 
-    def like(self, score: int, query_start: int, subject_start: int, cigar: Cigar) -> PairAlignment:
+    def with_path(self, score: int, query_start: int, subject_start: int, cigar: Cigar) -> PairAlignment:
         """Return another alignment of the same sequences."""
         return replace(
             self, score=score, query_start=query_start, subject_start=subject_start, cigar=cigar, counts=None
@@ -127,13 +127,13 @@ class PairAlignment:
     @cached_property
     def identities(self) -> int:
         """Number of columns with the same letter on both sides, masked or not; in DNA U and T are the same."""
-        return int(np.count_nonzero(self.same))
+        return int(np.count_nonzero(self.identical_pairs))
 
     @cached_property
     def positives(self) -> int:
         """Number of columns that are identical or score above 0."""
         a, b = self.paired_codes
-        return int(np.count_nonzero(self.same | (self.scoring.matrix.scores[a, b] > 0)))
+        return int(np.count_nonzero(self.identical_pairs | (self.scoring.matrix.scores[a, b] > 0)))
 
     @property
     def mismatches(self) -> int:
@@ -164,7 +164,7 @@ class PairAlignment:
         return a[ops[ops != ord("D")] == pair], b[ops[ops != ord("I")] == pair]
 
     @cached_property
-    def shown(self) -> tuple[ByteArray, ByteArray]:
+    def display_letters(self) -> tuple[ByteArray, ByteArray]:
         """Both whole sequences in ASCII, each of shape (n,), uint8, as shown: masked residues in lower case."""
         decode = self.scoring.matrix.alphabet.decode_table
         query, subject = self.query_letters, self.subject_letters
@@ -174,13 +174,13 @@ class PairAlignment:
         )
 
     @property
-    def same(self) -> npt.NDArray[np.bool_]:
+    def identical_pairs(self) -> npt.NDArray[np.bool_]:
         """Mask of the residue pairs with equal letters, or U and T of DNA; shape (n_pairs,)."""
         alphabet = self.scoring.matrix.alphabet
         if self.query_letters is None and self.subject_letters is None:
             a, b = self.paired_codes
         else:
-            query, subject = self.shown  # the letters that X stands for where they are masked
+            query, subject = self.display_letters  # the letters that X stands for where they are masked
             a, b = self._paired(alphabet.encode_table[query], alphabet.encode_table[subject])
         if alphabet.synonyms:
             a, b = alphabet.identity_table[a], alphabet.identity_table[b]
@@ -214,22 +214,22 @@ class PairAlignment:
         unlike = np.where(matrix.scores[a, b] > 0, ord("+"), ord(" "))
         letters = matrix.alphabet.decode_table[a]
         if self.query_letters is not None:
-            letters = self._paired(*self.shown)[0]
-        middle[self.column_ops == ord("M")] = np.where(self.same, letters, unlike)
+            letters = self._paired(*self.display_letters)[0]
+        middle[self.column_ops == ord("M")] = np.where(self.identical_pairs, letters, unlike)
         return self.query_row(), middle.tobytes().decode("ascii"), self.subject_row()
 
     def btop(self) -> str:
         """Return BLAST's trace-back operations: runs of identities as numbers, other columns as letter pairs."""
-        return _btop(self.query_row().upper(), self.subject_row().upper(), self.unlike)
+        return _btop(self.query_row().upper(), self.subject_row().upper(), self.differing_columns)
 
     @property
-    def unlike(self) -> npt.NDArray[np.bool_]:
+    def differing_columns(self) -> npt.NDArray[np.bool_]:
         """Mask of the columns with a gap or two different letters, shape (length,)."""
         unlike = np.ones(self.length, dtype=np.bool_)
-        unlike[self.column_ops == ord("M")] = ~self.same
+        unlike[self.column_ops == ord("M")] = ~self.identical_pairs
         return unlike
 
-    def rescored(self) -> int:
+    def recompute_score(self) -> int:
         """Add the score up again, column by column, masked residues as X, independently of how it was found."""
         rows = self.query_rows or self.scoring.rows(self.query)
         gaps = rows.gaps or PositionGapCosts.uniform(len(rows), self.scoring.gap_open, self.scoring.gap_extend)
@@ -256,7 +256,7 @@ class PairAlignment:
         from Bio.Seq import Seq
         from Bio.SeqRecord import SeqRecord
 
-        query_letters, subject_letters = (letters.tobytes().decode("ascii") for letters in self.shown)
+        query_letters, subject_letters = (letters.tobytes().decode("ascii") for letters in self.display_letters)
         target = SeqRecord(Seq(subject_letters), id=subject_id, description="")
         query = SeqRecord(Seq(query_letters), id=query_id, description="")
         lengths = np.array([n for n, _ in self.cigar], dtype=np.int64)
@@ -264,7 +264,7 @@ class PairAlignment:
         starts = (self.subject_start, self.query_start)
         corners = [np.cumsum([start, *step]) for start, step in zip(starts, steps, strict=True)]
         alignment = Alignment([target, query], np.array(corners))
-        alignment.score = self.scoring.shown(self.score)  # type: ignore[attr-defined]  # Biopython sets it so too
+        alignment.score = self.scoring.to_display(self.score)  # type: ignore[attr-defined]  # Biopython sets it so too
         return alignment
 
 

@@ -61,9 +61,9 @@ class AlignmentTable:
     def __len__(self) -> int:
         return len(self.score)
 
-    def __getitem__(self, some: slice) -> AlignmentTable:
+    def __getitem__(self, rows: slice) -> AlignmentTable:
         """Return alignments next to each other, which share this table's memory; steps other than 1 are refused."""
-        begin, end, step = some.indices(len(self))
+        begin, end, step = rows.indices(len(self))
         if step != 1:
             raise ValueError(f"step {step}: expected alignments next to each other; use take for others")
         end = max(begin, end)
@@ -101,7 +101,7 @@ class AlignmentTable:
         )
 
     @classmethod
-    def of(cls, pairs: Sequence[PairAlignment]) -> AlignmentTable:
+    def from_pairs(cls, pairs: Sequence[PairAlignment]) -> AlignmentTable:
         """Return the columns of alignments that were found one by one."""
         runs = [run for pair in pairs for run in pair.cigar]
         counts = np.array([0, *(len(pair.cigar) for pair in pairs)], dtype=np.int64)

@@ -160,7 +160,7 @@ def search(
     check_not_swapped(queries, subjects)
     threads = check_engine_option("threads", threads)
     read = search_queries(queries, chosen, query_format)
-    chosen = chosen.with_costs_of(read)
+    chosen = chosen.with_profile_gap_costs(read)
     backend_of: Callable[[Database], Backend]
     if client is not None:
         from swsearch.cluster.backend import ClusterBackend
@@ -274,7 +274,7 @@ class Searcher:
         check_flag("aligned", aligned)
         options = self._options
         read = search_queries(queries, options, query_format)
-        own, used = options.scoring, options.with_costs_of(read).scoring
+        own, used = options.scoring, options.with_profile_gap_costs(read).scoring
         if (used.gap_open, used.gap_extend) != (own.gap_open, own.gap_extend):
             raise InputError(
                 f"queries: profiles go with gap costs {used.gap_open}/{used.gap_extend}, expected those of the "
@@ -495,18 +495,18 @@ def align(
     check_choice("engine", engine, ENGINES)
     recurrence = Recurrence(scoring, mode, Ends.parse(ends) if isinstance(ends, str) else ends)
     check_flag("score_only", score_only)
-    asked = PairwiseJob.read(a, b, pairs, recurrence, has_explicit_scoring, allow_dna)
-    made = create_pair_aligner(
+    job = PairwiseJob.read(a, b, pairs, recurrence, has_explicit_scoring, allow_dna)
+    new_aligner = create_pair_aligner(
         engine,
         threads=threads,
         memory=memory,
         device=device,
         gpu_memory=gpu_memory,
-        cells=asked.cells,
-        pairs=asked.n_pairs,
+        cells=job.cells,
+        pairs=job.n_pairs,
     )
-    with made as aligner:
-        return asked.scores(aligner) if score_only else asked.alignments(aligner)
+    with new_aligner as aligner:
+        return job.scores(aligner) if score_only else job.alignments(aligner)
 
 
 def write(

@@ -78,7 +78,7 @@ class RunLengths:
         self.values, self.ends = values, ends
 
     @classmethod
-    def of(cls, lengths: RunLengths | npt.NDArray[np.integer]) -> RunLengths:
+    def from_lengths(cls, lengths: RunLengths | npt.NDArray[np.integer]) -> RunLengths:
         """Find the runs of lengths, shape (n_subjects,), any integer type; what are runs already stays as it is."""
         if isinstance(lengths, RunLengths):
             return lengths
@@ -86,7 +86,7 @@ class RunLengths:
         return cls(lengths[ends - 1].astype(np.int32), ends)
 
     @classmethod
-    def joined(cls, parts: Sequence[RunLengths]) -> RunLengths:
+    def concatenate(cls, parts: Sequence[RunLengths]) -> RunLengths:
         """Put lengths one after the other."""
         values = np.concatenate([np.empty(0, dtype=np.int32), *(part.values for part in parts)])
         counts = np.concatenate([np.empty(0, dtype=np.int64), *(part.counts for part in parts)])
@@ -101,9 +101,9 @@ class RunLengths:
         return cls(values[last], np.cumsum(counts)[last])
 
     @classmethod
-    def counted(cls, parts: Sequence[RunLengths | npt.NDArray[np.integer]]) -> RunLengths:
+    def from_unsorted(cls, parts: Sequence[RunLengths | npt.NDArray[np.integer]]) -> RunLengths:
         """Sort lengths, shape (n_subjects,) each, in any order: one run for each length, the longest first."""
-        each = [cls.of(part) for part in parts]
+        each = [cls.from_lengths(part) for part in parts]
         values = np.concatenate([np.empty(0, dtype=np.int32), *(part.values for part in each)])
         counts = np.concatenate([np.empty(0, dtype=np.int64), *(part.counts for part in each)])
         order = np.argsort(values, kind="stable")[::-1]
@@ -133,12 +133,12 @@ class RunLengths:
         return int(self.values.max(initial=0))
 
     @property
-    def shortest_filled(self) -> int:
+    def shortest_nonempty(self) -> int:
         """The least length of a subject that has residues; 0 if there is none."""
         return int(np.min(self.values[self.values > 0], initial=self.longest))
 
     @property
-    def descend(self) -> bool:
+    def is_descending(self) -> bool:
         """Whether lengths never rise."""
         return bool((self.values[1:] < self.values[:-1]).all())
 
@@ -214,7 +214,7 @@ class Chunk:
         First column of each block in ``residues``; the last entry is ``n_columns``.
     lengths : RunLengths, or ndarray, shape (n_subjects,), int32
         Subject lengths in residues, lane by lane and block by block, descending.
-    subjects : ndarray, shape (n_subjects,), int64; uint32 in what `kept` returns
+    subjects : ndarray, shape (n_subjects,), int64; uint32 in what `without_residues` returns
         Each subject's place in the input, counted from 0 over the whole database.
 
     Attributes
@@ -231,7 +231,7 @@ class Chunk:
         subjects: npt.NDArray[np.int64] | npt.NDArray[np.uint32],
     ) -> None:
         self.residues, self.column_offsets, self.subjects = residues, column_offsets, subjects
-        self.runs = RunLengths.of(lengths)
+        self.runs = RunLengths.from_lengths(lengths)
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -266,7 +266,7 @@ class Chunk:
         block = self.block(place // LANES)
         return np.ascontiguousarray(block[: int(self.runs.at(place)), place % LANES])
 
-    def kept(self) -> Chunk:
+    def without_residues(self) -> Chunk:
         """Return the chunk without its residues, in 4 bytes per subject where that is enough, for one that stays."""
         subjects = self.subjects
         if len(subjects) and subjects.max() <= np.iinfo(np.uint32).max:

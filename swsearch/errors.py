@@ -70,10 +70,10 @@ class SwsearchError(Exception):
         return _TOO_LONG.sub(r"\1...", printable(part, keep=cls._keep))
 
     def __reduce__(self) -> Any:
-        return _remade, (type(self), self.args, vars(self))
+        return _unpickle_error, (type(self), self.args, vars(self))
 
 
-def _remade(kind: type[SwsearchError], arguments: tuple[object, ...], state: dict[str, Any]) -> SwsearchError:
+def _unpickle_error(kind: type[SwsearchError], arguments: tuple[object, ...], state: dict[str, Any]) -> SwsearchError:
     """Make an error as it was pickled; constructors take other arguments than those that errors keep."""
     error: SwsearchError = kind.__new__(kind, *arguments)
     error.args = arguments
@@ -91,7 +91,7 @@ MAX_SHOWN_LENGTH = 80
 """Most characters of a value that a message shows."""
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def format_count(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun, such as ``1,200 pairs``; the plural is ``ones`` or `many`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
@@ -229,7 +229,7 @@ class GpuUnavailableError(EngineError):
     exit_code = 7
 
 
-def check_integer(name: str, value: Any, least: int, most: int, expected: str = "") -> int:
+def check_integer(name: str, value: Any, minimum: int, maximum: int, expected: str = "") -> int:
     """Return an option's value as an int.
 
     Parameters
@@ -238,7 +238,7 @@ def check_integer(name: str, value: Any, least: int, most: int, expected: str = 
         The option.
     value : int, integer of numpy, or float without a fraction
         What was given.
-    least, most : int
+    minimum, maximum : int
         Range, both included.
     expected : str, optional
         For the message.
@@ -249,8 +249,12 @@ def check_integer(name: str, value: Any, least: int, most: int, expected: str = 
         If it is something else, such as a bool or a string, or not in the range.
     """
     number = _as_whole(value)
-    if number is None or not least <= number <= most:
-        shown = f"integer from {least:,} to {most:,}" if number is None or number > most else f"integer >= {least:,}"
+    if number is None or not minimum <= number <= maximum:
+        shown = (
+            f"integer from {minimum:,} to {maximum:,}"
+            if number is None or number > maximum
+            else f"integer >= {minimum:,}"
+        )
         raise OptionError(name, value, expected or f"an {shown}")
     return number
 

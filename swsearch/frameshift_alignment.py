@@ -78,7 +78,7 @@ class ShiftedAlignment(PairAlignment):
             row[ops == ord(op)] = ord(mark)
         return row.tobytes().decode("ascii")
 
-    def rescored(self) -> int:
+    def recompute_score(self) -> int:
         """Add the score up again, column by column, independently of how it was found."""
         assert self.frame_shift is not None, "what a shift costs is not known"
         total, i, j = 0, self.query_start, self.subject_start

@@ -112,11 +112,11 @@ class Query:
             masked |= (self.codes == MASK_CODE) & (self.letters > ord("Z"))
         return self.profile.rows(scoring, masked)
 
-    def scored(self, scoring: Scoring) -> QueryLike:
+    def alignment_input(self, scoring: Scoring) -> QueryLike:
         """Return the codes, or the profile's scores by position."""
         return self.codes if self.profile is None else self.rows(scoring)
 
-    def masked(self, mask: Mask) -> Query:
+    def with_mask(self, mask: Mask) -> Query:
         """Return the query with X where a mask covers it."""
         runs = tantan_finder()(self.codes) if mask == "tantan" else list(self.lower) if mask == "lower" else []
         if not runs:
@@ -167,28 +167,30 @@ def read_queries(
     check_sequences(queries, argument or what)
     check_flag("allow_dna", allow_dna)
     path = input_path(queries)
-    found: list[Query] = []
-    for number, given in enumerate(_items(queries, path, alphabet, what, query_format, scoring), 1):
-        item = _renamed(given)
+    queries_read: list[Query] = []
+    for number, one in enumerate(_items(queries, path, alphabet, what, query_format, scoring), 1):
+        item = _with_given_name(one)
         if _is_file_name(item):
             remedy = "search one file at a time, or combine the files"
             raise InputError(f"{what} {number}: got {item!r}, expected residue letters; {remedy}")
         if isinstance(item, Record):
-            found.append(Query(item.identifier, item.description, item.codes, tuple(item.masked)))
+            queries_read.append(Query(item.identifier, item.description, item.codes, tuple(item.masked)))
         elif isinstance(item, (Profile, QueryAlignment)):
-            found.append(_profiled(item, f"{argument or what} {number}", scoring))
+            queries_read.append(_profile_query(item, f"{argument or what} {number}", scoring))
         else:
-            found.append(_encoded(split_record(item, number, what, what), alphabet, what, isinstance(queries, str)))
-    if not found:
+            queries_read.append(
+                _encode(split_record(item, number, what, what), alphabet, what, isinstance(queries, str))
+            )
+    if not queries_read:
         raise InputError(f"no {what} sequences were given, expected at least one")
     from swsearch.db.fasta import check_no_dna
 
     if alphabet is PROTEIN and not allow_dna:
         as_dna = "align it with --alphabet dna (in Python scoring=Scoring(dna_matrix(), 10, 1))"
         source = "<stdin>" if path == "-" else path or what
-        codes = np.concatenate([query.codes for query in found])
-        check_no_dna(source, found[0].identifier, codes, remedy if what == "query" else as_dna)
-    return found
+        codes = np.concatenate([query.codes for query in queries_read])
+        check_no_dna(source, queries_read[0].identifier, codes, remedy if what == "query" else as_dna)
+    return queries_read
 
 
 def _items(
@@ -196,13 +198,13 @@ def _items(
 ) -> Iterator[Any]:
     """Yield queries one by one, as records, profiles or the caller's objects."""
     from swsearch.db.input_stream import Input
-    from swsearch.db.python_records import is_fasta_text, is_handle, iter_sequences, opened
+    from swsearch.db.python_records import is_fasta_text, is_open_file, iter_sequences, open_given
 
     if path:
         with Input(path) as source:
             yield from _read(source, alphabet, query_format, scoring)
-    elif is_handle(queries) or is_fasta_text(queries):
-        yield from _read(opened(queries), alphabet, query_format, scoring)
+    elif is_open_file(queries) or is_fasta_text(queries):
+        yield from _read(open_given(queries), alphabet, query_format, scoring)
     else:
         if not isinstance(query_format, str) or query_format not in ("auto", "fasta"):
             check_choice("query_format", query_format, QUERY_FORMATS)
@@ -238,25 +240,25 @@ def _read(
         raise SequenceError(error.source, error.problem + remedy, error.record, error.line) from None
 
 
-def _renamed(given: Any) -> Any:
+def _with_given_name(item: Any) -> Any:
     """Return the profile of a pair of a name and a profile, by that name; all else as it is."""
-    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and isinstance(given[1], Profile):
-        return replace(given[1], identifier=given[0])
-    return given
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], Profile):
+        return replace(item[1], identifier=item[0])
+    return item
 
 
-def _profiled(given: Profile | QueryAlignment, place: str, scoring: Scoring | None) -> Query:
+def _profile_query(source: Profile | QueryAlignment, place: str, scoring: Scoring | None) -> Query:
     """Return a profile, or the one that is made of an alignment, as a query."""
     if scoring is None:
-        kind = type(given).__name__
+        kind = type(source).__name__
         raise InputError(f"{place}: got a {kind}, expected a sequence; only queries may be profiles")
-    if isinstance(given, QueryAlignment):
+    if isinstance(source, QueryAlignment):
         from swsearch.profiles.construction import build_profile
 
-        given = build_profile(given, scoring)
-    if given.lambda_ is not None:
-        check_profile_units(given, scoring)
-    return Query.from_profile(given)
+        source = build_profile(source, scoring)
+    if source.lambda_ is not None:
+        check_profile_units(source, scoring)
+    return Query.from_profile(source)
 
 
 def check_profile_units(profile: Profile, scoring: Scoring) -> None:
@@ -278,9 +280,9 @@ def check_profile_units(profile: Profile, scoring: Scoring) -> None:
     )
 
 
-def apply_profile_gap_costs(queries: Sequence[Query], scoring: Scoring, named: bool) -> Scoring:
-    """Return the scoring of a search, with the gap costs that its profiles share unless the user ``named`` some."""
-    if named:
+def apply_profile_gap_costs(queries: Sequence[Query], scoring: Scoring, has_explicit_scoring: bool) -> Scoring:
+    """Return the scoring of a search, with the gap costs that its profiles share unless the user gave some."""
+    if has_explicit_scoring:
         return scoring
     wanted: dict[tuple[int, int], str] = {}
     for query in queries:
@@ -313,23 +315,23 @@ def read_pair(
         )
     profiles = scoring if alphabet is PROTEIN else None
     pair = []
-    for name, sequence, given in (("a", a, profiles), ("b", b, None)):
-        found = read_queries(sequence, alphabet, what=name, allow_dna=allow_dna, scoring=given)
-        if len(found) != 1:
-            raise InputError(f"{name}: got {len(found)} sequences, expected one")
-        pair.append(found[0])
+    for name, sequence, profile_scoring in (("a", a, profiles), ("b", b, None)):
+        items = read_queries(sequence, alphabet, what=name, allow_dna=allow_dna, scoring=profile_scoring)
+        if len(items) != 1:
+            raise InputError(f"{name}: got {len(items)} sequences, expected one")
+        pair.append(items[0])
     return pair[0], pair[1], apply_profile_gap_costs(pair[:1], scoring, has_explicit_scoring)
 
 
-def check_sequences(given: Any, argument: str) -> None:
+def check_sequences(value: Any, argument: str) -> None:
     """Raise `swsearch.errors.OptionError` if an argument cannot stand for sequences, as far as its kind says."""
     from swsearch.db import python_records
 
-    if not isinstance(given, (str, os.PathLike)):
-        python_records.check_sequences(given, argument)
+    if not isinstance(value, (str, os.PathLike)):
+        python_records.check_sequences(value, argument)
 
 
-def _encoded(one: NamedSequence, alphabet: Alphabet, what: str, is_word: bool) -> Query:
+def _encode(one: NamedSequence, alphabet: Alphabet, what: str, is_word: bool) -> Query:
     """Encode a sequence; one that came as a word alone may have been meant to name a file."""
     try:
         codes = alphabet.encode(one.letters, source=what, record=one.identifier)
@@ -338,7 +340,7 @@ def _encoded(one: NamedSequence, alphabet: Alphabet, what: str, is_word: bool) -
             raise
         problem = f"{error.problem}; no file has this name either"
         raise SequenceError(what, problem, one.identifier, error.line) from None
-    return Query(one.identifier, one.description, codes, _lower(one.letters))
+    return Query(one.identifier, one.description, codes, _lower_case_runs(one.letters))
 
 
 def _check_letters(text: str, what: str) -> None:
@@ -369,34 +371,34 @@ def input_path(sequences: Any) -> str:
 
 def check_distinct_inputs(first: str, second: str, names: tuple[str, str]) -> None:
     """Raise if one of two inputs, each a path or not, is empty, or both are a stream, which can be read only once."""
-    from swsearch.db.input_stream import stream_of
+    from swsearch.db.input_stream import stream_identity
 
-    for given, name in zip((first, second), names, strict=True):
-        if not given.strip():
+    for path, name in zip((first, second), names, strict=True):
+        if not path.strip():
             raise InputError(f"{name}: the name is empty, expected a file, or - for stdin")
-    if first == second == "-" or stream_of(first) == stream_of(second) != (0, 0):
+    if first == second == "-" or stream_identity(first) == stream_identity(second) != (0, 0):
         stream = "stdin" if "-" in (first, second) else f"{first}, which can be read once"
         raise InputError(f"{' and '.join(names)} cannot both come from {stream}; give one of them as a file")
 
 
 def check_subject_inputs(queries: str, subjects: Sequence[str]) -> None:
     """Raise if queries are a database, an input's name is empty, or a stream or subject file is given twice."""
-    from swsearch.db.input_stream import stream_of
+    from swsearch.db.input_stream import stream_identity
 
     for number, each in enumerate(subjects):
         check_distinct_inputs(queries, each, ("queries", "subjects"))
         for other in subjects[:number]:
-            if other == each == "-" or stream_of(other) == stream_of(each) != (0, 0):
+            if other == each == "-" or stream_identity(other) == stream_identity(each) != (0, 0):
                 stream = "stdin" if "-" in (other, each) else other
-                told = f"{stream} is given twice but can be read only once; give one of them as a file"
-                raise InputError(f"subjects: {told}")
+                message = f"{stream} is given twice but can be read only once; give one of them as a file"
+                raise InputError(f"subjects: {message}")
             if other == each or is_same_file(other, each):
                 shown = each if other == each else f"{other} and {each} are the same file, which"
                 raise DatabaseError(f"{shown} is given twice; name each file once")
     check_not_swapped(Path(queries), [Path(each) for each in subjects])
 
 
-def _passes(path: str) -> bool:
+def _is_stream(path: str) -> bool:
     """Return whether a path can be read only once: a pipe, a socket or a terminal."""
     try:
         kind = Path(path).stat().st_mode
@@ -405,7 +407,7 @@ def _passes(path: str) -> bool:
     return not (stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISBLK(kind))
 
 
-def _lower(letters: bytes) -> tuple[tuple[int, int], ...]:
+def _lower_case_runs(letters: bytes) -> tuple[tuple[int, int], ...]:
     """Return the runs of lower case; blanks and line ends do not count."""
     kept = b"".join(letters.split())
     if kept.isupper():
@@ -434,26 +436,26 @@ def _is_there(name: str) -> bool:
         return False
 
 
-def _is_file_name(given: Any) -> bool:
+def _is_file_name(text: Any) -> bool:
     """Return whether a string can only be a file name: a sequence has no slash and no such ending."""
-    if not isinstance(given, str) or given.startswith(">"):
+    if not isinstance(text, str) or text.startswith(">"):
         return False
-    end = given[-ENDING_LETTERS:]
-    return "/" in given or "\\" in given or ("." in end and FILE_ENDING.search(end) is not None)
+    end = text[-ENDING_LETTERS:]
+    return "/" in text or "\\" in text or ("." in end and FILE_ENDING.search(end) is not None)
 
 
 def check_subjects(subjects: Any) -> None:
     """Raise if an argument cannot stand for subjects, or is a database that was closed; opens nothing."""
     from swsearch.db import Database
 
-    for each in _together(subjects) or [subjects]:
+    for each in _listed_subjects(subjects) or [subjects]:
         if isinstance(each, Database):
             each.check_open()
         elif not isinstance(each, os.PathLike):
             check_sequences(each, "subjects")
 
 
-def _together(subjects: Any) -> list[FileOrDatabase]:
+def _listed_subjects(subjects: Any) -> list[FileOrDatabase]:
     """Return the files and databases of a list of such, which are to be searched together; none of any other list.
 
     Strings of a list are file names where all are those of files, or one of them can be nothing else.
@@ -483,11 +485,11 @@ def check_not_swapped(queries: Any, subjects: Any) -> None:
     from swsearch.db import Database, is_database
 
     path, is_open = input_path(queries), isinstance(queries, Database)
-    if not is_open and (path in ("", "-") or _passes(path) or not is_database(path)):
+    if not is_open and (path in ("", "-") or _is_stream(path) or not is_database(path)):
         return
-    given = _together(subjects) or [subjects]
-    names = [input_path(each) for each in given]
-    if any(isinstance(each, Database) for each in given) or any(map(_names_a_database, names)):
+    inputs = _listed_subjects(subjects) or [subjects]
+    names = [input_path(each) for each in inputs]
+    if any(isinstance(each, Database) for each in inputs) or any(map(_names_a_database, names)):
         return
     name = queries.name if is_open else path
     remedy = f"give {' '.join(names) or 'the queries'} first and {name} second"
@@ -517,21 +519,21 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
         ``subjects`` itself if it is one; otherwise the caller's to close.
     """
     from swsearch.db import Database
-    from swsearch.db.python_records import is_fasta_text, is_handle, is_single, opened
+    from swsearch.db.python_records import is_fasta_text, is_open_file, is_single, open_given
 
     check_subjects(subjects)
     if isinstance(subjects, Database):
         return subjects
     own: Mask = "tantan" if mask == "tantan" else "lower" if mask == "lower" else "none"
     try:
-        if several := _together(subjects):
+        if several := _listed_subjects(subjects):
             return _open_together(several, None if mask == "database" else own, allow_dna)
         if path := input_path(subjects):
             if _names_a_database(path):
                 return Database.open(path)
             return Database.from_fasta([path], mask=own, allow_dna=allow_dna)
-        if is_handle(subjects) or is_fasta_text(subjects):
-            handle = opened(subjects)
+        if is_open_file(subjects) or is_fasta_text(subjects):
+            handle = open_given(subjects)
             return Database.from_records(handle, name=handle.name, mask=own, allow_dna=allow_dna)
         if isinstance(subjects, str):
             _check_letters(subjects, "subject")
@@ -546,34 +548,34 @@ def _names_a_database(path: str) -> bool:
     from swsearch.db import is_database
 
     # a pipe is opened once, when it is read: what was looked at before would be lost
-    return path != "-" and not _passes(path) and (is_database(path) or Path(path).suffix == ".h5")
+    return path != "-" and not _is_stream(path) and (is_database(path) or Path(path).suffix == ".h5")
 
 
 def _open_together(several: Sequence[FileOrDatabase], mask: Mask | None, allow_dna: bool) -> Database:
     """Open databases and FASTA files as one; without a mask FASTA files are given that of the databases."""
     from swsearch.db import Database
-    from swsearch.db.building import checked_inputs
+    from swsearch.db.building import check_inputs
 
     def is_file_of_one(each: FileOrDatabase) -> bool | None:
         return None if isinstance(each, Database) else _names_a_database(os.fsdecode(each))
 
     with ExitStack() as held:
-        found: list[Database | list[str]] = []
+        groups: list[Database | list[str]] = []
         for is_database, neighbours in groupby(several, is_file_of_one):  # of one kind: they are made together
             some = list(neighbours)
             names = [os.fsdecode(each) for each in some if not isinstance(each, Database)]
             if is_database is None:
-                found += [each for each in some if isinstance(each, Database)]
+                groups += [each for each in some if isinstance(each, Database)]
             else:
-                found.append(held.enter_context(Database.open(names)) if is_database else names)
-        if fasta := [name for each in found if isinstance(each, list) for name in each]:
-            checked_inputs(fasta)  # standard input and each pipe once
-        known = next((each.mask for each in found if isinstance(each, Database)), None)
+                groups.append(held.enter_context(Database.open(names)) if is_database else names)
+        if fasta := [name for each in groups if isinstance(each, list) for name in each]:
+            check_inputs(fasta)  # standard input and each pipe once
+        known = next((each.mask for each in groups if isinstance(each, Database)), None)
         own: Mask = mask or known or "none"
-        made = [
+        databases = [
             held.enter_context(Database.from_fasta(each, mask=own, allow_dna=allow_dna))
             if isinstance(each, list)
             else each
-            for each in found
+            for each in groups
         ]
-        return Database.joined(made)
+        return Database.concatenate(databases)

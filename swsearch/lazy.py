@@ -19,37 +19,37 @@ class Lazy(Generic[T]):
         Finds the value; may hold what is needed to find several values at a time. Let go when the value is there.
     """
 
-    __slots__ = ("_found", "source")
+    __slots__ = ("_value", "source")
 
     def __init__(self, source: Callable[[], T] | None) -> None:
         self.source = source
-        self._found: list[T] = []
+        self._value: list[T] = []
 
     @classmethod
-    def known(cls, value: T) -> Lazy[T]:
+    def of_value(cls, value: T) -> Lazy[T]:
         """Return one that has its value."""
-        made = cls(None)
-        made.give(value)
-        return made
+        lazy = cls(None)
+        lazy.set(value)
+        return lazy
 
     @property
-    def is_known(self) -> bool:
+    def is_computed(self) -> bool:
         """Whether the value is cached."""
-        return bool(self._found)
+        return bool(self._value)
 
     def get(self) -> T:
         """Return the value."""
         source = self.source  # before looking for the value: another thread lets go of it when the value is there
-        if not self._found:
+        if not self._value:
             assert source is not None
-            self.give(source())
-        return self._found[0]
+            self.set(source())
+        return self._value[0]
 
-    def give(self, value: T) -> None:
+    def set(self, value: T) -> None:
         """Set the value, unless it is set already."""
-        if not self._found:
-            self._found.append(value)  # where two threads append, both then read the first
+        if not self._value:
+            self._value.append(value)  # where two threads append, both then read the first
         self.source = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Lazy.known, (self.get(),)
+        return Lazy.of_value, (self.get(),)

@@ -211,7 +211,7 @@ class TemporaryFile:
         while self.descriptor < 0:
             self.path = target.with_name(_hidden_name(target.name))
             _unfinished.add(self.path)  # before it is there, for a signal may come at any moment
-            self.descriptor = _locked(self.path)
+            self.descriptor = _create_locked(self.path)
             if self.descriptor < 0:
                 _unfinished.discard(self.path)
         for watcher in temporary_file_listeners:
@@ -267,7 +267,7 @@ def lock_for_change(target: Path, is_needed: bool = True) -> Iterator[bool]:
     OSError
         If the folder cannot be written.
     """
-    lock = _ChangeLock(target.with_name(f".{_shortened(target.name)}{_LOCK}"))
+    lock = _ChangeLock(target.with_name(f".{_shorten_name(target.name)}{_LOCK}"))
     _locks.add(lock)  # before its file is there, for a signal may come at any moment
     try:
         yield lock.wait(target, is_needed)
@@ -375,17 +375,17 @@ _LOCK = ".swsearch-lock"
 
 
 def _hidden_name(name: str) -> str:
-    computer, start = _here()
-    return f".{_shortened(name)}.swsearch-{computer}-{start}-{os.getpid()}-{os.urandom(4).hex()}.tmp"
+    computer, start = _machine_and_boot()
+    return f".{_shorten_name(name)}.swsearch-{computer}-{start}-{os.getpid()}-{os.urandom(4).hex()}.tmp"
 
 
-def _shortened(name: str) -> str:
+def _shorten_name(name: str) -> str:
     """Return the beginning of a name: the longest that file systems take is 255 bytes."""
     return os.fsencode(name)[:150].decode(errors="ignore")
 
 
 @cache
-def _here() -> tuple[str, str]:
+def _machine_and_boot() -> tuple[str, str]:
     """Return what tells this computer, and this start of it, from others."""
     computer = _digest(f"{os.uname().nodename} {_content('/etc/machine-id')}")
     start = _content("/proc/sys/kernel/random/boot_id")  # Linux: one for all containers, whose names differ
@@ -402,7 +402,7 @@ def _digest(text: str) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
-def _locked(path: Path) -> int:
+def _create_locked(path: Path) -> int:
     """Make a file and lock it; return its descriptor, or -1 if another run took it for abandoned in between."""
     number = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666)
     try:
@@ -430,9 +430,9 @@ def _remove_if_abandoned(path: Path) -> None:
     status = path.lstat()
     if match is None or not _is_ours(status):
         return
-    computer, start = _here()
+    computer, start = _machine_and_boot()
     # of another start: this computer's before, or another computer's, whose locks may not be seen here
-    if match[2] != start and (match[1] != computer or status.st_mtime > _started()):
+    if match[2] != start and (match[1] != computer or status.st_mtime > _boot_time()):
         return
     _remove_if_unlocked(path)
 
@@ -451,7 +451,7 @@ def _remove_if_unlocked(path: Path) -> None:
         os.close(number)
 
 
-def _started() -> float:
+def _boot_time() -> float:
     """Return when this computer was started, in seconds since 1970; 0 if that is not known."""
     for line in _content("/proc/stat").splitlines():
         if line.startswith("btime "):

@@ -140,31 +140,33 @@ def plot_scores(result: DrawnResult, ax: Axes | None = None) -> Axes:
     InputError
         If the result has no distribution, or there is no matplotlib.
     """
-    found = result.distribution
-    if found is None:
+    distribution = result.distribution
+    if distribution is None:
         raise InputError("plot_scores: the result has no distribution of scores; search with distribution=True")
     axes = _axes(ax)
-    hits = np.array([hit.score for hit in result.hits if hit.score >= found.edges[0]], dtype=np.int64)
-    places, n_hits = np.unique((hits - found.edges[0]) // found.width, return_counts=True)
-    of_hits = found.edges[0] + places * found.width, n_hits
+    hits = np.array([hit.score for hit in result.hits if hit.score >= distribution.edges[0]], dtype=np.int64)
+    places, n_hits = np.unique((hits - distribution.edges[0]) // distribution.width, return_counts=True)
+    of_hits = distribution.edges[0] + places * distribution.width, n_hits
     for (starts, counts), colour, line, label in (
-        (found.histogram(), BARS, 0.5, f"all {found.n_subjects:,} subjects"),
+        (distribution.histogram(), BARS, 0.5, f"all {distribution.n_subjects:,} subjects"),
         (of_hits, HITS, 1, f"{len(result.hits):,} reported hits"),
     ):
-        axes.bar(starts, counts, found.width, align="edge", color=colour, edgecolor=colour, lw=line, label=label)
-    if found.expected is not None:
-        middles = found.edges[:-1] + found.width / 2
-        seen = np.where(found.expected >= 0.1, found.expected, np.nan)
+        axes.bar(
+            starts, counts, distribution.width, align="edge", color=colour, edgecolor=colour, lw=line, label=label
+        )
+    if distribution.expected is not None:
+        middles = distribution.edges[:-1] + distribution.width / 2
+        seen = np.where(distribution.expected >= 0.1, distribution.expected, np.nan)
         axes.plot(middles, seen, color=CURVE, lw=1.5, label="expected by chance")
     axes.set_yscale("log")
     axes.set_ylim(bottom=0.5)
-    low, end, high = int(found.edges[0]), int(found.edges[-1]), int(found.scores[-1]) + 1
+    low, end, high = int(distribution.edges[0]), int(distribution.edges[-1]), int(distribution.scores[-1]) + 1
     if high - low > 1.5 * (end - low):
         _compress(axes, low, end, high)
     else:
         axes.set_xlim(low, max(high, end))
     axes.set_xlabel("score (matrix units)")
-    axes.set_ylabel("subjects" if found.width == 1 else f"subjects in {found.width} units")
+    axes.set_ylabel("subjects" if distribution.width == 1 else f"subjects in {distribution.width} units")
     axes.set_title(f"Scores of the whole database with {_plain(result.query_id)}")
     axes.legend(frameon=False)
     return axes

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from swsearch.errors import EngineError
 
-THREAD_ROOM = 64 << 20
+THREAD_BYTES = 64 << 20
 """Bytes that are to be left below a limit of memory where a thread of Python is started. It is born with a stack of
 some 8 MiB; if it then finds no memory for its first object, whoever started it waits for ever."""
 
@@ -48,15 +48,15 @@ def available_processors() -> int:
     return os.cpu_count() or 1
 
 
-def useful_thread_count(asked: int | None) -> int:
+def useful_thread_count(requested: int | None) -> int:
     """Return the number of threads to use: as requested, at most one for each processor.
 
     More would take turns, and memory.
     """
-    return min(asked or available_processors(), available_processors())
+    return min(requested or available_processors(), available_processors())
 
 
-def has_room_for_threads(count: int = 1) -> bool:
+def can_start_threads(count: int = 1) -> bool:
     """Return whether Python threads may start: not near a memory limit (``ulimit -v``)."""
     soft = resource.getrlimit(resource.RLIMIT_AS)[0]
     if soft == resource.RLIM_INFINITY:
@@ -64,7 +64,7 @@ def has_room_for_threads(count: int = 1) -> bool:
     used = 0
     with contextlib.suppress(OSError, ValueError):
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-    return soft - used > count * THREAD_ROOM
+    return soft - used > count * THREAD_BYTES
 
 
 def allow_files(number: int) -> int:

@@ -52,9 +52,9 @@ class Recurrence:
         object.__setattr__(self, "ends", check_ends(mode, ends))
         object.__setattr__(self, "frame_shift", check_frame_shift(frame_shift, mode))
 
-    def covering(self, queries: Iterable[QueryProfile]) -> Recurrence:
-        """Return the same recurrence with bounds that hold for some queries; see `Scoring.covering`."""
-        scoring = self.scoring.covering(queries)
+    def with_bounds_for(self, queries: Iterable[QueryProfile]) -> Recurrence:
+        """Return the same recurrence with bounds that hold for some queries; see `Scoring.with_bounds_for`."""
+        scoring = self.scoring.with_bounds_for(queries)
         return self if scoring is self.scoring else Recurrence(scoring, self.mode, self.ends, self.frame_shift)
 
     @property
@@ -70,7 +70,7 @@ class Recurrence:
     @property
     def has_default_ends(self) -> bool:
         """Whether the free ends are the mode's default."""
-        return self.ends == Ends.of_mode(self.mode)
+        return self.ends == Ends.from_mode(self.mode)
 
     def score_range(self, query_length: int, subject_length: int) -> tuple[int, int]:
         """Bound every value that the recurrence can hold, in matrix units; see `Scoring.score_range`."""

@@ -59,7 +59,7 @@ def tables(
     scoring: Scoring,
     mode: Mode,
     ends: Ends | None = None,
-    forbidden: Pairs = frozenset(),
+    forbidden_pairs: Pairs = frozenset(),
 ) -> tuple[Table, Table, Table]:
     """Fill the three matrices; the parameters are those of `align`.
 
@@ -94,7 +94,7 @@ def tables(
             E[i][j] = max(E[i][j - 1], H[i][j - 1] - E_open[i]) - E_extend[i]
             F[i][j] = max(F[i - 1][j], H[i - 1][j] - F_open[i]) - F_extend[i]
             paired = H[i - 1][j - 1] + scores[i - 1][letters[j - 1]]
-            if (i - 1, j - 1) in forbidden:
+            if (i - 1, j - 1) in forbidden_pairs:
                 paired = NEG
             H[i][j] = max(paired, E[i][j], F[i][j])
             if mode == "local":
@@ -145,7 +145,7 @@ def align(
     scoring: Scoring,
     mode: Mode = "local",
     ends: Ends | None = None,
-    forbidden: Pairs = frozenset(),
+    forbidden_pairs: Pairs = frozenset(),
 ) -> tuple[int, int, int, Cigar]:
     """Align a pair of encoded sequences.
 
@@ -155,7 +155,7 @@ def align(
         Codes of the scoring's alphabet, or scores by position; may be empty.
     subject : ndarray, shape (n,), uint8
         Codes; may be empty.
-    forbidden : set of (int, int)
+    forbidden_pairs : set of (int, int)
         Residues of query and subject, counted from 0, that may not be paired.
 
     Returns
@@ -169,7 +169,7 @@ def align(
         part of it.
     """
     ends = check_ends(mode, ends)
-    H, E, F = tables(query, subject, scoring, mode, ends, forbidden)
+    H, E, F = tables(query, subject, scoring, mode, ends, forbidden_pairs)
     i, j = end_cell(H, mode, ends)
     best = H[i][j]
     rows = rows_of(query, scoring)
@@ -182,7 +182,7 @@ def align(
             if (mode == "local" and H[i][j] == 0) or free or i == j == 0:
                 break
             paired = NEG
-            if i and j and (i - 1, j - 1) not in forbidden:
+            if i and j and (i - 1, j - 1) not in forbidden_pairs:
                 paired = H[i - 1][j - 1] + int(rows.scores[i - 1, subject[j - 1]])
             if paired == H[i][j]:
                 steps.append("M")
@@ -213,7 +213,7 @@ def pairs_of(i: int, j: int, cigar: Cigar) -> Pairs:
 
 
 def align_with_hsps(
-    query: QueryLike, subject: ByteArray, scoring: Scoring, most: int, least: int = 1
+    query: QueryLike, subject: ByteArray, scoring: Scoring, max_hsps: int, min_score: int = 1
 ) -> list[tuple[int, int, int, Cigar]]:
     """Return the best local alignment, the best without its pairs of residues, and so on.
 
@@ -223,9 +223,9 @@ def align_with_hsps(
         As for `align`.
     subject : ndarray, shape (n,), uint8
         Codes of the scoring's alphabet.
-    most : int
+    max_hsps : int
         How many to find, the best included.
-    least : int, optional
+    min_score : int, optional
         The least score of one, matrix units.
 
     Returns
@@ -233,12 +233,12 @@ def align_with_hsps(
     list of (int, int, int, Cigar)
         As `align` returns them; scores descend.
     """
-    found: list[tuple[int, int, int, Cigar]] = []
+    hsps: list[tuple[int, int, int, Cigar]] = []
     used: set[tuple[int, int]] = set()
-    while len(found) < most:
-        best = align(query, subject, scoring, forbidden=used)
-        if best[0] < least:
+    while len(hsps) < max_hsps:
+        best = align(query, subject, scoring, forbidden_pairs=used)
+        if best[0] < min_score:
             break
-        found.append(best)
+        hsps.append(best)
         used |= pairs_of(*best[1:])
-    return found
+    return hsps

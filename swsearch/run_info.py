@@ -121,14 +121,14 @@ def checksums(queries: str, database: str, sources: Iterable[Mapping[str, Any]])
     """
     from swsearch.db.database_files import fingerprint_of, is_manifest
 
-    found: list[Checksum] = []
+    checksums_read: list[Checksum] = []
     for what, path, is_read in (("queries", queries, bool(queries)), ("database", database, is_manifest(database))):
         if is_read and Path(path).is_file():
             with Path(path).open("rb") as file:
-                found.append(Checksum(what, path, hashlib.file_digest(file, "sha256").hexdigest()))
+                checksums_read.append(Checksum(what, path, hashlib.file_digest(file, "sha256").hexdigest()))
     if sha256 := fingerprint_of(database) if Path(database).is_file() else "":
-        found.append(Checksum("database", database, sha256))
-    return (*found, *_built_from(sources))
+        checksums_read.append(Checksum("database", database, sha256))
+    return (*checksums_read, *_built_from(sources))
 
 
 def database_checksums(path: str, name: str) -> tuple[Checksum, ...]:
@@ -198,7 +198,7 @@ class RunInfo:
     given_checksums: tuple[Checksum, ...] | None = None
     program: Program = "blastp"
     genetic_code: int | None = None
-    database_code: int | None = None
+    database_genetic_code: int | None = None
     settings: OptionValues = field(default_factory=dict)
 
     def __hash__(self) -> int:
@@ -210,7 +210,7 @@ class RunInfo:
             return replace(self, checksums=(*self.given_checksums, *_built_from(self.database_sources)))
         return replace(self, checksums=checksums(self.queries, self.database_name, self.database_sources))
 
-    def is_of(self, other: RunInfo) -> bool:
+    def is_same_search(self, other: RunInfo) -> bool:
         """Return whether two searches have equal options and databases, whatever their queries, engines and times."""
         return self is other or _without_circumstances(self) == _without_circumstances(other)
 

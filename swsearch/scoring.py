@@ -72,7 +72,7 @@ class Ends:
     subject_end: bool = True
 
     @classmethod
-    def of_mode(cls, mode: Mode) -> Ends:
+    def from_mode(cls, mode: Mode) -> Ends:
         """Return the ends that a mode leaves free."""
         return cls() if mode != "global" else cls(False, False, False, False)
 
@@ -109,10 +109,10 @@ class Ends:
 def check_ends(mode: Mode, ends: Ends | None) -> Ends:
     """Return the ends in force."""
     if ends is None:
-        return Ends.of_mode(mode)
+        return Ends.from_mode(mode)
     if not isinstance(ends, Ends):
         raise OptionError("free_ends", ends, "Ends, or their names such as 'query' or 'query-end, subject-start'")
-    if mode != "semiglobal" and ends != Ends.of_mode(mode):
+    if mode != "semiglobal" and ends != Ends.from_mode(mode):
         raise OptionError("free_ends", ends.describe(), f"none in {mode} mode", "use semiglobal mode")
     return ends
 
@@ -279,20 +279,20 @@ class Scoring:
     ) -> None:
         loaded = matrix if isinstance(matrix, Matrix) else load_matrix(matrix)
         usual = GAP_COSTS.get(loaded.name, FALLBACK_GAP_COSTS)
-        found = {}
-        for name, given, default in zip(("gap_open", "gap_extend"), (gap_open, gap_extend), usual, strict=True):
-            found[name] = parse_gap_cost(name, default if given is None else given)
-        scale = math.lcm(*(each.denominator for each in found.values()))
+        costs = {}
+        for name, value, default in zip(("gap_open", "gap_extend"), (gap_open, gap_extend), usual, strict=True):
+            costs[name] = parse_gap_cost(name, default if value is None else value)
+        scale = math.lcm(*(each.denominator for each in costs.values()))
         if scale > 1:
             n = len(loaded.alphabet.letters)
             loaded = replace(loaded, scores=scaled_scores(loaded.scores, n, scale, loaded.name), published=False)
         object.__setattr__(self, "matrix", loaded)
-        for name, cost in found.items():
+        for name, cost in costs.items():
             object.__setattr__(self, name, int(cost * scale))
         object.__setattr__(self, "scale", scale)
         object.__setattr__(self, "_reach", None)
 
-    def shown(self, score: int) -> float:
+    def to_display(self, score: int) -> float:
         """Return a score or a cost that is held multiplied by ``scale`` as it is shown; an int where that is 1."""
         return score if self.scale == 1 else score / self.scale
 
@@ -318,12 +318,12 @@ class Scoring:
         return self.gap_cost(1)
 
     @property
-    def highest(self) -> int:
+    def max_score(self) -> int:
         """Largest score that a row has with a letter: the matrix's, or that of the rows which this covers."""
         return self.matrix.max if self._reach is None else self._reach[1]
 
     @property
-    def lowest(self) -> int:
+    def min_score(self) -> int:
         """Smallest score that a row has with a letter."""
         return self.matrix.min if self._reach is None else self._reach[0]
 
@@ -338,12 +338,12 @@ class Scoring:
             return self.gap_cost(length)
         return self._reach[2] + length * self._reach[3]
 
-    def covering(self, queries: Iterable[QueryProfile]) -> Scoring:
+    def with_bounds_for(self, queries: Iterable[QueryProfile]) -> Scoring:
         """Return a scoring whose bounds hold for some queries too; itself where they do anyway.
 
         Scores and gap costs are the same. Engines take it for all that follows from bounds: lane widths, saturation.
         """
-        low, high, opening, extending = self.lowest, self.highest, self.gap_open, self.gap_extend
+        low, high, opening, extending = self.min_score, self.max_score, self.gap_open, self.gap_extend
         n_letters = len(self.matrix.alphabet.letters)
         for rows in queries:
             if rows.is_specific and len(rows):
@@ -374,11 +374,11 @@ class Scoring:
             Matrix units. H never falls below the cost of gapping both prefixes away (0 in local mode), and
             E and F lie at most one opened gap below; H never rises above a best match of every residue.
         """
-        high = min(query_length, subject_length) * max(self.highest, 0)
+        high = min(query_length, subject_length) * max(self.max_score, 0)
         if mode == "local":
             return -self.max_first_gap_cost, high
         low = -self.max_gap_cost(query_length) - self.max_gap_cost(subject_length) - self.max_first_gap_cost
-        return low + min(self.lowest, 0), high
+        return low + min(self.min_score, 0), high
 
     def lane_bits(self, mode: Mode, query_length: int, subject_length: int) -> int:
         """Return the narrowest lane, in bits, that can never saturate for these lengths.
@@ -399,7 +399,7 @@ class Scoring:
 
     def describe(self) -> str:
         """Return ``BLOSUM62, gap open 11, gap extend 1``."""
-        opened, extended = self.shown(self.gap_open), self.shown(self.gap_extend)
+        opened, extended = self.to_display(self.gap_open), self.to_display(self.gap_extend)
         return f"{self.matrix.name}, gap open {opened}, gap extend {extended}"
 
 
@@ -434,7 +434,7 @@ def fits_lane(bits: int, low: int, high: int, scoring: Scoring) -> bool:
     with the limit less the largest cost.
     """
     lane_low, lane_high = lane_limits(bits)
-    headroom = max(abs(scoring.highest), abs(scoring.lowest), scoring.max_first_gap_cost) + 1
+    headroom = max(abs(scoring.max_score), abs(scoring.min_score), scoring.max_first_gap_cost) + 1
     return lane_low + headroom < low and high < lane_high - headroom
 
 
@@ -444,7 +444,7 @@ def lane_holds_gap_costs(bits: int, mode: Mode, scoring: Scoring) -> bool:
     A lane that cannot hold one gap opening or one matrix entry would wrap without noticing.
     """
     lane_low, _ = lane_limits(bits)
-    floor = scoring.max_first_gap_cost + abs(min(scoring.lowest, 0)) + abs(scoring.highest)
+    floor = scoring.max_first_gap_cost + abs(min(scoring.min_score, 0)) + abs(scoring.max_score)
     return (mode == "local" or bits > 8) and lane_low // 2 < -floor
 
 

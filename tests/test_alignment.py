@@ -32,7 +32,7 @@ def test_16_bits_are_not_enough_for_a_long_homopolymer():
     query = np.full(4_000, PROTEIN.letters.index("W"), dtype=np.uint8)
     pair = align_codes(query, query[:3_500], Recurrence(Scoring(), "local"))
     assert (pair.score, pair.cigar_string) == (38_500, "3500M")
-    assert pair.rescored() == pair.score
+    assert pair.recompute_score() == pair.score
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_counts_of_a_known_alignment(pair):
     assert (pair.mismatches, pair.gaps, pair.gap_openings) == (2, 1, 1)
     assert pair.cigar_string == "3M1I6M"
     assert pair.btop() == "1KR1L-3IL2"
-    assert pair.score == pair.rescored()
+    assert pair.score == pair.recompute_score()
 
 
 @given(any_codes(40), any_codes(40), scorings, modes)
@@ -64,7 +64,7 @@ def test_counts_agree_with_the_rows(query, subject, scoring, mode):
     assert pair.positives == sum(mark != " " for mark in middle)
     assert top.replace("-", "") == PROTEIN.decode(query[pair.query_start : pair.query_end])
     assert bottom.replace("-", "") == PROTEIN.decode(subject[pair.subject_start : pair.subject_end])
-    assert pair.rescored() == pair.score
+    assert pair.recompute_score() == pair.score
 
 
 def test_biopythons_alignment_says_the_same(pair):
@@ -103,7 +103,7 @@ def test_titin_against_titin_stays_within_its_memory(shared_data):
     pair = align_codes(query, subject, Recurrence(Scoring(), "local"), memory=256 << 20)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert pair.score == pair.rescored() == 165_552
+    assert pair.score == pair.recompute_score() == 165_552
     assert peak < 400 << 20
 
 

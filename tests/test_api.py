@@ -60,7 +60,7 @@ FIRST = {
     swsearch.Scoring: {},
     Ends.parse: {"text": "query"},
     db.Database.open: {"path": "FASTA"},
-    db.Database.joined: {"databases": ()},
+    db.Database.concatenate: {"databases": ()},
     db.Database.from_records: {"records": [A]},
     db.Database.from_fasta: {"inputs": "FASTA"},
     db.Database.build: {"inputs": "FASTA", "output": "OUTPUT"},
@@ -77,7 +77,7 @@ FIRST = {
     db.Database.chunks: {"max_bytes": 1000},
     db.Database.share: {"place": 0, "of": 1},
     db.Database.codes: {"index": 0},
-    db.Database.masked: {"index": 0, "mask": "none"},
+    db.Database.masked_runs: {"index": 0, "mask": "none"},
     db.Database.lengths_of: {"subjects": [0]},
     db.Database.codes_of: {"subjects": [0]},
     db.Database.headers_of: {"subjects": [0]},
@@ -92,7 +92,7 @@ FIRST = {
     db.Database.taxa_of: {"subjects": []},
     db.Database.subjects_of: {"taxids": []},
     db.Database.subset: {"taken": np.array([True])},
-    db.Database.places_of: {"identifiers": ["x"]},
+    db.Database.find_many_as_arrays: {"identifiers": ["x"]},
 }
 """Every public function and method that takes arguments, with arguments that it takes."""
 
@@ -162,9 +162,9 @@ def test_a_wrong_argument_gets_one_sentence(function, argument, made):
 
 
 READING = (
-    "chunks", "codes", "masked", "sequence", "header", "identifier", "description", "find", "find_many", "sources",
-    "lengths_of", "codes_of", "headers_of", "masked_runs_of", "share", "identity", "info",
-    "check_open", "shared", "__enter__",
+    "chunks", "codes", "masked_runs", "sequence", "header", "identifier", "description", "find", "find_many",
+    "sources", "lengths_of", "codes_of", "headers_of", "masked_runs_of", "share", "identity", "info",
+    "check_open", "duplicate", "__enter__",
 )  # fmt: skip
 
 

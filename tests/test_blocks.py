@@ -32,14 +32,14 @@ LENGTHS = st.lists(st.integers(0, 12), max_size=150)
 def test_runs_of_lengths(lengths, data):
     """In any order, as an array does it."""
     array = np.array(lengths, dtype=np.int32)
-    runs = RunLengths.of(array)
-    assert RunLengths.of(runs) is runs
+    runs = RunLengths.from_lengths(array)
+    assert RunLengths.from_lengths(runs) is runs
     check(runs, array)
-    assert runs.descend == (lengths == sorted(lengths, reverse=True))
+    assert runs.is_descending == (lengths == sorted(lengths, reverse=True))
     start = data.draw(st.integers(0, len(array)))
     stop = data.draw(st.integers(start, len(array)))
     check(runs.part(start, stop), array[start:stop])
-    check(RunLengths.joined([runs.part(0, start), runs.part(start, stop), runs.part(stop, len(array))]), array)
+    check(RunLengths.concatenate([runs.part(0, start), runs.part(start, stop), runs.part(stop, len(array))]), array)
     places = np.array(
         data.draw(st.lists(st.integers(0, len(array) - 1), max_size=9)) if lengths else [], dtype=np.int64
     )
@@ -51,10 +51,10 @@ def test_lengths_counted(parts):
     """Whatever their order, as sorting does it."""
     arrays = [np.array(part, dtype=np.int64) for part in parts]
     everything = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *arrays]))[::-1]
-    counted = RunLengths.counted(arrays)
+    counted = RunLengths.from_unsorted(arrays)
     check(counted, everything)
-    assert counted.descend
-    check(RunLengths.counted([RunLengths.of(array) for array in arrays]), everything)
+    assert counted.is_descending
+    check(RunLengths.from_unsorted([RunLengths.from_lengths(array) for array in arrays]), everything)
     assert counted.block_columns().tolist() == block_columns(everything).tolist()
 
 
@@ -63,6 +63,6 @@ def check(runs, array):
     assert len(runs) == len(array) and runs.array().tolist() == array.tolist() and runs.array().dtype == np.int32
     assert (runs.n_residues, runs.n_nonempty) == (array.sum(), np.count_nonzero(array))
     assert runs.longest == array.max(initial=0)
-    assert runs.shortest_filled == min((length for length in array.tolist() if length), default=0)
+    assert runs.shortest_nonempty == min((length for length in array.tolist() if length), default=0)
     assert (np.diff(runs.ends, prepend=0) > 0).all() and (runs.values[1:] != runs.values[:-1]).all()
     assert runs.counts.tolist() == np.diff(runs.ends, prepend=0).tolist()

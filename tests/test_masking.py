@@ -77,7 +77,7 @@ def test_masked_letters_score_as_x_and_are_shown_in_lower_case(query, subjects, 
         for hit, row in zip(again.hits, before, strict=True):
             pair = hit.pair
             assert pair.query_row() == row
-            assert pair.rescored() == hit.score
+            assert pair.recompute_score() == hit.score
             shown = query if of_query else query.upper()
             assert pair.query_row().replace("-", "") == shown[pair.query_start : pair.query_end]
             letters = subjects[hit.subject_index] if of_subjects else subjects[hit.subject_index].upper()
@@ -143,12 +143,12 @@ def test_chunks_are_masked_and_nothing_else(database, mask, size, at_once, monke
     for chunk in database.chunks(size, mask=mask):
         for place, subject in enumerate(chunk.subjects.tolist()):
             codes = database.codes(subject)
-            runs = {"none": [], "tantan": find(codes), "lower": database.masked(subject, "lower")}[mask]
-            assert database.masked(subject, mask) == runs
+            runs = {"none": [], "tantan": find(codes), "lower": database.masked_runs(subject, "lower")}[mask]
+            assert database.masked_runs(subject, mask) == runs
             assert np.array_equal(chunk.subject(place), blocks.apply_mask(codes, runs))
         unmasked = make_chunk([chunk.subject(place) for place in range(chunk.n_subjects)])
         assert np.array_equal(unmasked.residues, chunk.residues)  # padding is as it was
-    assert sum(len(database.masked(subject, "tantan")) for subject in range(database.n_subjects)) > 20
+    assert sum(len(database.masked_runs(subject, "tantan")) for subject in range(database.n_subjects)) > 20
     own = [chunk.residues for chunk in database.chunks(1 << 30)]
     assert np.array_equal(own[0], next(database.chunks(1 << 30, mask="tantan")).residues)
 
@@ -166,7 +166,7 @@ def test_a_database_says_what_is_in_force_and_append_keeps_it(tmp_path):
         with swsearch.Database.open(path) as opened:
             assert opened.mask == mask
             assert opened.sequence(3) == "MKVlaa"
-            assert opened.masked(2, opened.mask) == opened.masked(0, opened.mask)
+            assert opened.masked_runs(2, opened.mask) == opened.masked_runs(0, opened.mask)
             found = [chunk.residues[chunk.residues == X].size for chunk in opened.chunks(1 << 30)]
             assert sum(found) == {"none": 0, "lower": 6, "tantan": opened.info().get("n_tantan")}[mask]
             scores = swsearch.score(QUERY, opened)
@@ -225,10 +225,10 @@ def test_queries_know_their_lower_case(tmp_path):
     for given_ in (path, ("q", "MKvl\naa G*w"), [("q", "MKvlaaG*w")]):
         query = read_queries(given_)[0]
         assert query.lower == ((2, 6), (8, 9))
-        masked = query.masked("lower")
+        masked = query.with_mask("lower")
         assert PROTEIN.decode(masked.codes) == "MKXXXXG*X"
         assert masked.letters.tobytes() == b"MKvlaaG*w"
-        assert query.masked("none") is query
+        assert query.with_mask("none") is query
     assert read_queries("MKVL")[0].lower == ()
 
 
@@ -271,7 +271,7 @@ def test_tantan_itself_masks_the_same(examples):
         done = subprocess.run(["tantan", "-p", "-"], input=fasta, capture_output=True, text=True, check=True)
         theirs = ["".join(entry.split("\n")[1:]) for entry in done.stdout.split(">")[1:]]
         ours = [
-            blocks.letters_with_mask(made.codes(place), made.masked(place, "tantan")).tobytes().decode()
+            blocks.letters_with_mask(made.codes(place), made.masked_runs(place, "tantan")).tobytes().decode()
             for place in range(made.n_subjects)
         ]
         # pytantan takes X for another letter than the program does

@@ -159,7 +159,7 @@ def test_what_a_living_process_writes_stays(tmp_path):
 
 def test_what_is_in_doubt_stays(tmp_path):
     """Files of others, whatever they are called, and those of a computer whose locks may not be seen here."""
-    computer, start = output_files._here()
+    computer, start = output_files._machine_and_boot()
     ours = f"swsearch-{computer}-{start}-12345-0123abcd.tmp"
     others = [
         ".hits.tsv.tmp", ".hits.tsv.x1y2z3.tmp", ours, f".{ours}", f".hits.{ours}.bak", "hits.tsv.tmp",
@@ -178,13 +178,13 @@ def test_what_is_in_doubt_stays(tmp_path):
 
 
 def test_what_another_start_of_this_computer_left_is_removed_if_it_is_older(tmp_path):
-    computer, _ = output_files._here()
+    computer, _ = output_files._machine_and_boot()
     old, new = (tmp_path / f".hits.swsearch-{computer}-ffffffff-{number}-0123abcd.tmp" for number in (1, 2))
-    for path, time in ((old, output_files._started() - 1), (new, output_files._started() + 1)):
+    for path, time in ((old, output_files._boot_time() - 1), (new, output_files._boot_time() + 1)):
         path.touch()
         os.utime(path, (time, time))
     remove_stale_files(tmp_path)
-    assert list(tmp_path.iterdir()) == ([new] if output_files._started() else [old, new])
+    assert list(tmp_path.iterdir()) == ([new] if output_files._boot_time() else [old, new])
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give a file to another user")
@@ -237,7 +237,7 @@ def test_any_name_has_a_hidden_one(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("place", ["_locked", "_open"])
+@pytest.mark.parametrize("place", ["_create_locked", "_open"])
 def test_a_signal_between_two_lines_leaves_no_file(tmp_path, monkeypatch, place):
     before = getattr(output_files, place)
 

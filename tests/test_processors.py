@@ -11,7 +11,7 @@ from swsearch.db import Database
 from swsearch.engines.choice import create_engine, create_pair_aligner
 from swsearch.pipeline import prefetch
 from swsearch.pipeline import subjects as loaded
-from swsearch.processors import THREAD_ROOM, has_room_for_threads
+from swsearch.processors import THREAD_BYTES, can_start_threads
 
 
 @pytest.mark.parametrize("make", [create_engine, create_pair_aligner])
@@ -28,11 +28,11 @@ def test_no_thread_is_started_where_a_limit_of_memory_is_near(monkeypatch):
     """One that finds no memory for its first object is waited for forever."""
     limit = [resource.RLIM_INFINITY]
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (limit[0], resource.RLIM_INFINITY))
-    assert has_room_for_threads(1000)
+    assert can_start_threads(1000)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if _PROC else 0
-    limit[0] = used + 3 * THREAD_ROOM
-    assert has_room_for_threads(2)
-    assert not has_room_for_threads(4)
+    limit[0] = used + 3 * THREAD_BYTES
+    assert can_start_threads(2)
+    assert not can_start_threads(4)
 
 
 def test_a_search_does_without_threads_of_python(monkeypatch):
@@ -46,7 +46,7 @@ def test_a_search_does_without_threads_of_python(monkeypatch):
             patched.setattr("threading.Thread.start", refuse)
             assert rows(database) == expected
         for module in (loaded, prefetch):
-            monkeypatch.setattr(module, "has_room_for_threads", lambda count=1: False)
+            monkeypatch.setattr(module, "can_start_threads", lambda count=1: False)
         monkeypatch.setattr(loaded, "ThreadPoolExecutor", None)
         assert rows(database) == expected
 

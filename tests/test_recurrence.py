@@ -18,10 +18,10 @@ from swsearch.scoring import Ends, Scoring, dna_matrix
 @pytest.mark.parametrize("mode", MODES)
 def test_without_a_choice_the_ends_in_force_are_those_of_the_mode(mode):
     recurrence = Recurrence(Scoring(), mode)
-    assert recurrence.ends == Ends.of_mode(mode)
+    assert recurrence.ends == Ends.from_mode(mode)
     assert recurrence.has_default_ends
     assert recurrence.is_local == (mode == "local")
-    assert recurrence == Recurrence(Scoring(), mode, Ends.of_mode(mode))
+    assert recurrence == Recurrence(Scoring(), mode, Ends.from_mode(mode))
 
 
 def test_local_is_the_default_mode():

@@ -55,7 +55,7 @@ def test_freeing_an_end_never_costs(query, subject, scoring):
             assert scores[replace(ends, **{name: True})] >= score
     local = reference.score(query, subject, scoring, "local")
     assert local >= scores[Ends()]
-    assert scores[Ends.of_mode("global")] == reference.score(query, subject, scoring, "global")
+    assert scores[Ends.from_mode("global")] == reference.score(query, subject, scoring, "global")
 
 
 @given(any_codes(25), any_codes(25), scorings, modes)

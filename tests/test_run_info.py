@@ -30,7 +30,7 @@ def test_checksums_that_are_known_stand_in_reports_and_no_file_is_read(tmp_path:
     assert asked.with_checksums().checksums == (*known, Checksum("built from", "a.fasta", "1" * 64))
     read = replace(asked, given_checksums=None).with_checksums().checksums
     assert read[0].sha256 == hashlib.sha256(b"not yours").hexdigest()
-    assert asked.is_of(replace(asked, given_checksums=()))
+    assert asked.is_same_search(replace(asked, given_checksums=()))
 
 
 def test_a_database_under_another_name_keeps_its_checksum(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_an_evalue_of_zero_has_no_sign(tmp_path):
     sequence = "MKVLAAGIVGWWHHKDEFRTYPCNQS" * 40
     outputs = [tmp_path / f"hits-{kind.key}{EXTENSION[kind.key]}" for kind in KINDS]
     results = swsearch.search(sequence, sequence, engine="cpu")
-    results.watch(lambda result: watched.append(result.hits[0].evalue))
+    results.on_result(lambda result: watched.append(result.hits[0].evalue))
     watched = []
     swsearch.write(results, outputs, [kind.key for kind in KINDS])
     assert [str(evalue) for evalue in watched] == ["0.0"]

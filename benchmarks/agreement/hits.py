@@ -202,7 +202,7 @@ def printed(pair: PairAlignment, row: dict[str, str], subjects: Records) -> dict
     evalue = float(statistics.evalues([pair.score], m, [n], total)[0])
     names = row["qaccver"], row["saccver"]
     bits = statistics.bit_score(pair.score)
-    hit = Hit(names[0], names[1], "", int(names[1][1:]), m, n, pair.score, bits, evalue, Lazy.known(pair))
+    hit = Hit(names[0], names[1], "", int(names[1][1:]), m, n, pair.score, bits, evalue, Lazy.of_value(pair))
     size = ("db", len(subjects), total)
     result = SearchResult(names[0], "", m, [hit], pair.scoring, "local", statistics, *size, total)
     stream = StringIO()
@@ -233,7 +233,7 @@ def compare_blastp(found: Findings, ours: Printed, theirs: Printed, records: tup
         path = path_of(row, *letters)
         if differing:
             columns.update(differing)
-            optimal = {path.rescored(), path_of(mine, *letters).rescored()} == {int(row["score"])}
+            optimal = {path.recompute_score(), path_of(mine, *letters).recompute_score()} == {int(row["score"])}
             if optimal and {"btop", "qstart", "sstart"} & set(differing):
                 ties += 1
             else:

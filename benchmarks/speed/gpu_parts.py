@@ -202,8 +202,8 @@ def load(setup: Setup) -> dict[str, Any]:
                 loaded = EngineDatabase(engine, database, plan)
                 marks.append(time.perf_counter())
                 for chunk in loaded:
-                    if not plan.keep:
-                        loaded.done(chunk)
+                    if not plan.keep_loaded:
+                        loaded.release(chunk)
                 if isinstance(engine, GpuEngine):
                     engine.synchronize()
                 marks.append(time.perf_counter())

@@ -123,7 +123,7 @@ class Scans:
             before = self.engine.usage.kernel_seconds
             pending: list[PendingHits] = []
             for loaded in self.chunks:
-                pending.append(self.engine.find(group, loaded, thresholds))
+                pending.append(self.engine.start_scan(group, loaded, thresholds))
                 if len(pending) > 1:
                     pending.pop(0).wait()
             for each in pending:

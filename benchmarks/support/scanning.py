@@ -97,4 +97,4 @@ class Scan:
 def batch_of(search: Search, queries: Sequence[Query], selections: Sequence[QueryCandidates]) -> Batch:
     """Return queries of a search with what was selected for each, as its stages take them."""
     states = [QueryState(place, query) for place, query in enumerate(queries)]
-    return Batch(states, search.subjects).having(selections)
+    return Batch(states, search.subjects).with_selections(selections)

@@ -13,7 +13,7 @@ from swsearch.inputs import Query
 from swsearch.pipeline.backend import SessionRequest
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pairs import LocalPairWork
+from swsearch.pipeline.pairs import LocalPairBackend
 from swsearch.pipeline.ranking import QueryCandidates
 from swsearch.pipeline.scorer import ChunkResult, PreparedQueries, Scorer
 from swsearch.pipeline.subjects import ChunkSource, EngineDatabase, Subjects, fits_in_memory
@@ -68,7 +68,7 @@ class LocalBackend:
 
     def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
         """Return the criteria of options and subjects."""
-        return Criteria.of(options, subjects)
+        return Criteria.from_options(options, subjects)
 
     def max_group_queries(self, criteria: Criteria) -> int | None:
         """Return how many queries a group has at most: one, where results come query by query."""
@@ -79,27 +79,27 @@ class LocalBackend:
         wanted = self._one_by_one or criteria.options.makes_profiles
         return wanted and self.engine.name == "cpu" and fits_in_memory(self.database)
 
-    def open(self, asked: SessionRequest) -> LocalSession:
+    def open(self, request: SessionRequest) -> LocalSession:
         """Begin a search: the engine plans for it."""
-        return LocalSession(self, asked)
+        return LocalSession(self, request)
 
 
 class LocalSession:
     """A search with an engine of its own; see `swsearch.pipeline.backend.Session`."""
 
-    def __init__(self, backend: LocalBackend, asked: SessionRequest) -> None:
-        criteria, threads, engine = asked.criteria, backend.threads, backend.engine
-        self.pairs = LocalPairWork(criteria.recurrence, threads, criteria.null_maker(threads), engine)
-        self._scorer, self._progress = Scorer(engine, criteria, threads), asked.progress
-        scored = _scored_part(asked)
+    def __init__(self, backend: LocalBackend, request: SessionRequest) -> None:
+        criteria, threads, engine = request.criteria, backend.threads, backend.engine
+        self.pairs = LocalPairBackend(criteria.recurrence, threads, criteria.null_model_fitter(threads), engine)
+        self._scorer, self._progress = Scorer(engine, criteria, threads), request.progress
+        scored = _subjects_to_score(request)
         self.n_residues = scored.n_residues
         # iterations score several groups: as many are planned for as there are at least
         times = min(criteria.options.iterations, 2) if criteria.options.makes_profiles else 1
-        groups = list(asked.groups) * times
+        groups = list(request.groups) * times
         plan = engine.plan(Workload(scored.residue_bytes, scored.length_runs, groups, scored.n_segments))
-        self._plan: ChunkPlan = replace(plan, keep=True) if backend.is_one_by_one(criteria) else plan
+        self._plan: ChunkPlan = replace(plan, keep_loaded=True) if backend.is_one_by_one(criteria) else plan
         self.note = self._plan.note
-        self._loaded = EngineDatabase(engine, scored, self._plan, asked.subjects.mask)
+        self._loaded = EngineDatabase(engine, scored, self._plan, request.subjects.mask)
 
     def prepare(self, queries: Sequence[Query]) -> PreparedQueries:
         """Make the nulls and thresholds of queries, and what the engine takes."""
@@ -107,9 +107,11 @@ class LocalSession:
 
     def select(self, prepared: PreparedQueries) -> LocalSelection:
         """Begin to score queries where the engine can have several groups in work; score them otherwise."""
-        given = prepared, self._loaded, self._plan.in_flight, self._progress
-        finish = self._scorer.start(*given)
-        return LocalSelection(self._scorer, prepared, self._scorer.scan(*given) if finish is None else None, finish)
+        arguments = prepared, self._loaded, self._plan.in_flight, self._progress
+        finish = self._scorer.start(*arguments)
+        return LocalSelection(
+            self._scorer, prepared, self._scorer.scan(*arguments) if finish is None else None, finish
+        )
 
     def close(self) -> None:
         """Release what the engine has loaded."""
@@ -127,7 +129,7 @@ class LocalSelection:
         Scores them.
     prepared : PreparedQueries
         The queries.
-    found : list of ChunkResult or None
+    results : list of ChunkResult or None
         What was found; None while they are being scored.
     finish : callable or None
         Waits for the engine.
@@ -135,32 +137,32 @@ class LocalSelection:
 
     scorer: Scorer
     prepared: PreparedQueries
-    found: list[ChunkResult] | None
+    results: list[ChunkResult] | None
     finish: Callable[[], list[ChunkResult]] | None = None
 
     def is_ready(self) -> bool:
         """Return whether the queries are scored."""
-        return self.found is not None
+        return self.results is not None
 
     def wait(self) -> None:
         """Wait for the engine."""
-        if self.found is None and self.finish is not None:
-            self.found = self.finish()
+        if self.results is None and self.finish is not None:
+            self.results = self.finish()
 
     def selections(self) -> list[QueryCandidates]:
         """Look at what the last chunk held."""
-        return self.scorer.candidates(self.prepared, self.found or [])
+        return self.scorer.candidates(self.prepared, self.results or [])
 
 
-def _scored_part(asked: SessionRequest) -> ChunkSource:
+def _subjects_to_score(request: SessionRequest) -> ChunkSource:
     """Return what must be scored: the subjects that may be hits, where they are less than half of all.
 
     E-values refer to all subjects all the same; what all scores are needed for takes all subjects.
     """
-    subjects, allowed, options = asked.subjects, asked.criteria.allowed, asked.criteria.options
+    subjects, allowed, options = request.subjects, request.criteria.subject_mask, request.criteria.options
     if allowed is None or options.distribution or options.makes_profiles:
         return subjects
     if 2 * int(np.count_nonzero(allowed)) > len(allowed):
         return subjects  # what takes little to find out
-    part = subjects.part(allowed)
+    part = subjects.select(allowed)
     return subjects if part is None or part.n_residues >= SCORED_SHARE * subjects.n_residues else part

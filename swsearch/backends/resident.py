@@ -22,7 +22,7 @@ from swsearch.pipeline.backend import SessionRequest
 from swsearch.pipeline.batch import GROUP_RESIDUES, split_by_size
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pairs import LocalPairWork
+from swsearch.pipeline.pairs import LocalPairBackend
 from swsearch.pipeline.prefetch import (
     CHECK_SECONDS,
     SearchCancelled,
@@ -41,14 +41,14 @@ from swsearch.recurrence import Recurrence
 if TYPE_CHECKING:
     from swsearch.db import Database
 
-MAX_JOINED_QUERIES = 256
+MAX_BATCH_QUERIES = 256
 """Queries that are scored together at most."""
 
 BATCH_SECONDS = 1.0
 """Target time of the engine for a part, estimated from earlier parts: the wait of a short search behind a long one.
 Reading the database takes a hundredth of such a part, and would take a larger share of a shorter one."""
 
-FIRST_RATE = 1e10
+FIRST_CELLS_PER_SECOND = 1e10
 """Cells a second that the engine is thought to score before it has."""
 
 CACHED_JOBS = 16
@@ -64,7 +64,7 @@ class _QueryPart:
 
     session: ResidentSession
     prepared: PreparedQueries
-    ended: threading.Event = field(default_factory=threading.Event)
+    finished: threading.Event = field(default_factory=threading.Event)
     error: BaseException | None = None
     is_wanted: bool = True
 
@@ -116,7 +116,7 @@ class ResidentBackend:
         self._changed = threading.Condition()
         self._is_closed = False
         self._process = OwnProcess("this Searcher")
-        self._rate = FIRST_RATE
+        self._rate = FIRST_CELLS_PER_SECOND
         self.cells, self.seconds = 0, 0.0
         """Cells scored so far (query residues times subject residues), and the seconds they took.
         On a GPU, seconds are those of kernels, by the device's clock."""
@@ -141,11 +141,11 @@ class ResidentBackend:
         self._process.check()
         kept = self._subjects.get("none")
         # not under the guard: to look at the profiles of many queries takes seconds
-        found = subjects_of(self.database, queries, options, kept if isinstance(kept, FrameWindows) else None)
-        if isinstance(found, FrameWindows) and kept is not None:
-            return found  # `open` shares them, for whoever only reads what is stored needs no others to have them
+        subjects = subjects_of(self.database, queries, options, kept if isinstance(kept, FrameWindows) else None)
+        if isinstance(subjects, FrameWindows) and kept is not None:
+            return subjects  # `open` shares them, for whoever only reads what is stored needs no others to have them
         with self._guard:
-            return found if self._is_closed else self._subjects.setdefault(found.mask, found)
+            return subjects if self._is_closed else self._subjects.setdefault(subjects.mask, subjects)
 
     def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
         """Return the criteria of options and subjects, cached for the next search."""
@@ -155,33 +155,33 @@ class ResidentBackend:
                 self._kinds.move_to_end(key)
                 return self._kinds[key]
         # not under the guard: to find many identifiers takes seconds, for which other searches need not wait
-        made = Criteria.of(options, subjects)
+        new = Criteria.from_options(options, subjects)
         with self._guard:
             if subjects is not self._subjects.get(subjects.mask):
-                return made
-            found = self._kinds.setdefault(key, made)
+                return new
+            criteria = self._kinds.setdefault(key, new)
             self._kinds.move_to_end(key)
             if len(self._kinds) > CACHED_JOBS:
                 self._kinds.popitem(last=False)
-        return found
+        return criteria
 
     def max_group_queries(self, criteria: Criteria) -> int | None:
         """Return how many queries a group has at most."""
         return criteria.max_queries
 
-    def open(self, asked: SessionRequest) -> ResidentSession:
+    def open(self, request: SessionRequest) -> ResidentSession:
         """Begin a search; windows of DNA that are wider than those that searches share take their place."""
-        subjects = asked.subjects
+        subjects = request.subjects
         with self._guard:
             kept = self._subjects.get("none")
             if isinstance(subjects, FrameWindows) and isinstance(kept, FrameWindows) and not self._is_closed:
                 if kept.windows == subjects.windows:  # another search cut them at the same time
-                    asked = replace(asked, subjects=kept)
+                    request = replace(request, subjects=kept)
                 elif kept.windows.margin < subjects.windows.margin <= MAX_SHARED_MARGIN:
                     self._subjects["none"] = subjects
                     self._kinds.clear()  # of narrower windows
-                    self._kinds[asked.criteria.options, subjects] = asked.criteria
-        return ResidentSession(self, asked)
+                    self._kinds[request.criteria.options, subjects] = request.criteria
+        return ResidentSession(self, request)
 
     def close(self) -> None:
         """Release the database after the running part; searches that still wait raise `EngineError`."""
@@ -202,7 +202,7 @@ class ResidentBackend:
 
     # what sessions ask for, in threads of their own
 
-    def put(self, parts: Sequence[_QueryPart]) -> None:
+    def queue(self, parts: Sequence[_QueryPart]) -> None:
         """Queue parts of a session."""
         with self._changed:
             self._check_open()
@@ -210,7 +210,7 @@ class ResidentBackend:
                 self._waiting.setdefault(part.session, deque()).append(part)
             self._changed.notify_all()
 
-    def forget(self, session: ResidentSession) -> None:
+    def drop(self, session: ResidentSession) -> None:
         """Drop the parts of a session; stop the running parts if no other session needs them."""
         if not self._process.is_here:  # in a fork, the condition may be held by a thread that is not there
             return
@@ -221,9 +221,9 @@ class ResidentBackend:
             if self._running and not any(part.is_wanted for part in self._running):
                 cancel_task(self._work)
 
-    def rows_of_turn(self, subjects: Subjects) -> int:
+    def rows_per_batch(self, subjects: Subjects) -> int:
         """Return the query residues that take about a turn."""
-        if not self.plan.keep:  # then each part reads the whole database
+        if not self.plan.keep_loaded:  # then each part reads the whole database
             return GROUP_RESIDUES
         return max(1, min(GROUP_RESIDUES, int(self._rate * BATCH_SECONDS / max(1, subjects.n_residues))))
 
@@ -241,7 +241,7 @@ class ResidentBackend:
                 self._waiting.clear()
             for part in left:
                 part.error = EngineError("this Searcher was closed while a search was waiting; create a new one")
-                part.ended.set()
+                part.finished.set()
 
     def _next(self) -> list[_QueryPart]:
         """Wait for parts, and take those that are scored together next; none when this is closed."""
@@ -249,14 +249,14 @@ class ResidentBackend:
             self._changed.wait_for(lambda: self._waiting or self._is_closed)
             if self._is_closed:
                 return []
-            self._running, self._work = self._taken(), begin_task()
+            self._running, self._work = self._take_matching(), begin_task()
             return self._running
 
-    def _taken(self) -> list[_QueryPart]:
+    def _take_matching(self) -> list[_QueryPart]:
         """Return a part of the first session, and matching parts of the others in turn while there is room."""
         first = next(iter(self._waiting.values()))[0]
         taken: list[_QueryPart] = []
-        kind, rows, most, limit = first.kind, 0, first.session.most, self.rows_of_turn(first.session.asked.subjects)
+        kind, rows, most, limit = first.kind, 0, first.session.most, self.rows_per_batch(first.session.asked.subjects)
         n_before = -1
         while len(taken) > n_before:
             n_before, n_queries = len(taken), sum(part.n_queries for part in taken)
@@ -285,7 +285,7 @@ class ResidentBackend:
             end_task(self._work)
         for part, error in zip(parts, errors, strict=True):
             part.error = error  # it is raised again in the search
-            part.ended.set()
+            part.finished.set()
 
     def _error_of(self, parts: Sequence[_QueryPart]) -> BaseException | None:
         try:
@@ -301,7 +301,9 @@ class ResidentBackend:
         loaded = self._load(subjects, rows)
         started, clock = time.monotonic(), self._engine_seconds()
         try:
-            scorer.update_top_hits(together, scorer.scan(together, loaded, self.plan.in_flight, _shared(parts)))
+            scorer.update_top_hits(
+                together, scorer.scan(together, loaded, self.plan.in_flight, _share_progress(parts))
+            )
         except BaseException as error:
             if not isinstance(error, SearchCancelled) or self.engine.name != "cpu":
                 self._unload()  # what is loaded may be in an unknown state
@@ -321,13 +323,13 @@ class ResidentBackend:
         """Return the subjects loaded in the engine, with memory for queries of some residues."""
         is_same = subjects.length_runs is self._planned.lengths  # those of other masks are
         if not is_same or rows > sum(self._planned.groups[0]):
-            self._make_room(_workload(subjects, GROUP_RESIDUES if rows <= GROUP_RESIDUES else 2 * rows))
+            self._plan_again(_workload(subjects, GROUP_RESIDUES if rows <= GROUP_RESIDUES else 2 * rows))
         if self._loaded is None or self._loaded[0] is not subjects:
             self._unload()
             self._loaded = subjects, EngineDatabase(self.engine, subjects, self.plan, subjects.mask)
         return self._loaded[1]
 
-    def _make_room(self, workload: Workload) -> None:
+    def _plan_again(self, workload: Workload) -> None:
         """Plan the memory of the engine again."""
         self._unload()
         try:
@@ -339,8 +341,8 @@ class ResidentBackend:
 
     def _plan_for(self, workload: Workload) -> ChunkPlan:
         plan = self.engine.plan(workload)
-        if not plan.keep and self.engine.name == "cpu" and fits_in_memory(workload):
-            return replace(plan, keep=True)
+        if not plan.keep_loaded and self.engine.name == "cpu" and fits_in_memory(workload):
+            return replace(plan, keep_loaded=True)
         return plan
 
     def _unload(self) -> None:
@@ -352,12 +354,12 @@ class ResidentBackend:
 class ResidentSession:
     """A search by a `ResidentBackend`: it prepares queries and processes candidates in its own threads."""
 
-    def __init__(self, backend: ResidentBackend, asked: SessionRequest) -> None:
-        criteria, threads = asked.criteria, backend.threads
-        self.pairs = LocalPairWork(criteria.recurrence, threads, criteria.null_maker(threads))
-        self.asked, self.scorer = asked, Scorer(backend.engine, criteria, threads)
-        self.n_residues = asked.subjects.n_residues
-        self.most = min(MAX_JOINED_QUERIES, criteria.max_queries or MAX_JOINED_QUERIES)
+    def __init__(self, backend: ResidentBackend, request: SessionRequest) -> None:
+        criteria, threads = request.criteria, backend.threads
+        self.pairs = LocalPairBackend(criteria.recurrence, threads, criteria.null_model_fitter(threads))
+        self.asked, self.scorer = request, Scorer(backend.engine, criteria, threads)
+        self.n_residues = request.subjects.n_residues
+        self.most = min(MAX_BATCH_QUERIES, criteria.max_queries or MAX_BATCH_QUERIES)
         """Queries that may be scored together with its own, and these."""
         self._backend = backend
 
@@ -372,13 +374,13 @@ class ResidentSession:
 
     def select(self, prepared: PreparedQueries) -> ResidentSelection:
         """Leave queries to the thread that has the engine."""
-        parts = [_QueryPart(self, part) for part in self._cut(prepared)]
-        self._backend.put(parts)
+        parts = [_QueryPart(self, part) for part in self._split(prepared)]
+        self._backend.queue(parts)
         return ResidentSelection(self, prepared, parts)
 
-    def _cut(self, prepared: PreparedQueries) -> Iterator[PreparedQueries]:
+    def _split(self, prepared: PreparedQueries) -> Iterator[PreparedQueries]:
         """Cut queries into parts of about one turn, and at most `most` queries."""
-        rows = self._backend.rows_of_turn(self.asked.subjects)
+        rows = self._backend.rows_per_batch(self.asked.subjects)
         each = [max(len(query.codes), -(-rows // self.most)) for query in prepared.queries]
         parts = list(split_by_size(each, rows))
         for part in parts:
@@ -386,7 +388,7 @@ class ResidentSession:
 
     def close(self) -> None:
         """Drop the waiting parts, and stop a running part that only this session needs."""
-        self._backend.forget(self)
+        self._backend.drop(self)
 
 
 @dataclass
@@ -399,13 +401,13 @@ class ResidentSelection:
 
     def is_ready(self) -> bool:
         """Return whether all parts are scored."""
-        return all(part.ended.is_set() for part in self.parts)
+        return all(part.finished.is_set() for part in self.parts)
 
     def wait(self) -> None:
         """Wait until all were scored; if that fails, or is not wanted any more, nothing else of the session is."""
         try:
             for part in self.parts:
-                while not part.ended.wait(CHECK_SECONDS):
+                while not part.finished.wait(CHECK_SECONDS):
                     check_cancelled()
                 if part.error is not None:
                     raise part.error
@@ -420,23 +422,23 @@ class ResidentSelection:
 
 def _workload(subjects: Subjects, rows: int) -> Workload:
     """Return the workload of queries of some residues together."""
-    each = max(1, rows // MAX_JOINED_QUERIES)
-    groups = [[rows - each * (MAX_JOINED_QUERIES - 1)] + [each] * (MAX_JOINED_QUERIES - 1)]
+    each = max(1, rows // MAX_BATCH_QUERIES)
+    groups = [[rows - each * (MAX_BATCH_QUERIES - 1)] + [each] * (MAX_BATCH_QUERIES - 1)]
     return Workload(subjects.residue_bytes, subjects.length_runs, groups, subjects.n_segments)
 
 
-def _shared(parts: Sequence[_QueryPart]) -> Progress:
+def _share_progress(parts: Sequence[_QueryPart]) -> Progress:
     """Return what tells each of the parts of its share in the cells that were scored for all."""
     rows = [part.n_rows for part in parts]
-    told, total, done = [0] * len(parts), sum(rows), 0
+    reported, total, done = [0] * len(parts), sum(rows), 0
 
     def count(cells: int) -> None:
         nonlocal done
         done += cells
         for place, part in enumerate(parts):
             share, progress = done * rows[place] // max(total, 1), part.session.asked.progress
-            if progress is not None and part.is_wanted and share > told[place]:
-                progress(share - told[place])
-                told[place] = share
+            if progress is not None and part.is_wanted and share > reported[place]:
+                progress(share - reported[place])
+                reported[place] = share
 
     return count

@@ -14,7 +14,7 @@ from swsearch.cli.main import warm_up_gpu
 from swsearch.cli.parameters import takes
 from swsearch.cli.progress import WorkProgress, is_terminal, make_display
 from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, OneOutputTable
-from swsearch.errors import InputError, OptionError, counted
+from swsearch.errors import InputError, OptionError, format_count
 from swsearch.options.kinds import AlphabetName, ByteSize, PairSelection, Preset
 from swsearch.options.row import Heading, option
 from swsearch.output_files import check_not_an_input, check_output, open_output
@@ -99,7 +99,11 @@ def align_command(
     Exact, for two sequences of any length. A holds queries, B subjects; in SAM these are reads and references.
     --engine auto uses the CPU below 500,000,000 cells, because a GPU takes longer to start.
     """
-    asked, messages, output = PairTable.of(given), MessageTable.of(given), OneOutputTable.of(given).output
+    asked, messages, output = (
+        PairTable.from_values(given),
+        MessageTable.from_values(given),
+        OneOutputTable.from_values(given).output,
+    )
     if given["engine"] == "gpu":
         warm_up_gpu(given["device"])
     from swsearch.inputs import check_distinct_inputs
@@ -139,7 +143,7 @@ def align_command(
             seconds = time.monotonic() - started
             rate = run.cells / max(seconds, 1e-9) / 1e9
             print_message(
-                f"{counted(run.n_pairs, 'pair')}, {run.cells:,} cells, {seconds:.2f} s, {rate:.2f} GCUPS, "
+                f"{format_count(run.n_pairs, 'pair')}, {run.cells:,} cells, {seconds:.2f} s, {rate:.2f} GCUPS, "
                 f"engine {aligner.description}"
             )
 
@@ -148,14 +152,14 @@ def pair_aligner(given: Mapping[str, Any], threads: int | None, cells: int, pair
     """Make what aligns pairs, as the options of a command say."""
     from swsearch.engines.choice import create_pair_aligner
 
-    engine, messages = EngineTable.of(given), MessageTable.of(given)
+    engine, messages = EngineTable.from_values(given), MessageTable.from_values(given)
     return create_pair_aligner(
         engine.engine,
         threads=threads,
-        memory=PairTable.of(given).memory,
+        memory=PairTable.from_values(given).memory,
         device=engine.device,
         gpu_memory=engine.gpu_memory,
-        notice=None if messages.quiet or messages.verbose else print_message,
+        on_message=None if messages.quiet or messages.verbose else print_message,
         cells=cells,
         pairs=pairs,
     )
@@ -167,7 +171,7 @@ def _read(name: str, given: str, scoring: "Scoring", allow_dna: bool, quiet: boo
 
     found = read_queries(given, scoring.matrix.alphabet, name, allow_dna=allow_dna)
     if not quiet and not input_path(given):
-        letters = counted(len(found[0].codes), "letter")
+        letters = format_count(len(found[0].codes), "letter")
         print_message(f"{name} is taken as {letters}, not as the name of a file")
     return found
 
@@ -177,7 +181,7 @@ def _say_what_runs(aligner: "PairAligner", run: "PairRun") -> None:
         print_message(aligner.fallback)
     recurrence = run.recurrence
     print_message(f"engine {aligner.description}; {recurrence.scoring.describe()}; {recurrence.describe_ends()}")
-    print_message(f"{counted(run.n_pairs, 'pair')}, {run.cells:,} cells to do")
+    print_message(f"{format_count(run.n_pairs, 'pair')}, {run.cells:,} cells to do")
 
 
 def _write(outfmt: str, run: "PairRun", aligner: "PairAligner", output: str | None, quiet: bool) -> None:

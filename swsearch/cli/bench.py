@@ -75,8 +75,11 @@ def bench_search(
 
     if (queries is None) != (subjects is None):
         raise InputError("bench takes both QUERIES and SUBJECTS, or neither")
-    threads = limit_threads(check_engine_option("threads", EngineTable.of(given).threads)) or available_processors()
-    print_table(measure(queries, subjects, threads=threads, **vars(BenchTable.of(given))))
+    threads = (
+        limit_threads(check_engine_option("threads", EngineTable.from_values(given).threads))
+        or available_processors()
+    )
+    print_table(measure(queries, subjects, threads=threads, **vars(BenchTable.from_values(given))))
 
 
 class RandomPairTable(RunsTable):
@@ -105,7 +108,7 @@ def bench_align(**given: Any) -> None:
     from swsearch.bench.pairs import measure, parse_identity, print_timing, random_pair, write_pair
     from swsearch.recurrence import Recurrence
 
-    made, asked, mode = RandomPairTable.of(given), PairTable.of(given), given["mode"]
+    made, asked, mode = RandomPairTable.from_values(given), PairTable.from_values(given), given["mode"]
     share, scoring = parse_identity(made.identity), pair_scoring(asked)
     threads = limit_threads(given["threads"])
     letters = scoring.matrix.alphabet
@@ -170,7 +173,7 @@ def bench_study(**given: Any) -> None:
     from swsearch.bench.study.timing import check_parasail
     from swsearch.bench.study.variants import APPROACHES
 
-    asked = StudyTable.of(given)
+    asked = StudyTable.from_values(given)
     settings = Settings(
         asked.approach or APPROACHES,
         _numbers(asked.sizes),

@@ -14,7 +14,7 @@ from swsearch.cli.console import print_message, size_of
 from swsearch.cli.parameters import takes
 from swsearch.cli.progress import ReadingProgress, make_display
 from swsearch.cli.tables import CommandTable, FileName, MessageTable, OneOutputTable
-from swsearch.errors import InputError, counted, format_value, printable
+from swsearch.errors import InputError, format_count, format_value, printable
 from swsearch.options.kinds import ByteSize, Mask, OnDuplicate
 from swsearch.options.row import REQUIRED, option
 from swsearch.output_files import check_not_an_input, open_outputs
@@ -129,7 +129,7 @@ def db_build(
     """Build a database from FASTA."""
     from swsearch.db import build_database
 
-    built, messages = BuildTable.of(given), MessageTable.of(given)
+    built, messages = BuildTable.from_values(given), MessageTable.from_values(given)
     with _reading("building", messages) as done:
         build_database(inputs, progress=done.move_to, allow_dna=given["allow_dna"], **vars(built))
     _say_totals(built.output, messages.quiet, seconds=done.seconds)
@@ -147,7 +147,7 @@ def db_split(database: DatabaseArgument, **given: Any) -> None:
     """Split a database into volumes, without its FASTA files. Searches of the volumes find the same hits."""
     from swsearch.db import split_database
 
-    split, messages = VolumeTable.of(given), MessageTable.of(given)
+    split, messages = VolumeTable.from_values(given), MessageTable.from_values(given)
     with _reading("splitting", messages) as done:
         split_database(database, progress=done.move_to, **vars(split))
     _say_totals(split.output, messages.quiet, seconds=done.seconds)
@@ -167,7 +167,7 @@ def db_info(database: DatabaseArgument, **given: Any) -> None:
 
     with Database.open(database) as opened:
         info = opened.info()
-    if InfoTable.of(given).json:
+    if InfoTable.from_values(given).json:
         typer.echo(json.dumps(info, indent=2))
         return
     parts = {"volume": info.pop("volumes", []), "segment": info.pop("segments")}
@@ -193,8 +193,8 @@ def db_verify(database: DatabaseArgument, **given: Any) -> None:
     """Check every checksum and every invariant; exit code 2 and the place if something is broken."""
     from swsearch.db import verify_database
 
-    checked = [counted(number, what.removesuffix("s")) for what, number in verify_database(database).items()]
-    if not MessageTable.of(given).quiet:
+    checked = [format_count(number, what.removesuffix("s")) for what, number in verify_database(database).items()]
+    if not MessageTable.from_values(given).quiet:
         print_message(f"{database}: sound ({', '.join(checked)})")
 
 
@@ -217,10 +217,10 @@ def db_append(
     """Add the sequences of more FASTA files to a database."""
     from swsearch.db import append_database
 
-    messages, options = MessageTable.of(given), vars(AppendTable.of(given))
+    messages, options = MessageTable.from_values(given), vars(AppendTable.from_values(given))
     with _reading("appending", messages) as done:
         edited = append_database(database, inputs, progress=done.move_to, allow_dna=given["allow_dna"], **options)
-    left_out = f"{edited.added:,} added, {edited.left_out:,} left out; " if edited.left_out else ""
+    left_out = f"{edited.added:,} added, {edited.skipped:,} left out; " if edited.skipped else ""
     _say_totals(database, messages.quiet, changes=f"{left_out}now ")
 
 
@@ -236,7 +236,7 @@ def db_remove(database: FileArgument, identifiers: IdentifiersArgument = None, *
     """Remove entries from a database; removes nothing if one is not found."""
     from swsearch.db import remove_records
 
-    asked, messages = RemoveTable.of(given), MessageTable.of(given)
+    asked, messages = RemoveTable.from_values(given), MessageTable.from_values(given)
     if not identifiers and asked.ids is None:
         raise InputError("ID..., --ids: got neither, expected identifiers, or a list of them")
     named = _named(identifiers, asked.ids)
@@ -266,11 +266,11 @@ def db_merge(
     """Merge databases into one, in the given order; one database is copied and sorted as a whole."""
     from swsearch.db import merge_databases
 
-    merged, messages = MergeTable.of(given), MessageTable.of(given)
+    merged, messages = MergeTable.from_values(given), MessageTable.from_values(given)
     with _reading("merging", messages) as done:
         edited = merge_databases(databases, progress=done.move_to, **vars(merged))
-    if edited.left_out and not messages.quiet:
-        print_message(f"{merged.output}: {edited.left_out:,} records left out, whose identifiers others have")
+    if edited.skipped and not messages.quiet:
+        print_message(f"{merged.output}: {edited.skipped:,} records left out, whose identifiers others have")
     _say_totals(merged.output, messages.quiet, seconds=done.seconds)
 
 
@@ -284,9 +284,9 @@ def db_convert(
     """Convert a database of an earlier format. Searches of the new one find the same hits."""
     from swsearch.db import convert_database
 
-    messages = MessageTable.of(given)
+    messages = MessageTable.from_values(given)
     with _reading("converting", messages) as done:
-        convert_database(database, output, memory=MemoryTable.of(given).memory, progress=done.move_to)
+        convert_database(database, output, memory=MemoryTable.from_values(given).memory, progress=done.move_to)
     _say_totals(output, messages.quiet, seconds=done.seconds)
 
 
@@ -309,7 +309,7 @@ def db_fetch(database: DatabaseArgument, identifiers: IdentifiersArgument = None
     from swsearch.db import Database
     from swsearch.db.fetch import ResidueRange, fasta_of
 
-    asked, output = FetchTable.of(given), OneOutputTable.of(given).output
+    asked, output = FetchTable.from_values(given), OneOutputTable.from_values(given).output
     if asked.all == bool(identifiers or asked.ids):
         both = "both" if asked.all else "neither"
         raise InputError(f"ID..., --ids, --all: got {both}, expected identifiers, a list of them, or --all")
@@ -350,7 +350,7 @@ def _chosen(database: "Database", names: list[str] | None) -> "tuple[IntArray, l
 
     if names is None:
         return np.arange(database.n_subjects), []
-    asked, subjects = database.places_of(names)
+    asked, subjects = database.find_many_as_arrays(names)
     missing = np.setdiff1d(np.arange(len(names)), asked)
     _, first = np.unique(subjects, return_index=True)
     return subjects[np.sort(first)], [names[place] for place in missing.tolist()]
@@ -375,12 +375,12 @@ def _reading(label: str, messages: MessageTable) -> ReadingProgress:
 
 def _say_totals(path: str, quiet: bool, *, seconds: float = 0.0, changes: str = "") -> None:
     """Print the totals of a database, after changes if there are some, and warn of records without residues."""
-    from swsearch.db.database_files import totals_of
+    from swsearch.db.database_files import read_totals
 
-    totals = totals_of(path)
+    totals = read_totals(path)
     if totals["n_empty"]:
         print_message(f"warning: {path}: {totals['n_empty']} records have no residues; they are kept")
     if not quiet:
         size = size_of(totals["n_subjects"], totals["n_residues"], "genetic_code" in totals)
-        volumes = f"{counted(totals['volumes'], 'volume')}, " if "volumes" in totals else ""
+        volumes = f"{format_count(totals['volumes'], 'volume')}, " if "volumes" in totals else ""
         print_message(f"{path}: {changes}{size}" if changes else f"{path}: {volumes}{size}, {seconds:.2f} s")

@@ -19,7 +19,7 @@ import typer
 from swsearch.cli.console import size_of
 from swsearch.cli.parameters import takes
 from swsearch.cli.tables import RunTable
-from swsearch.errors import GpuUnavailableError, OptionError, counted
+from swsearch.errors import GpuUnavailableError, OptionError, format_count
 
 if TYPE_CHECKING:
     from swsearch.cluster.opening import WorkerReport
@@ -62,7 +62,7 @@ def doctor_command(
     **given: Any,
 ) -> None:
     """Report which engine runs here and why not a faster one, or what the workers of a cluster can do."""
-    cluster = RunTable.of(given).cluster
+    cluster = RunTable.from_values(given).cluster
     if cluster is None and path is not None:
         raise OptionError("DATABASE", str(path), "--cluster beside it", "swsearch db verify checks a database here")
     healthy = True
@@ -244,7 +244,7 @@ def examine_cluster(name: str, path: Path | None) -> Iterator[Finding]:
         with Database.open(path) as database:
             volumes = database.volumes
             size = size_of(database.n_subjects, database.n_residues)
-            findings.append(Finding("database", f"{database.name}: {counted(len(volumes), 'volume')}, {size}"))
+            findings.append(Finding("database", f"{database.name}: {format_count(len(volumes), 'volume')}, {size}"))
             for volume in volumes:
                 volume.identity()  # read while it is open
     with connect(name) as client:
@@ -262,8 +262,8 @@ def describe_cluster(name: str, seen: Sequence[WorkerReport], volumes: Sequence[
     hosts = len({each.host for each in seen})
     yield Finding(
         "cluster",
-        f"{name}: {counted(len(seen), 'worker')} on {counted(hosts, 'host')}, {counted(threads, 'thread')}, "
-        f"{_size(memory)}",
+        f"{name}: {format_count(len(seen), 'worker')} on {format_count(hosts, 'host')}, "
+        f"{format_count(threads, 'thread')}, {_size(memory)}",
     )
     for worker in seen:
         yield from _worker(worker, volumes)
@@ -280,7 +280,7 @@ def _reading(
     """Yield findings about the volumes that the workers can read; a search needs one reader for each."""
     readers = {volume.path: sum(not each.volumes[volume.path].problem for each in usable) for volume in volumes}
     whole = sum(all(not each.problem for each in worker.volumes.values()) for worker in usable)
-    text = f"{whole} of {counted(len(seen), 'worker')} can read all volumes"
+    text = f"{whole} of {format_count(len(seen), 'worker')} can read all volumes"
     yield Finding("reading", text, good=whole == len(seen))
     for path, number in readers.items():
         if not number:
@@ -289,7 +289,7 @@ def _reading(
 
 def _worker(worker: WorkerReport, volumes: Sequence[Volume]) -> Iterator[Finding]:
     head = f"{worker.address} on {worker.host or 'an unnamed host'}"
-    head += f", {counted(worker.threads, 'thread')}" if worker.threads else ""
+    head += f", {format_count(worker.threads, 'thread')}" if worker.threads else ""
     head += f", {_size(worker.memory)}" if worker.memory else ", memory without limit"
     if worker.problem:
         yield Finding("worker", f"{head}: not used: {worker.problem}", good=False)
@@ -326,7 +326,7 @@ def _settings(usable: Sequence[WorkerReport]) -> Iterator[Finding]:
 
     busy = [each for each in usable if each.at_once > MAX_CONCURRENT_TASKS]
     if busy:
-        text = f"{counted(len(busy), 'worker')}: {too_many_at_once(max(each.at_once for each in busy))}"
+        text = f"{format_count(len(busy), 'worker')}: {too_many_at_once(max(each.at_once for each in busy))}"
         yield Finding("threads", text, good=False)
     for host in sorted({each.host for each in usable}):
         there = [each for each in usable if each.host == host]

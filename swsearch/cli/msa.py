@@ -80,7 +80,7 @@ OWN_WORDS: dict[str, dict[str, Any]] = {
 )  # fmt: skip
 def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: Any) -> None:
     """Search iteratively and write one alignment per query, e.g. A3M for structure prediction."""
-    command, made_of = SearchCommand(queries, subjects, given), MsaTable.of(given)
+    command, made_of = SearchCommand(queries, subjects, given), MsaTable.from_values(given)
     if command.url is not None:
         raise InputError(
             f"subjects: got {command.url}, expected files; of servers swsearch msa asks none, search does"
@@ -94,7 +94,9 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
     if made_of.output.strip() in ("", "-"):
         raise OptionError("output", made_of.output, "a folder for a file of each query")
     rows = RowFilter(made_of.min_coverage, made_of.min_identity, made_of.max_identity, made_of.max_seqs)
-    options = SearchOptions.of({name: value for name, value in given.items() if name not in rows_of(MsaTable)})
+    options = SearchOptions.from_values(
+        {name: value for name, value in given.items() if name not in rows_of(MsaTable)}
+    )
     found, options = command.read_queries(options)
     with command.results(found, options, origin, one_by_one=True) as results:
         alphabet = results.search.options.scoring.matrix.alphabet  # opens the subjects, before a folder is made

@@ -88,7 +88,11 @@ class SearchCommand:
 
     def __init__(self, queries: str, subjects: list[str], given: Mapping[str, Any]) -> None:
         self.queries, self.subjects, self.query_format = queries, subjects, given["query_format"]
-        self.engine, self.run, self.messages = EngineTable.of(given), RunTable.of(given), MessageTable.of(given)
+        self.engine, self.run, self.messages = (
+            EngineTable.from_values(given),
+            RunTable.from_values(given),
+            MessageTable.from_values(given),
+        )
         self.url = server_url_in(subjects)
         """Address of the server that is to search instead."""
         if self.url is None and self.run.cluster is None and self.engine.engine in ("auto", "gpu"):
@@ -97,7 +101,7 @@ class SearchCommand:
     def read_queries(self, options: SearchOptions) -> tuple[list[Query], SearchOptions]:
         """Read the queries; return the options with the gap costs of profiles among them."""
         from swsearch.inputs import check_subject_inputs
-        from swsearch.pipeline.search_queries import query_notes, search_queries
+        from swsearch.pipeline.search_queries import query_warnings, search_queries
 
         self._begun = time.monotonic()
         check_subject_inputs(self.queries, self.subjects)
@@ -106,9 +110,9 @@ class SearchCommand:
         if not self.messages.quiet and (profiles := [query.profile for query in found if query.profile is not None]):
             more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
             print_message(f"{profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
-        for note in query_notes(self.queries, found):
+        for note in query_warnings(self.queries, found):
             print_message(f"warning: {note}")
-        return found, options.with_costs_of(found)
+        return found, options.with_profile_gap_costs(found)
 
     @contextmanager
     def results(
@@ -129,7 +133,7 @@ class SearchCommand:
 
             made = engine = create_engine(
                 asked.engine, threads=threads, device=asked.device, gpu_memory=asked.gpu_memory,
-                notice=None if self.messages.quiet or self.messages.verbose else print_message,
+                on_message=None if self.messages.quiet or self.messages.verbose else print_message,
                 cpu_only=options.cpu_only,
             )  # fmt: skip
             backend_of = partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
@@ -168,7 +172,7 @@ class SearchCommand:
             if text:
                 print_message(text)
         run, seconds = results.run, time.monotonic() - self._begun
-        size = size_of(run.database_subjects, run.database_residues, run.database_code is not None)
+        size = size_of(run.database_subjects, run.database_residues, run.database_genetic_code is not None)
         engine = "" if run.execution is None else run.execution.engine
         print_message(summary(len(search.queries), size, search.cells - done.spared_cells, seconds, engine))
 
@@ -190,7 +194,7 @@ def _say_beforehand(search: Search, messages: MessageTable) -> None:
         kept = f"{search.checkpoint.n_finished // options.n_frames:,} of {len(search.queries):,}"
         state = "go on from where they were" if options.makes_profiles else "are done and not searched again"
         print_message(f"checkpoint {search.checkpoint.folder}: {kept} queries {state}")
-    if search.criteria.method is None:
+    if search.criteria.statistics_method is None:
         print_message(no_evalue_message())
 
 
@@ -199,7 +203,7 @@ def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
     from swsearch.report.headers import statistics_name
     from swsearch.statistics.null_model import FitSettings
 
-    method, reasons = results.search.criteria.method, results.unfitted
+    method, reasons = results.search.criteria.statistics_method, results.unfitted
     if not isinstance(method, FitSettings):
         if not quiet and method is not None and results.run.program == "tblastx":
             yield f"E-values: {statistics_name(method, 'tblastx')}"
@@ -226,7 +230,7 @@ SEARCH_TABLES = (QueryTable, SearchTable, OutputTable, MessageTable, EngineTable
 @takes(*SEARCH_TABLES)
 def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: Any) -> None:
     """Find the best hits of each query in a protein database, by exact Smith-Waterman alignment."""
-    written, command = OutputTable.of(given), SearchCommand(queries, subjects, given)
+    written, command = OutputTable.from_values(given), SearchCommand(queries, subjects, given)
     from swsearch.pipeline.checkpoint import checkpoint_folder
     from swsearch.pipeline.options import SearchOptions
     from swsearch.report.outputs import (
@@ -245,7 +249,7 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
         match_outputs_to_formats(written.output, written.outfmt, written.header), written.save_config
     )
     places, paths = (written.save_profile, written.save_msa), [each.path for each in outputs]
-    options = SearchOptions.of({**given, "keep_profiles": places != (None, None)})
+    options = SearchOptions.from_values({**given, "keep_profiles": places != (None, None)})
     for warning in options.filters.warnings():
         name, _, rest = warning.partition(" ")
         print_message(f"warning: --{name.replace('_', '-')} {rest}")

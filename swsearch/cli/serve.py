@@ -115,13 +115,17 @@ def serve_command(
     """Serve DATABASEs until Ctrl-C or SIGTERM: a search page, an HTTP API and BLAST's URL API."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise InputError(f"swsearch serve needs {', '.join(missing)}; pip install 'swsearch[server]'")
-    asked, engine, messages = ServeTable.of(given), EngineTable.of(given), MessageTable.of(given)
+    asked, engine, messages = (
+        ServeTable.from_values(given),
+        EngineTable.from_values(given),
+        MessageTable.from_values(given),
+    )
     memory_limit.limit_malloc_arenas(ARENAS, MAPPED_ALONE, KEPT_FREE)
     if engine.engine in ("auto", "gpu"):
         warm_up_gpu(engine.device)
     from swsearch.server.run import bound, logging_to
 
-    limits = ServerLimits.of(given)
+    limits = ServerLimits.from_values(given)
     file = asked.token_file
     tokens, warning = (frozenset[str](), "") if file is None else read_tokens(Path(file))
     proxies = check_networks(asked.forwarded_allow_ips) if asked.forwarded_allow_ips is not None else []

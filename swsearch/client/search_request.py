@@ -185,7 +185,7 @@ class SearchRequest:
             _of_lines(self.queries) if is_lines else self._file(), options,
             "auto" if is_lines else self.query_format,  # type: ignore[arg-type]  # it was checked
         )  # fmt: skip
-        return found, options.with_costs_of(found)
+        return found, options.with_profile_gap_costs(found)
 
     def _file(self) -> io.BytesIO:
         """Return the queries as an open file, which messages call what whoever asks does."""

@@ -19,14 +19,14 @@ from swsearch.cluster import tasks
 from swsearch.cluster.messages import VolumeFile, VolumeSearch, without_history
 from swsearch.cluster.pool import Call, WorkerPool
 from swsearch.cluster.tasks import VolumeShare, encode_arguments
-from swsearch.errors import counted
+from swsearch.errors import format_count
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import SessionRequest
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.filters import ALL_SUBJECTS
 from swsearch.pipeline.null_models import N_COPIES, NullModelRequest, split_by_residues
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.pairs import HspPath, HspRequest, LocalPairWork, PairsToAlign
+from swsearch.pipeline.pairs import HspPath, HspRequest, LocalPairBackend, PairsToAlign
 from swsearch.pipeline.ranking import QueryCandidates, merge
 from swsearch.pipeline.subjects import ProteinSubjects, SubjectReader, Subjects
 from swsearch.pipeline.windows import FrameWindows, subjects_of
@@ -37,7 +37,7 @@ from swsearch.statistics.null_model import PairNullModels
 if TYPE_CHECKING:
     from swsearch.db import Database
 
-SHARES_PER_WORKER, MERGED_AT_ONCE, BATCHES_AT_ONCE = 2, 8, 4
+SHARES_PER_WORKER, MERGE_BATCH_SIZE, CONCURRENT_BATCHES = 2, 8, 4
 """Shares of the subjects, and tasks of pairs, for each worker without a GPU; parts of results that are merged at a
 time; batches whose pairs are computed side by side."""
 
@@ -67,13 +67,13 @@ class ClusterBackend:
     @property
     def description(self) -> str:
         """The cluster, its workers, and what one of them scores with."""
-        n, what = len(self.pool.workers), self.pool.scores_with["description"]
-        return f"cluster ({self.pool.name}, {counted(n, 'worker')}: {what})"
+        n, what = len(self.pool.workers), self.pool.engine_description["description"]
+        return f"cluster ({self.pool.name}, {format_count(n, 'worker')}: {what})"
 
     @property
     def fallback(self) -> str:
         """Reason why a worker's CPU replaces a requested GPU."""
-        return str(self.pool.scores_with["fallback"])
+        return str(self.pool.engine_description["fallback"])
 
     def subjects(self, queries: Sequence[Query], options: SearchOptions) -> Subjects:
         """Return the database as these queries are compared with it: workers cut it in the same way."""
@@ -81,42 +81,44 @@ class ClusterBackend:
 
     def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
         """Return what follows from options and subjects."""
-        return Criteria.of(options, subjects)
+        return Criteria.from_options(options, subjects)
 
     def max_group_queries(self, criteria: Criteria) -> int | None:
         """Return how many queries a group has at most."""
         return criteria.max_queries
 
-    def open(self, asked: SessionRequest) -> ClusterSession:
+    def open(self, request: SessionRequest) -> ClusterSession:
         """Begin a search."""
-        return ClusterSession(self, asked)
+        return ClusterSession(self, request)
 
 
 class ClusterSession:
     """A search by workers; see `swsearch.pipeline.backend.Session`."""
 
-    def __init__(self, backend: ClusterBackend, asked: SessionRequest) -> None:
-        self.criteria, self.pool, self._progress = asked.criteria, backend.pool, asked.progress
-        volumes, subjects, threads = backend.database.volumes, asked.subjects, backend.threads
-        self._maker = self.criteria.null_maker(threads)
+    def __init__(self, backend: ClusterBackend, request: SessionRequest) -> None:
+        self.criteria, self.pool, self._progress = request.criteria, backend.pool, request.progress
+        volumes, subjects, threads = backend.database.volumes, request.subjects, backend.threads
+        self._maker = self.criteria.null_model_fitter(threads)
         windows = subjects if isinstance(subjects, FrameWindows) else None
         firsts = [each.first for each in volumes] if windows is None else windows.volume_firsts
         ends = [*firsts[1:], subjects.n_places]
         self.volumes = [
-            VolumeShare(_search_of(asked, backend.pool, VolumeFile(volume.path, volume.identity()), first, end))
+            VolumeShare(
+                _make_volume_search(request, backend.pool, VolumeFile(volume.path, volume.identity()), first, end)
+            )
             for volume, first, end in zip(volumes, firsts, ends, strict=True)
         ]
-        of_worker = 1 if self.pool.scores_with["engine"] == "gpu" else SHARES_PER_WORKER
+        of_worker = 1 if self.pool.engine_description["engine"] == "gpu" else SHARES_PER_WORKER
         n_shares, sizes = of_worker * len(self.pool.workers), [each.residue_bytes for each in volumes]
-        self.shares = shares_of(self.volumes, sizes, subjects.residue_bytes, n_shares)
+        self.shares = cut_shares(self.volumes, sizes, subjects.residue_bytes, n_shares)
         self.n_residues = subjects.n_residues
-        local = LocalPairWork(self.criteria.recurrence, threads, self._maker)
-        self.pairs = ClusterPairWork(local, self.pool, self.volumes)
+        local = LocalPairBackend(self.criteria.recurrence, threads, self._maker)
+        self.pairs = ClusterPairBackend(local, self.pool, self.volumes)
 
     @property
     def note(self) -> str:
         """Number of volumes and shares."""
-        volumes = counted(len(self.volumes), "volume")
+        volumes = format_count(len(self.volumes), "volume")
         return f"{volumes} in {len(self.shares):,} shares, each a task of every group of queries"
 
     def prepare(self, queries: Sequence[Query]) -> tuple[Sequence[Query], list[Call] | None]:
@@ -125,16 +127,17 @@ class ClusterSession:
         if self._maker is None:
             return sent, None
         parts = split_by_residues(np.array([len(query.codes) for query in sent], dtype=np.int64), FIT_RESIDUES)
-        given = self._maker.fit, self._maker.recurrence
+        arguments = self._maker.fit, self._maker.recurrence
         fits = [
-            self.pool.call(tasks.fit, encode_arguments(*given, sent[part]), priority=FIT_PRIORITY) for part in parts
+            self.pool.call(tasks.fit_queries, encode_arguments(*arguments, sent[part]), priority=FIT_PRIORITY)
+            for part in parts
         ]
         return sent, fits
 
     def select(self, prepared: tuple[Sequence[Query], list[Call] | None]) -> ClusterSelection:
         """Begin to score queries with all shares, once their nulls are known."""
         queries, fits = prepared
-        nulls = [None] * len(queries) if fits is None else [null for part in self.pool.all_of(fits) for null in part]
+        nulls = [None] * len(queries) if fits is None else [null for part in self.pool.collect(fits) for null in part]
         group = encode_arguments(queries, nulls)
         calls = [self.pool.call(tasks.score, group, share) for share in self.shares]
         return ClusterSelection(self, sum(len(query.codes) for query in queries), calls)
@@ -152,25 +155,27 @@ class ClusterSession:
         self.pairs.local.close()
 
 
-def _search_of(asked: SessionRequest, pool: WorkerPool, file: VolumeFile, first: int, end: int) -> VolumeSearch:
+def _make_volume_search(
+    request: SessionRequest, pool: WorkerPool, file: VolumeFile, first: int, end: int
+) -> VolumeSearch:
     """Return what all tasks on a volume have in common, whose places are those from one to another."""
-    subjects, criteria, groups = asked.subjects, asked.criteria, asked.groups
+    subjects, criteria, groups = request.subjects, request.criteria, request.groups
     engine = replace(pool.engine, name="cpu") if criteria.options.cpu_only else pool.engine
     return VolumeSearch(
         file, engine, replace(criteria.options, **ALL_SUBJECTS), criteria.counts, subjects.mask,
         subjects.windows if isinstance(subjects, FrameWindows) else None,
-        None if criteria.allowed is None else np.packbits(criteria.allowed[first:end]), first,
+        None if criteria.subject_mask is None else np.packbits(criteria.subject_mask[first:end]), first,
         (max(map(len, groups), default=1), max(map(sum, groups), default=1)),
     )  # fmt: skip
 
 
-def shares_of(volumes: Sequence[VolumeShare], sizes: Sequence[int], n_bytes: int, wanted: int) -> list[VolumeShare]:
+def cut_shares(volumes: Sequence[VolumeShare], sizes: Sequence[int], n_bytes: int, wanted: int) -> list[VolumeShare]:
     """Cut volumes of some sizes into about so many equal shares, at least one of each, the largest first."""
-    total, found = max(sum(sizes), 1), []
+    total, shares = max(sum(sizes), 1), []
     for volume, size in zip(volumes, sizes, strict=True):
         of = max(round(wanted * size / total), 1)
-        found += [VolumeShare(volume.search, place, of, n_bytes * size // (total * of)) for place in range(of)]
-    return sorted(found, key=lambda share: -share.n_bytes)
+        shares += [VolumeShare(volume.search, place, of, n_bytes * size // (total * of)) for place in range(of)]
+    return sorted(shares, key=lambda share: -share.n_bytes)
 
 
 @dataclass
@@ -190,9 +195,9 @@ class ClusterSelection:
 
     def wait(self) -> None:
         """Wait for the tasks; what comes is merged as soon as there is much."""
-        for place, found in self.session.pool.results(self.calls):
-            self._parts.append(found)
-            if len(self._parts) >= MERGED_AT_ONCE:
+        for place, part in self.session.pool.results(self.calls):
+            self._parts.append(part)
+            if len(self._parts) >= MERGE_BATCH_SIZE:
                 self._parts = [self.selections()]
             self.session.count(self.residues, place)
 
@@ -203,35 +208,37 @@ class ClusterSelection:
         return [merge(of_query, most) for of_query in zip(*self._parts, strict=True)]
 
 
-class ClusterPairWork:
+class ClusterPairBackend:
     """Computes pairs of proteins on workers, and loci in DNA in this process; ``volumes`` are whole."""
 
-    parallel = BATCHES_AT_ONCE
+    parallel = CONCURRENT_BATCHES
 
-    def __init__(self, local: LocalPairWork, pool: WorkerPool, volumes: Sequence[VolumeShare]) -> None:
+    def __init__(self, local: LocalPairBackend, pool: WorkerPool, volumes: Sequence[VolumeShare]) -> None:
         self.local, self._pool, self._volumes = local, pool, volumes
         self._firsts: IntArray = np.array([each.search.first for each in volumes], dtype=np.int64)
 
-    def nulls(self, asked: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
+    def fit_null_models(self, requests: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
         """Return the nulls of the pairs of some queries."""
         if not isinstance(subjects, ProteinSubjects):
-            return self.local.nulls(asked, subjects)
-        sent = [replace(each, query=without_history(each.query)) for each in asked]
-        sizes = [len(each.subjects) for each in asked]
-        ends, whose = np.cumsum([0, *sizes]), np.repeat(np.arange(len(asked)), sizes)
-        places = np.concatenate([_NONE, *(each.subjects for each in asked)])
+            return self.local.fit_null_models(requests, subjects)
+        sent = [replace(each, query=without_history(each.query)) for each in requests]
+        sizes = [len(each.subjects) for each in requests]
+        ends, whose = np.cumsum([0, *sizes]), np.repeat(np.arange(len(requests)), sizes)
+        places = np.concatenate([_NONE, *(each.subjects for each in requests)])
 
         def task(chosen: IntArray, first: int) -> list[NullModelRequest]:
             parts = [(k, chosen[whose[chosen] == k] - ends[k]) for k in np.unique(whose[chosen]).tolist()]
             return [replace(some, subjects=some.subjects - first) for some in (sent[k][rows] for k, rows in parts)]
 
         levels, bounds = np.empty(len(places)), np.empty(len(places))
-        cells = np.concatenate([_NONE, *(len(each.query.codes) * each.lengths for each in asked)]) * (1 + N_COPIES[0])
-        for chosen, found in self._computed(tasks.pair_nulls, task, places, cells):
-            levels[chosen], bounds[chosen] = (np.concatenate(each) for each in zip(*found, strict=True))
+        cells = np.concatenate([_NONE, *(len(each.query.codes) * each.lengths for each in requests)]) * (
+            1 + N_COPIES[0]
+        )
+        for chosen, results in self._compute(tasks.fit_pairs, task, places, cells):
+            levels[chosen], bounds[chosen] = (np.concatenate(each) for each in zip(*results, strict=True))
         return [
             PairNullModels(each.statistics, each.lengths, levels[begin:end], bounds[begin:end])
-            for each, (begin, end) in zip(asked, pairwise(ends.tolist()), strict=True)
+            for each, (begin, end) in zip(requests, pairwise(ends.tolist()), strict=True)
         ]
 
     def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
@@ -240,27 +247,27 @@ class ClusterPairWork:
             return self.local.align(pairs, subjects)
 
         def task(chosen: IntArray, first: int) -> PairsToAlign:
-            return _some_pairs(pairs, chosen, first)
+            return _select_pairs(pairs, chosen, first)
 
-        found = self._computed(tasks.align, task, pairs.subjects, _cells_of(pairs, subjects))
-        order = np.argsort(np.concatenate([_NONE, *(chosen for chosen, _ in found)]))
-        table = AlignmentTable.concatenate([table for _, (table, _) in found]).take(order)
-        return table, SubjectCodes.joined([codes for _, (_, codes) in found]).take(order)
+        results = self._compute(tasks.align, task, pairs.subjects, _pair_cells(pairs, subjects))
+        order = np.argsort(np.concatenate([_NONE, *(chosen for chosen, _ in results)]))
+        table = AlignmentTable.concatenate([table for _, (table, _) in results]).take(order)
+        return table, SubjectCodes.joined([codes for _, (_, codes) in results]).take(order)
 
-    def further(self, wanted: Callable[[], HspRequest], subjects: SubjectReader) -> list[list[HspPath]] | None:
+    def find_hsps(self, request: Callable[[], HspRequest], subjects: SubjectReader) -> list[list[HspPath]] | None:
         """Return further alignments of pairs."""
-        asked = wanted()
+        asked = request()
 
         def task(chosen: IntArray, first: int) -> HspRequest:
-            pairs = _some_pairs(asked.pairs, chosen, first)
-            return HspRequest(pairs, asked.best.take(chosen), asked.least[chosen], asked.most)
+            pairs = _select_pairs(asked.pairs, chosen, first)
+            return HspRequest(pairs, asked.best.take(chosen), asked.min_scores[chosen], asked.max_hsps)
 
-        cells = asked.most * _cells_of(asked.pairs, subjects)
-        computed = self._computed(tasks.further, task, asked.pairs.subjects, cells)
-        found = {place: each for rows, some in computed for place, each in zip(rows.tolist(), some, strict=True)}
-        return [found[place] for place in range(len(asked.least))]
+        cells = asked.max_hsps * _pair_cells(asked.pairs, subjects)
+        computed = self._compute(tasks.find_hsps, task, asked.pairs.subjects, cells)
+        by_place = {place: each for rows, some in computed for place, each in zip(rows.tolist(), some, strict=True)}
+        return [by_place[place] for place in range(len(asked.min_scores))]
 
-    def _computed(
+    def _compute(
         self, function: Any, task: Callable[[IntArray, int], Any], places: IntArray, cells: IntArray
     ) -> list[tuple[IntArray, Any]]:
         """Compute pairs on workers; return the result of each task with the places of its pairs."""
@@ -270,17 +277,17 @@ class ClusterPairWork:
             chosen.append(some)
             data = encode_arguments(task(some, int(self._firsts[number])))
             calls.append(self._pool.call(function, data, self._volumes[number], PAIRS_PRIORITY))
-        return list(zip(chosen, self._pool.all_of(calls), strict=True))
+        return list(zip(chosen, self._pool.collect(calls), strict=True))
 
 
-def _cells_of(pairs: PairsToAlign, subjects: SubjectReader) -> IntArray:
+def _pair_cells(pairs: PairsToAlign, subjects: SubjectReader) -> IntArray:
     """Return what the alignment of each pair costs, shape (n,)."""
     rows = np.array([len(query.codes) for query in pairs.queries], dtype=np.int64)
     cells: IntArray = CELLS_OF_ALIGNED * (rows[pairs.of_query] * subjects.lengths_of(pairs.subjects) + CELLS_OF_PAIR)
     return cells
 
 
-def _some_pairs(pairs: PairsToAlign, chosen: IntArray, first: int) -> PairsToAlign:
+def _select_pairs(pairs: PairsToAlign, chosen: IntArray, first: int) -> PairsToAlign:
     """Return some pairs, by their places, as a volume has them."""
     here, of_query = np.unique(pairs.of_query[chosen], return_inverse=True)
     queries = [without_history(pairs.queries[k]) for k in here.tolist()]

@@ -57,16 +57,16 @@ class VolumeSearch:
     mask: Mask
     windows: Windows | None
     """Windows of DNA frames; None for proteins."""
-    allowed: npt.NDArray[np.uint8] | None
+    packed_mask: npt.NDArray[np.uint8] | None
     """One bit for each place of the volume, packed: whether it may be a hit."""
     first: int
     """Place of the volume's first subject in the whole database."""
     largest: tuple[int, int]
     """Number of queries and residues of the largest group that is scored together."""
 
-    def allowed_of(self, n_places: int) -> SubjectMask | None:
+    def subject_mask(self, n_places: int) -> SubjectMask | None:
         """Return which of the volume's places may be hits, shape (n_places,)."""
-        return None if self.allowed is None else np.unpackbits(self.allowed, count=n_places).astype(np.bool_)
+        return None if self.packed_mask is None else np.unpackbits(self.packed_mask, count=n_places).astype(np.bool_)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
 
 
-def problem_of(error: Exception) -> str:
+def worker_problem(error: Exception) -> str:
     """Return why a worker cannot be used that answered with an error when it was asked what it is."""
     if isinstance(error, OtherProgramError):
         return str(error)
@@ -104,10 +104,10 @@ def problem_of(error: Exception) -> str:
     return f"it cannot load swsearch ({one_line(error)})"
 
 
-def join_some(texts: dict[str, Any], most: int = 3) -> str:
+def join_some(texts: dict[str, Any], max_count: int = 3) -> str:
     """Return what is said of workers as one text: of the first of them, where there are many."""
     said = [f"{address}: {text}" for address, text in texts.items()]
-    return "; ".join(said[:most]) + (f"; and {len(said) - most:,} more" if len(said) > most else "")
+    return "; ".join(said[:max_count]) + (f"; and {len(said) - max_count:,} more" if len(said) > max_count else "")
 
 
 SOURCE_SUFFIXES = (".py", ".txt", ".cu", ".cuh")
@@ -137,13 +137,13 @@ def program_versions() -> dict[str, str]:
 
 def version_mismatch(theirs: dict[str, str], ours: dict[str, str]) -> str:
     """Return what differs, as text for people; nothing if all is equal."""
-    found = []
+    differences = []
     for key, name in MUST_EQUAL.items():
         its, own = theirs.get(key, "none"), ours[key]
         if its != own:
             short = key == "digest"
-            found.append(f"{name} {its[:8]}, here {own[:8]}" if short else f"{name} {its}, here {own}")
-    return "; ".join(found)
+            differences.append(f"{name} {its[:8]}, here {own[:8]}" if short else f"{name} {its}, here {own}")
+    return "; ".join(differences)
 
 
 def _version(name: str) -> str:

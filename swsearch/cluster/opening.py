@@ -24,10 +24,10 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from swsearch.cluster.messages import EngineRequest, VolumeFile, one_line, problem_of
+from swsearch.cluster.messages import EngineRequest, VolumeFile, one_line, worker_problem
 from swsearch.cluster.pool import MAX_CONCURRENT_TASKS, Notice, WorkerPool, ask
 from swsearch.cluster.tasks import describe
-from swsearch.cluster.worker import THREADS_VARIABLE, open_volume, state_of
+from swsearch.cluster.worker import THREADS_VARIABLE, open_volume, worker_state
 from swsearch.engines.choice import check_engine_option
 from swsearch.errors import (
     ClusterError,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from swsearch.db.database_files import Volume
 
 
-REACH_SECONDS, MORE_SECONDS = 10.0, 3.0
+REACH_SECONDS, EXTRA_SECONDS = 10.0, 3.0
 """Seconds that Dask has to reach a scheduler, and more after them: it waits for ever for what says nothing."""
 
 DASK_SETTINGS = {
@@ -144,9 +144,11 @@ def connect(name: str, threads: int | None = None) -> Iterator[Any]:
         try:
             if local is None:
                 where = name if "://" in name else f"tcp://{name}"
-                client = _within(lambda: distributed.Client(where, timeout=REACH_SECONDS, set_as_default=False))
+                client = _connect_in_time(
+                    lambda: distributed.Client(where, timeout=REACH_SECONDS, set_as_default=False)
+                )
             else:
-                client = _local(distributed, opened, int(local[1]), threads or available_processors())
+                client = _start_local(distributed, opened, int(local[1]), threads or available_processors())
         except Exception as error:  # of many kinds, by what is there and the version of Dask
             raise ClusterError(f"{name}: {what} ({one_line(error)})") from error
         opened.callback(_close, client, 2)
@@ -160,28 +162,28 @@ def _distributed() -> Any:
         raise InputError(f"a cluster needs dask.distributed ({error}); pip install 'swsearch[cluster]'") from None
 
 
-def _within(connect: Callable[[], Any]) -> Any:
+def _connect_in_time(connect: Callable[[], Any]) -> Any:
     """Connect, and give up in time; shown by ``test_what_listens_and_says_nothing_is_given_up``."""
-    made: list[Any] = []
+    opened: list[Any] = []
 
     def run() -> None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of other versions, which each worker is asked for
-                made.append(connect())
+                opened.append(connect())
         except Exception as error:
-            made.append(error)
+            opened.append(error)
 
     thread = threading.Thread(target=run, name="swsearch-connect", daemon=True)
     thread.start()
-    thread.join(REACH_SECONDS + MORE_SECONDS)
-    found = made[0] if made else TimeoutError(f"nothing within {REACH_SECONDS:.0f} s")
-    if isinstance(found, Exception):
-        raise found
-    return found
+    thread.join(REACH_SECONDS + EXTRA_SECONDS)
+    result = opened[0] if opened else TimeoutError(f"nothing within {REACH_SECONDS:.0f} s")
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
-def _local(distributed: Any, opened: ExitStack, workers: int, threads: int) -> Any:
+def _start_local(distributed: Any, opened: ExitStack, workers: int, threads: int) -> Any:
     """Start worker processes on this machine, and return their client."""
     system, config = importlib.import_module("distributed.system"), importlib.import_module("dask").config
     folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="swsearch-cluster-", ignore_cleanup_errors=True))
@@ -266,42 +268,42 @@ class WorkerReport:
 
 def inspect_cluster(client: Any, volumes: Sequence[Volume] = ()) -> list[WorkerReport]:
     """Ask every worker of a cluster what it is, and whether it can read volumes; return them by host and address."""
-    told = client.scheduler_info(n_workers=-1)["workers"]
-    order = sorted(told, key=lambda address: (told[address]["host"], address))
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    order = sorted(workers, key=lambda address: (workers[address]["host"], address))
     files = [VolumeFile(each.path, each.identity()) for each in volumes]
     ranks: Counter[str] = Counter()
     answers: dict[str, Any] = {}
-    ask(client, look_closely, files, workers=order, hear=answers.__setitem__)
-    found = []
+    ask(client, examine_worker, files, workers=order, on_answer=answers.__setitem__)
+    reports = []
     for address in order:
-        each, answer = told[address], answers[address]
-        facts = answer if isinstance(answer, dict) else {"problem": problem_of(answer)}
+        each, answer = workers[address], answers[address]
+        facts = answer if isinstance(answer, dict) else {"problem": worker_problem(answer)}
         host, memory = each["host"], each["memory_limit"] or 0
-        found.append(WorkerReport(address, host, each["nthreads"], memory, ranks[host], **facts))
+        reports.append(WorkerReport(address, host, each["nthreads"], memory, ranks[host], **facts))
         ranks[host] += 1
-    return found
+    return reports
 
 
-async def look_closely(files: Sequence[VolumeFile], dask_worker: Any = None) -> dict[str, Any]:
+async def examine_worker(files: Sequence[VolumeFile], dask_worker: Any = None) -> dict[str, Any]:
     """Return the fields of `WorkerReport`; runs on a worker."""
-    return await asyncio.to_thread(_look_closely, files, dask_worker)
+    return await asyncio.to_thread(_examine, files, dask_worker)
 
 
-def _look_closely(files: Sequence[VolumeFile], worker: Any) -> dict[str, Any]:
+def _examine(files: Sequence[VolumeFile], worker: Any) -> dict[str, Any]:
     from swsearch.processors import available_processors
 
-    here = state_of(worker)
-    told, (devices, why) = describe(here.request, worker), _devices()
+    here = worker_state(worker)
+    report, (devices, why) = describe(here.request, worker), _devices()
     return {
-        "problem": told["problem"],
+        "problem": report["problem"],
         "threads": here.threads,
         "processors": available_processors(),
         "is_set": THREADS_VARIABLE in os.environ,
         "python": platform.python_version(),
-        "description": told["description"],
-        "why": "" if told["engine"] == "gpu" else told["fallback"] or why,
+        "description": report["description"],
+        "why": "" if report["engine"] == "gpu" else report["fallback"] or why,
         "devices": devices,
-        "volumes": {each.path: _volume_of(each) for each in files},
+        "volumes": {each.path: _find_volume(each) for each in files},
     }
 
 
@@ -319,10 +321,10 @@ def _devices() -> tuple[int, str]:
         return 0, str(error).removeprefix("engine gpu cannot be used: ")
 
 
-def _volume_of(wanted: VolumeFile) -> VolumeReport:
+def _find_volume(file: VolumeFile) -> VolumeReport:
     """Return where a volume is found now, without the cache of open volumes."""
     try:
-        with open_volume.__wrapped__(wanted) as database:
+        with open_volume.__wrapped__(file) as database:
             return VolumeReport(database.volumes[0].path)
     except SwsearchError as error:
         return VolumeReport("", str(error))

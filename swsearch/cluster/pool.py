@@ -27,9 +27,9 @@ from swsearch.cluster.messages import (
     TaskFailure,
     join_some,
     one_line,
-    problem_of,
     program_versions,
     version_mismatch,
+    worker_problem,
 )
 from swsearch.cluster.tasks import VolumeShare
 from swsearch.errors import (
@@ -51,11 +51,11 @@ MAX_TRIES = 3
 LISTEN_SECONDS, FETCH_SECONDS = 0.02, 3.0
 """Seconds between two looks at tasks; to wait for one result while there may be others."""
 
-WORKERS_SECONDS, FIRST_ANSWERS, ANSWER_SECONDS, PATIENCE = 1.0, 10.0, 60.0, 120.0
+WORKERS_SECONDS, FIRST_ANSWER_SECONDS, ANSWER_SECONDS, WORKER_WAIT_SECONDS = 1.0, 10.0, 60.0, 120.0
 """Seconds between two looks at workers; in which all may say what they are before a search begins, and that each has;
 to wait for a worker."""
 
-FIRST_LIMIT, LEAST_LIMIT, GENEROSITY = 3600.0, 300.0, 20.0
+FIRST_LIMIT_SECONDS, MIN_LIMIT_SECONDS, LIMIT_FACTOR = 3600.0, 300.0, 20.0
 """Seconds that a worker may take for its first result, and for any; how many times longer than any took before."""
 
 MAX_CONCURRENT_TASKS = 2
@@ -132,10 +132,10 @@ class WorkerPool:
         return sorted(set(self._busy) - set(self._problems))
 
     @property
-    def scores_with(self) -> dict[str, Any]:
+    def engine_description(self) -> dict[str, Any]:
         """Engine of one of the workers."""
-        told = [each for address, each in self.facts.items() if address not in self._problems]
-        return told[0] if told else {"engine": "", "description": "no engine", "fallback": ""}
+        usable = [each for address, each in self.facts.items() if address not in self._problems]
+        return usable[0] if usable else {"engine": "", "description": "no engine", "fallback": ""}
 
     def open(self) -> WorkerPool:
         """Wait for a worker, ask all workers for their engines, and watch them from now on.
@@ -145,20 +145,22 @@ class WorkerPool:
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # as profiles are
         self._check_scheduler()
         try:
-            self.client.wait_for_workers(1, timeout=PATIENCE)
+            self.client.wait_for_workers(1, timeout=WORKER_WAIT_SECONDS)
         except Exception as error:
-            raise ClusterError(f"{self.name}: no worker came within {PATIENCE:.0f} s; start some") from error
+            raise ClusterError(
+                f"{self.name}: no worker came within {WORKER_WAIT_SECONDS:.0f} s; start some"
+            ) from error
         self._busy = {address: (set(), 0.0) for address in self.client.nthreads()}
-        asking = threading.Thread(target=self._survey, args=(sorted(self._busy),), daemon=True)
+        asking = threading.Thread(target=self._ask_workers, args=(sorted(self._busy),), daemon=True)
         asking.start()
-        asking.join(FIRST_ANSWERS)
+        asking.join(FIRST_ANSWER_SECONDS)
         if not self.facts:
             asking.join()
         if not self.workers:
             kind = GpuUnavailableError if self.engine.name == "gpu" else EngineError
-            for address, told in self.facts.items():
-                if told["problem"]:
-                    raise kind(f"a worker at {address}: {told['problem']}")
+            for address, worker_facts in self.facts.items():
+                if worker_facts["problem"]:
+                    raise kind(f"a worker at {address}: {worker_facts['problem']}")
             raise ClusterError(f"{self.name}: none of its workers can be used: {join_some(self._problems)}")
         threading.Thread(target=_watch, args=(weakref.ref(self),), name="swsearch-workers", daemon=True).start()
         return self
@@ -174,41 +176,43 @@ class WorkerPool:
         if problem:
             raise ClusterError(f"{self.name}: the scheduler cannot be used: {problem}; install swsearch there, too")
 
-    def look(self) -> None:
+    def update_workers(self) -> None:
         """Update the list of workers; restart hung ones, and raise `ClusterError` after a long time without any."""
         started = time.monotonic()
         processing, before = self.client.processing(), self._busy
         self._busy = {
-            address: self._since(*before.get(address, (set(), 0.0)), set(map(str, keys)))
+            address: self._stalled_since(*before.get(address, (set(), 0.0)), set(map(str, keys)))
             for address, keys in processing.items()
         }
         for address in sorted(set(before) - set(self._busy) - set(self._problems)):
             self._notice(f"worker {address} was lost; repeating its tasks")
         if came := sorted(set(self._busy) - set(before)):
-            threading.Thread(target=self._survey, args=(came,), daemon=True).start()
-        limit = self._timeout or max(LEAST_LIMIT, GENEROSITY * self._slowest or FIRST_LIMIT)
+            threading.Thread(target=self._ask_workers, args=(came,), daemon=True).start()
+        limit = self._timeout or max(MIN_LIMIT_SECONDS, LIMIT_FACTOR * self._slowest or FIRST_LIMIT_SECONDS)
         for address, (keys, since) in list(self._busy.items()):
             is_ours = all(key.startswith(KEYS) for key in keys)
             if keys and is_ours and self._clock - since > limit and address not in self._problems:
                 self._restart(address, limit)
-        paused = set(self.client.run_on_scheduler(tasks.paused))
+        paused = set(self.client.run_on_scheduler(tasks.paused_workers))
         stalled = [address for address, (keys, _) in self._busy.items() if keys and address in paused]
         if stalled and not paused.issuperset(self.workers):
-            threading.Thread(target=self._relieve, args=(stalled,), daemon=True).start()
+            threading.Thread(target=self._reassign_paused, args=(stalled,), daemon=True).start()
         if self.workers:
             self._none_since = self._clock
-        elif self._clock - self._none_since > PATIENCE:
+        elif self._clock - self._none_since > WORKER_WAIT_SECONDS:
             why = join_some(self._problems) or "start workers, then the search again"
-            raise ClusterError(f"{self.name}: waited {PATIENCE:.0f} s for a worker, and there is none: {why}")
+            raise ClusterError(
+                f"{self.name}: waited {WORKER_WAIT_SECONDS:.0f} s for a worker, and there is none: {why}"
+            )
         for call in list(self._calls):
             is_restricted = call.workers is not None and not set(call.workers) & set(self._busy)
             # Dask would wait for just these workers, for ever (test_a_task_for_a_worker_that_has_gone_goes_elsewhere)
             if is_restricted or call.future is None:
-                self._begin(call)
+                self._submit(call)
         # time in which all stood still, as on a laptop that slept, is nobody's
         self._clock += min(time.monotonic() - started + WORKERS_SECONDS, 5 * WORKERS_SECONDS)
 
-    def _since(self, before: set[str], since: float, now: set[str]) -> tuple[set[str], float]:
+    def _stalled_since(self, before: set[str], since: float, now: set[str]) -> tuple[set[str], float]:
         """Return the tasks of a worker, and since when it has given none back."""
         if before and before <= now:
             return now, since
@@ -230,21 +234,21 @@ class WorkerPool:
         except Exception as error:
             if self._is_closed.is_set():  # the search came to its end meanwhile
                 return
-            self._leave_out(address, f"it returned no result within {limit:,.0f} s ({one_line(error)})")
+            self._exclude(address, f"it returned no result within {limit:,.0f} s ({one_line(error)})")
             with self._guard:
                 self._tokens.clear()
                 for call in list(self._calls):
-                    self._begin(call)
+                    self._submit(call)
 
-    def _relieve(self, workers: Sequence[str]) -> None:
+    def _reassign_paused(self, workers: Sequence[str]) -> None:
         """Repeat tasks elsewhere that wait at workers paused by Dask; tasks that run there may end.
 
         Shown by ``test_what_a_paused_worker_has_begun_ends_there_and_others_do_what_waits``.
         """
         with suppress(Exception):  # the client was closed meanwhile
-            ask(self.client, tasks.waiting, workers=workers, hear=self._hear_waiting)
+            ask(self.client, tasks.waiting_tasks, workers=workers, on_answer=self._reassign_waiting)
 
-    def _hear_waiting(self, address: str, keys: Any) -> None:
+    def _reassign_waiting(self, address: str, keys: Any) -> None:
         """Begin tasks again that wait at a worker, and those whose share does."""
         if isinstance(keys, Exception):
             return
@@ -257,30 +261,30 @@ class WorkerPool:
                 if call.share in shares or (call.future is not None and call.future.key in keys)
             ]  # fmt: skip
             for call in again:
-                self._begin(call)
+                self._submit(call)
         if again:
             self._notice(f"worker {address}: Dask paused it for lack of memory; other workers do its tasks")
 
-    def _survey(self, workers: Sequence[str]) -> None:
+    def _ask_workers(self, workers: Sequence[str]) -> None:
         """Ask workers what they are; who does not answer is used all the same, since Dask says that it is there."""
         with suppress(Exception):  # the client was closed meanwhile
-            ask(self.client, tasks.inspect_worker, self.engine, workers=workers, hear=self._hear)
+            ask(self.client, tasks.inspect_worker, self.engine, workers=workers, on_answer=self._record_answer)
 
-    def _hear(self, address: str, told: Any) -> None:
+    def _record_answer(self, address: str, answer: Any) -> None:
         """Record a worker's answer about itself."""
-        if isinstance(told, dict):
-            self.facts[address] = told
-            if told["problem"]:
-                self._leave_out(address, told["problem"])
-            if told["at_once"] > MAX_CONCURRENT_TASKS and not self._is_told:
+        if isinstance(answer, dict):
+            self.facts[address] = answer
+            if answer["problem"]:
+                self._exclude(address, answer["problem"])
+            if answer["at_once"] > MAX_CONCURRENT_TASKS and not self._is_told:
                 self._is_told = True
-                self._notice(too_many_at_once(told["at_once"]))
-        elif not isinstance(told, OSError):  # as of a lost connection, or of no answer in time
+                self._notice(too_many_at_once(answer["at_once"]))
+        elif not isinstance(answer, OSError):  # as of a lost connection, or of no answer in time
             # it must get no task: Dask closes a worker that cannot load what a task calls
             # (test_workers_that_have_other_sources_or_none_are_not_used)
-            self._leave_out(address, problem_of(told))
+            self._exclude(address, worker_problem(answer))
 
-    def _leave_out(self, address: str, problem: str) -> None:
+    def _exclude(self, address: str, problem: str) -> None:
         if address not in self._problems:
             self._problems[address] = problem
             self._notice(f"worker {address} is not used: {problem}")
@@ -293,10 +297,10 @@ class WorkerPool:
         """Begin a task of `swsearch.cluster.tasks`: a function of a share, if one is given, and packed arguments."""
         call = Call(function, data, share, priority)
         self._calls.add(call)
-        self._begin(call)
+        self._submit(call)
         return call
 
-    def _begin(self, call: Call) -> None:
+    def _submit(self, call: Call) -> None:
         """Submit a task, or hold it back until there is a worker for it."""
         with self._guard:
             if call not in self._calls or self._is_closed.is_set():
@@ -305,7 +309,7 @@ class WorkerPool:
             if call.workers == []:
                 return
             try:
-                share = () if call.share is None else (self._token(call.share, call.workers),)
+                share = () if call.share is None else (self._share_token(call.share, call.workers),)
                 call.future = self.client.submit(
                     tasks.run, program_versions(), call.function, call.data, *share, pure=False,
                     priority=call.priority,
@@ -327,7 +331,7 @@ class WorkerPool:
         chosen = [each for each in fit if each not in call.avoided] or fit
         return None if chosen and len(chosen) == len(self._busy) else chosen
 
-    def _token(self, share: VolumeShare, workers: list[str] | None) -> Any:
+    def _share_token(self, share: VolumeShare, workers: list[str] | None) -> Any:
         """Return a share as Dask knows it, made again where it was lost."""
         known = self._tokens.get(share)
         if known is None or known.status in ("error", "cancelled", "lost"):
@@ -361,26 +365,26 @@ class WorkerPool:
                 call = waiting[place]
                 future = call.future
                 try:
-                    found = future.result(FETCH_SECONDS)
+                    result = future.result(FETCH_SECONDS)
                 except (Exception, CancelledError) as error:
                     if isinstance(error, TimeoutError) and future.status == "finished":
                         continue  # the worker that has it hangs
-                    found = TaskFailure("", error)
+                    result = TaskFailure("", error)
                 if call.future is not future:  # it was begun again meanwhile
                     continue
-                if isinstance(found, TaskFailure):
-                    self._begin_again(call, found.worker, found.error)
+                if isinstance(result, TaskFailure):
+                    self._retry(call, result.worker, result.error)
                     continue
                 del waiting[place]
-                self._forget(call)
-                yield place, found
+                self._release(call)
+                yield place, result
 
-    def all_of(self, calls: Sequence[Call]) -> list[Any]:
+    def collect(self, calls: Sequence[Call]) -> list[Any]:
         """Return what tasks return, in their order."""
-        found = dict(self.results(calls))
-        return [found[place] for place in range(len(calls))]
+        by_place = dict(self.results(calls))
+        return [by_place[place] for place in range(len(calls))]
 
-    def _begin_again(self, call: Call, worker: str, cause: BaseException) -> None:
+    def _retry(self, call: Call, worker: str, cause: BaseException) -> None:
         """Begin a task again that failed, elsewhere; raise where that is in vain.
 
         Shown by ``test_errors_keep_their_class_after_some_tries``: Dask's own retries would be one worker's.
@@ -395,17 +399,17 @@ class WorkerPool:
                 lacks[worker] = str(cause)
                 self._notice(f"worker {worker}: {cause}; other workers are asked")
         elif isinstance(cause, OtherProgramError):
-            self._leave_out(worker, str(cause))
+            self._exclude(worker, str(cause))
         else:
             call.failures.append(f"worker {worker}: {one_line(cause)}" if worker else one_line(cause))
             call.avoided.add(worker)
             self._failed[worker] = self._failed.get(worker, 0) + 1
             if worker and self._failed[worker] >= MAX_TRIES and len(self.workers) > 1:
-                self._leave_out(worker, f"it failed {MAX_TRIES} times: {cause}")
+                self._exclude(worker, f"it failed {MAX_TRIES} times: {cause}")
             if len(call.failures) >= MAX_TRIES:
                 kind = MemoryLimitError if isinstance(cause, MemoryLimitError) else ClusterError
                 raise kind(f"a task was tried {MAX_TRIES} times: {'; '.join(call.failures)}") from cause
-        self._begin(call)
+        self._submit(call)
 
     def _gone(self) -> ClusterError:
         return ClusterError(
@@ -413,7 +417,7 @@ class WorkerPool:
             "where it was if it has a checkpoint"
         )
 
-    def _forget(self, call: Call) -> None:
+    def _release(self, call: Call) -> None:
         """Release a task at Dask: it stops soon if it runs, and is dropped if it waits."""
         with self._guard:
             self._calls.discard(call)
@@ -425,7 +429,7 @@ class WorkerPool:
     def cancel(self) -> None:
         """Stop all tasks and release their shares."""
         for call in list(self._calls):
-            self._forget(call)
+            self._release(call)
         with self._guard:
             self._tokens.clear()
 
@@ -436,11 +440,11 @@ class WorkerPool:
             self.cancel()
             self.then_close()
 
-    def look_later(self) -> bool:
+    def update_later(self) -> bool:
         """Look at workers in a moment, unless this is closed; an error is raised wherever results are waited for."""
         if not self._is_closed.wait(WORKERS_SECONDS):
             try:
-                self.look()
+                self.update_workers()
             except Exception as error:
                 self._error = error if isinstance(error, SwsearchError) else self._gone()
         return not self._is_closed.is_set() and self._error is None
@@ -448,22 +452,22 @@ class WorkerPool:
 
 def _watch(known: weakref.ref[WorkerPool]) -> None:
     """Look at the workers of a pool as long as somebody has it."""
-    while (pool := known()) is not None and pool.look_later():
+    while (pool := known()) is not None and pool.update_later():
         del pool
 
 
 def ask(
     client: Any, function: Callable[..., Any], *arguments: Any, workers: Sequence[str],
-    hear: Callable[[str, Any], None],
+    on_answer: Callable[[str, Any], None],
 ) -> None:  # fmt: skip
-    """Call an asynchronous function on each worker, and pass each result or error to ``hear`` as it arrives.
+    """Call an asynchronous function on each worker, and pass each result or error to ``on_answer`` as it arrives.
 
     The error is `OtherProgramError` for another version, and ``TimeoutError`` without an answer.
     """
 
     async def run(address: str, called: Callable[..., Any], *given: Any) -> Any:
-        asked = client._run(called, *given, workers=[address], on_error="return")
-        return (await asyncio.wait_for(asked, ANSWER_SECONDS))[address]
+        answers = client._run(called, *given, workers=[address], on_error="return")
+        return (await asyncio.wait_for(answers, ANSWER_SECONDS))[address]
 
     async def one(address: str) -> None:
         try:
@@ -473,7 +477,7 @@ def ask(
                 answer = OtherProgramError(problem) if problem else await run(address, function, *arguments)
         except Exception as error:
             answer = error
-        hear(address, answer)
+        on_answer(address, answer)
 
     async def every() -> None:
         await asyncio.gather(*map(one, workers))

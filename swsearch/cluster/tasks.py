@@ -27,12 +27,12 @@ from swsearch.cluster.messages import (
     program_versions,
     version_mismatch,
 )
-from swsearch.cluster.worker import open_volume, state_of
+from swsearch.cluster.worker import open_volume, worker_state
 from swsearch.errors import ClusterError, MemoryLimitError, SwsearchError
 from swsearch.inputs import Query
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.null_models import NullModelFitter, NullModelRequest
-from swsearch.pipeline.pairs import HspPath, HspRequest, LocalPairWork, PairsToAlign, find_further_hsps
+from swsearch.pipeline.pairs import HspPath, HspRequest, LocalPairBackend, PairsToAlign, find_further_hsps
 from swsearch.pipeline.prefetch import (
     SearchCancelled,
     begin_task,
@@ -51,22 +51,22 @@ from swsearch.recurrence import Recurrence
 from swsearch.results import SubjectCodes
 from swsearch.statistics.null_model import FitSettings, FittedStatistics
 
-WANTED_SECONDS = 0.5
+CANCEL_CHECK_SECONDS = 0.5
 """Seconds between two looks at whether a task is wanted."""
 
 
 class VolumeShare:
-    """A share of a volume: share ``place`` of ``of``, with ``n_bytes`` bytes of residues.
+    """A share of a volume: share ``index`` of ``count``, with ``n_bytes`` bytes of residues.
 
     It is a token. Dask takes it to be as large as the residues, so it sends tasks to a worker that has it. The
     pickled share is small; a worker opens the files on first use.
     """
 
-    def __init__(self, search: VolumeSearch, place: int = 0, of: int = 1, n_bytes: int = 0) -> None:
-        self.search, self.place, self.of, self.n_bytes = search, place, of, n_bytes
+    def __init__(self, search: VolumeSearch, index: int = 0, count: int = 1, n_bytes: int = 0) -> None:
+        self.search, self.index, self.count, self.n_bytes = search, index, count, n_bytes
 
     def __reduce__(self) -> Any:
-        return VolumeShare, (self.search, self.place, self.of, self.n_bytes)
+        return VolumeShare, (self.search, self.index, self.count, self.n_bytes)
 
     def __sizeof__(self) -> int:
         return min(self.n_bytes, MAX_SHARE_BYTES)
@@ -74,7 +74,7 @@ class VolumeShare:
     @property
     def key(self) -> tuple[Any, ...]:
         """Key of the residues that an engine loads for it."""
-        return self.search.file, self.search.mask, self.search.windows, self.place, self.of
+        return self.search.file, self.search.mask, self.search.windows, self.index, self.count
 
     @cached_property
     def volume(self) -> Subjects:
@@ -85,20 +85,20 @@ class VolumeShare:
     @cached_property
     def subjects(self) -> Subjects:
         """Its subjects."""
-        return self.volume.share(self.place, self.of)
+        return self.volume.share(self.index, self.count)
 
     @cached_property
     def criteria(self) -> Criteria:
         """Criteria of hits in its volume."""
         n, search = self.volume.n_places, self.search
-        return Criteria(search.options, search.counts, search.allowed_of(n), n)
+        return Criteria(search.options, search.counts, search.subject_mask(n), n)
 
     @property
-    def pairs(self) -> LocalPairWork:
+    def make_pair_backend(self) -> LocalPairBackend:
         """Backend for nulls and alignments of pairs with the volume; the caller closes it."""
-        here, criteria = state_of(), self.criteria
+        here, criteria = worker_state(), self.criteria
         engine = here.engine(self.search.engine)
-        return LocalPairWork(criteria.recurrence, here.threads, criteria.null_maker(here.threads), engine)
+        return LocalPairBackend(criteria.recurrence, here.threads, criteria.null_model_fitter(here.threads), engine)
 
 
 def token(data: bytes) -> VolumeShare:
@@ -147,7 +147,7 @@ def _watched(worker: Any) -> Iterator[None]:
     number = begin_task()
 
     def watch() -> None:
-        while not is_done.wait(WANTED_SECONDS):
+        while not is_done.wait(CANCEL_CHECK_SECONDS):
             task = worker.state.tasks.get(key)
             if task is None or task.state == "cancelled":
                 cancel_task(number)
@@ -164,50 +164,52 @@ def _watched(worker: Any) -> Iterator[None]:
 
 
 def score(
-    share: VolumeShare, queries: Sequence[Query], nulls: Sequence[FittedStatistics | None]
+    share: VolumeShare, queries: Sequence[Query], null_models: Sequence[FittedStatistics | None]
 ) -> list[QueryCandidates]:
     """Score queries with a share, given their nulls; return what was selected for each, by places in the whole."""
-    search, here = share.search, state_of()
+    search, here = share.search, worker_state()
     while True:
         check_cancelled()
         engine = here.engine(search.engine)
         scorer = Scorer(engine, share.criteria, here.threads)
-        prepared = scorer.prepare(queries, nulls)
+        prepared = scorer.prepare(queries, null_models)
         with here.turn:
             if here.engine(search.engine) is not engine:  # it was closed for another search
                 continue
             try:
                 held = here.share(engine, share.key, share.subjects, search.mask, search.largest)
-                found = scorer.scan(prepared, held.loaded, held.in_flight)
+                results = scorer.scan(prepared, held.loaded, held.in_flight)
             except BaseException:
                 here.unload()  # what is loaded is not known
                 raise
-        return [shift_subjects(each, search.first) for each in scorer.candidates(prepared, found)]
+        return [shift_subjects(each, search.first) for each in scorer.candidates(prepared, results)]
 
 
-def fit(how: FitSettings, recurrence: Recurrence, queries: Sequence[Query]) -> list[FittedStatistics | None]:
+def fit_queries(
+    settings: FitSettings, recurrence: Recurrence, queries: Sequence[Query]
+) -> list[FittedStatistics | None]:
     """Make the nulls of queries."""
-    return NullModelFitter(how, recurrence, state_of().threads).fit_queries(queries)
+    return NullModelFitter(settings, recurrence, worker_state().threads).fit_queries(queries)
 
 
-def pair_nulls(share: VolumeShare, asked: Sequence[NullModelRequest]) -> list[tuple[FloatArray, FloatArray]]:
+def fit_pairs(share: VolumeShare, requests: Sequence[NullModelRequest]) -> list[tuple[FloatArray, FloatArray]]:
     """Make the nulls of pairs; return the levels and bounds of each query's n pairs, both of shape (n,)."""
-    with closing(share.pairs) as pairs:
-        return [(each.levels, each.bounds) for each in pairs.nulls(asked, share.volume)]
+    with closing(share.make_pair_backend) as pairs:
+        return [(each.levels, each.bounds) for each in pairs.fit_null_models(requests, share.volume)]
 
 
-def align(share: VolumeShare, asked: PairsToAlign) -> tuple[AlignmentTable, SubjectCodes]:
+def align(share: VolumeShare, request: PairsToAlign) -> tuple[AlignmentTable, SubjectCodes]:
     """Align pairs."""
-    with closing(share.pairs) as pairs:
-        return pairs.align(asked, share.volume)
+    with closing(share.make_pair_backend) as pairs:
+        return pairs.align(request, share.volume)
 
 
-def further(share: VolumeShare, asked: HspRequest) -> list[list[HspPath]]:
+def find_hsps(share: VolumeShare, request: HspRequest) -> list[list[HspPath]]:
     """Find further alignments of pairs."""
-    pairs, best, scoring = asked.pairs, asked.best, share.search.options.scoring
-    subjects = share.volume.shown(pairs.subjects)
+    pairs, best, scoring = request.pairs, request.best, share.search.options.scoring
+    subjects = share.volume.read_with_letters(pairs.subjects)
     rows = [None if query.profile is None else query.rows(scoring) for query in pairs.queries]
-    found: list[list[HspPath]] = [[] for _ in pairs.scores]
+    paths: list[list[HspPath]] = [[] for _ in pairs.scores]
 
     def find(place: int) -> None:
         check_cancelled()
@@ -216,18 +218,18 @@ def further(share: VolumeShare, asked: HspRequest) -> list[list[HspPath]]:
             pairs.queries[k].codes, subjects.codes_of(place), scoring, int(best.score[place]),
             int(best.query_start[place]), int(best.subject_start[place]), best.cigar(place), query_rows=rows[k],
         )  # fmt: skip
-        found[place] = find_further_hsps(first, asked.most, int(asked.least[place]))
+        paths[place] = find_further_hsps(first, request.max_hsps, int(request.min_scores[place]))
 
-    parallel_for(find, range(len(found)), state_of().threads)
-    return found
+    parallel_for(find, range(len(paths)), worker_state().threads)
+    return paths
 
 
-def paused(dask_scheduler: Any = None) -> list[str]:
+def paused_workers(dask_scheduler: Any = None) -> list[str]:
     """Return the workers that Dask has paused for lack of memory; called by its scheduler."""
     return [address for address, worker in dask_scheduler.workers.items() if worker.status.name == "paused"]
 
 
-async def waiting(dask_worker: Any = None) -> set[Any]:
+async def waiting_tasks(dask_worker: Any = None) -> set[Any]:
     """Return the keys of tasks that a worker has not begun."""
     states = ("waiting", "ready", "constrained")
     return {key for key, task in dask_worker.state.tasks.items() if task.state in states}
@@ -239,12 +241,12 @@ async def inspect_worker(engine: EngineRequest, dask_worker: Any = None) -> dict
 
 
 def describe(engine: EngineRequest, worker: Any) -> dict[str, Any]:
-    """Return what `look` tells; the engine is made now."""
-    here = state_of(worker)
-    found = {"engine": "", "description": "", "fallback": "", "problem": "", "at_once": worker.state.nthreads}
+    """Return what `inspect_worker` tells; the engine is made now."""
+    here = worker_state(worker)
+    facts = {"engine": "", "description": "", "fallback": "", "problem": "", "at_once": worker.state.nthreads}
     try:
-        made = here.engine(engine)
-        found |= {"engine": made.name, "description": made.description, "fallback": made.fallback}
+        own_engine = here.engine(engine)
+        facts |= {"engine": own_engine.name, "description": own_engine.description, "fallback": own_engine.fallback}
     except SwsearchError as error:
-        found["problem"] = str(error)
-    return found
+        facts["problem"] = str(error)
+    return facts

@@ -37,7 +37,7 @@ THREADS_VARIABLE = "SWSEARCH_THREADS"
 CPU_MEMORY_PART, MAX_OPEN_VOLUMES = 2, 32
 """A CPU's shares take this part of the worker's memory; volumes that stay open."""
 
-USUAL_QUERIES = 256
+TYPICAL_QUERIES = 256
 """Queries that a GPU plans for at least, so that later groups need no new plan."""
 
 DASK_TRIM, KEPT_BYTES, MAPPED_BYTES = "65536", 128 << 20, 32 << 20
@@ -76,9 +76,9 @@ class WorkerState:
 
     def engine(self, wanted: EngineRequest) -> Engine:
         """Return the worker's engine, created now if it is another one."""
-        made = self._made
-        if made is not None and made[0] == wanted:
-            return made[1]
+        current = self._made
+        if current is not None and current[0] == wanted:
+            return current[1]
         with self.turn:
             if self._made is None or self._made[0] != wanted:
                 self.unload()
@@ -102,10 +102,10 @@ class WorkerState:
             return held
         if held is not None:
             held.loaded.close()
-        load = self._on_device if engine.name == "gpu" else self._in_memory
+        load = self._load_on_device if engine.name == "gpu" else self._load_in_memory
         return load(engine, key, subjects, mask, largest)
 
-    def _in_memory(
+    def _load_in_memory(
         self, engine: Engine, key: Hashable, subjects: Subjects, mask: Any, largest: tuple[int, int]
     ) -> LoadedShare:
         """Load a share into memory in place of others; a share that does not fit is read at each scan."""
@@ -113,22 +113,25 @@ class WorkerState:
         while self._shares and sum(each.subjects.residue_bytes for each in self._shares.values()) > room >= 0:
             self._shares.popitem(last=False)[1].loaded.close()
         plan = engine.plan(_workload([subjects], largest))
-        plan = replace(plan, keep=plan.keep or room >= 0)
+        plan = replace(plan, keep_loaded=plan.keep_loaded or room >= 0)
         loaded = EngineDatabase(engine, subjects, plan, mask)
         held = LoadedShare(subjects, mask, loaded, plan.in_flight, largest)
         if room >= 0:
             self._shares[key] = held
         return held
 
-    def _on_device(
+    def _load_on_device(
         self, engine: Engine, key: Hashable, subjects: Subjects, mask: Any, largest: tuple[int, int]
     ) -> LoadedShare:
         """Load the new share and as many recent ones as fit on a device, with one plan for all."""
-        largest = max(largest[0], USUAL_QUERIES), max(largest[1], GROUP_RESIDUES)
+        largest = max(largest[0], TYPICAL_QUERIES), max(largest[1], GROUP_RESIDUES)
         last = [(each, held.subjects, held.mask) for each, held in reversed(self._shares.items())]
         wanted = [(key, subjects, mask), *last]
         self.unload()
-        while not (plan := engine.plan(_workload([each for _, each, _ in wanted], largest))).keep and len(wanted) > 1:
+        while (
+            not (plan := engine.plan(_workload([each for _, each, _ in wanted], largest))).keep_loaded
+            and len(wanted) > 1
+        ):
             wanted.pop()
         for each, some, its_mask in reversed(wanted):
             loaded = EngineDatabase(engine, some, plan, its_mask)
@@ -145,7 +148,7 @@ _states: list[WorkerState] = []
 _states_guard = threading.Lock()
 
 
-def state_of(worker: Any = None) -> WorkerState:
+def worker_state(worker: Any = None) -> WorkerState:
     """Return what this process keeps; the worker is that of this thread's task, if none is given."""
     with _states_guard:
         if not _states:
@@ -194,15 +197,15 @@ def own_device() -> int | None:
 
 
 @lru_cache(MAX_OPEN_VOLUMES)
-def open_volume(wanted: VolumeFile) -> Database:
+def open_volume(file: VolumeFile) -> Database:
     """Open a volume: a copy in the folders of `FOLDERS_VARIABLE`, else the file itself.
 
     It raises `DatabaseError` if the volume is in neither place, or if another database is there.
     """
     folders = [each for each in os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep) if each]
-    copies = [str(Path(folder) / Path(wanted.path).name) for folder in folders]
+    copies = [str(Path(folder) / Path(file.path).name) for folder in folders]
     problems: list[str] = []
-    for path in dict.fromkeys([*copies, wanted.path]):
+    for path in dict.fromkeys([*copies, file.path]):
         if not Path(path).exists():
             problems.append(f"{path} not found")
             continue
@@ -211,12 +214,12 @@ def open_volume(wanted: VolumeFile) -> Database:
         except DatabaseError as error:
             problems.append(str(error))
             continue
-        if (found := database.identity()) == wanted.identity:
+        if (identity := database.identity()) == file.identity:
             return database
         database.close()
-        problems.append(f"{path} is another database (sha256 {found[:12]}, expected {wanted.identity[:12]})")
+        problems.append(f"{path} is another database (sha256 {identity[:12]}, expected {file.identity[:12]})")
     raise DatabaseError(
-        f"volume {Path(wanted.path).name}: {'; '.join(problems)}; move it where this machine can read it, or copy it "
+        f"volume {Path(file.path).name}: {'; '.join(problems)}; move it where this machine can read it, or copy it "
         f"into a folder in the worker's {FOLDERS_VARIABLE}"
     )
 
@@ -225,6 +228,6 @@ def _workload(shares: Sequence[Subjects], largest: tuple[int, int]) -> Workload:
     """Return what is asked of an engine that is to hold some shares."""
     queries, rows = largest
     group = [max(rows - (queries - 1), 1)] + [1] * (queries - 1)
-    lengths = RunLengths.joined([each.length_runs for each in shares])
+    lengths = RunLengths.concatenate([each.length_runs for each in shares])
     n_segments = sum(each.n_segments for each in shares)
     return Workload(sum(each.residue_bytes for each in shares), lengths, [group], n_segments)

@@ -1,9 +1,10 @@
 """The interface between a search job and the engines that score.
 
 A job tells what is coming (`Engine.plan`), encodes its queries (`Engine.prepare`), then walks over the database in
-chunks; for each chunk it loads (`Engine.load`), looks for hits of a group of queries (`Engine.find`), and releases,
-or keeps the chunk for the next group. `Engine.score` gives whole arrays. Every score that leaves an engine is exact:
-what saturates in narrow lanes the engine computes again in wider ones, and what 32 bits might not hold it refuses.
+chunks; for each chunk it loads (`Engine.load`), looks for hits of a group of queries (`Engine.start_scan`), and
+releases, or keeps the chunk for the next group. `Engine.score` gives whole arrays. Every score that leaves an engine
+is exact: what saturates in narrow lanes the engine computes again in wider ones, and what 32 bits might not hold it
+refuses.
 
 A `PairAligner` aligns pairs: two sequences of any length, or many pairs of them.
 """
@@ -123,14 +124,14 @@ class PairAligner(ABC):
             If pairs, offsets, letters or rows are not within or beside the pools.
         """
         queries, subjects = batch.letters
-        found = zip(self.align_many(batch.sequences(), recurrence), batch.places.tolist(), strict=True)
+        aligned = zip(self.align_many(batch.sequences(), recurrence), batch.places.tolist(), strict=True)
         return _table_of(
             replace(
                 pair,
                 query_letters=None if queries is None else queries[a : a + m],
                 subject_letters=None if subjects is None else subjects[b : b + n],
             )
-            for pair, (a, m, b, n) in found
+            for pair, (a, m, b, n) in aligned
         )
 
     def close(self) -> None:  # noqa: B027  # not every engine holds something
@@ -228,19 +229,19 @@ class ChunkPlan:
     ----------
     chunk_bytes : int
         Most bytes of interleaved residues in a chunk.
-    keep : bool
+    keep_loaded : bool
         Whether all chunks may stay loaded until the job ends.
-    mixed : bool
+    mix_lengths : bool
         Whether chunks of long and of short subjects should take turns.
     in_flight : int
-        How many results of `Engine.find` may be waited for at a time.
+        How many results of `Engine.start_scan` may be waited for at a time.
     note : str
         What the engine will allocate, as text for people.
     """
 
     chunk_bytes: int = 64 << 20
-    keep: bool = False
-    mixed: bool = False
+    keep_loaded: bool = False
+    mix_lengths: bool = False
     in_flight: int = 1
     note: str = ""
 
@@ -252,17 +253,17 @@ class HitThresholds:
     Parameters
     ----------
     by_length : sequence of (ndarray or None)
-        For each query the least score of a hit by subject length; None where only ``least`` counts.
-    least : sequence of (int or None)
+        For each query the least score of a hit by subject length; None where only ``min_scores`` counts.
+    min_scores : sequence of (int or None)
         For each query the least score of a hit whatever the length; None where every subject is a hit.
     """
 
     by_length: Sequence[npt.NDArray[np.int64] | None]
-    least: Sequence[int | None]
+    min_scores: Sequence[int | None]
 
     def takes_all(self, query: int) -> bool:
         """Say whether every subject is a hit of a query."""
-        return self.by_length[query] is None and self.least[query] is None
+        return self.by_length[query] is None and self.min_scores[query] is None
 
     def select(self, query: int, lengths: npt.NDArray[np.int32], scores: ScoreArray) -> IntArray:
         """Choose the scores that are hits of a query.
@@ -282,7 +283,7 @@ class HitThresholds:
             Places of the hits, ascending.
         """
         good = np.ones(len(scores), dtype=np.bool_)
-        table, least = self.by_length[query], self.least[query]
+        table, least = self.by_length[query], self.min_scores[query]
         if table is not None:
             good &= scores >= table[lengths]
         if least is not None:
@@ -297,19 +298,19 @@ class ChunkHits:
 
     Parameters
     ----------
-    places : ndarray, shape (n,), int64
+    indices : ndarray, shape (n,), int64
         Places in the chunk, in any order.
     scores : ndarray, shape (n,), int32
         Exact scores, matrix units.
     """
 
-    places: IntArray
+    indices: IntArray
     scores: ScoreArray
 
 
 @dataclass(frozen=True)
 class PendingHits:
-    """Hits that `Engine.find` is computing.
+    """Hits that `Engine.start_scan` is computing.
 
     Parameters
     ----------
@@ -389,7 +390,7 @@ class Engine(ABC):
             If the library or the device fails.
         """
 
-    def find(
+    def start_scan(
         self, group: QueryGroup, loaded: LoadedChunk, thresholds: HitThresholds, progress: Progress | None = None
     ) -> PendingHits:
         """Begin to look for the hits of every query of a group in a chunk.
@@ -411,11 +412,11 @@ class Engine(ABC):
             values = self.score(group, loaded, progress)
             lengths = loaded.chunk.lengths
             places = [thresholds.select(query, lengths, row) for query, row in enumerate(values)]
-            return [ChunkHits(found, row[found]) for found, row in zip(places, values, strict=True)]
+            return [ChunkHits(chosen, row[chosen]) for chosen, row in zip(places, values, strict=True)]
 
         return PendingHits(wait)
 
-    def reads_again(self, chunks: Callable[[], Iterator[Chunk]]) -> None:  # noqa: B027
+    def set_reload(self, chunks: Callable[[], Iterator[Chunk]]) -> None:  # noqa: B027
         """Register a function that reads the job's chunks again, from the first on, if loaded chunks are lost."""
 
     def merge(self, loaded: Sequence[LoadedChunk]) -> list[LoadedChunk]:

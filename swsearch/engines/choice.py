@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from swsearch.engines.base import Engine, PairAligner
-from swsearch.engines.devices import CheckedDevices, Devices, checked_devices, resolve_devices
+from swsearch.engines.devices import CheckedDevices, Devices, check_devices, resolve_devices
 from swsearch.errors import (
     GpuUnavailableError,
     OptionError,
     check_choice,
     check_integer,
-    counted,
+    format_count,
 )
 from swsearch.options.kinds import ENGINES
 from swsearch.processors import useful_thread_count
@@ -41,7 +41,7 @@ def create_engine(
     threads: int | None = None,
     device: Devices | None = None,
     gpu_memory: int | None = None,
-    notice: Callable[[str], None] | None = None,
+    on_message: Callable[[str], None] | None = None,
     cpu_only: str = "",
 ) -> Engine:
     """Make an engine.
@@ -58,7 +58,7 @@ def create_engine(
         are all that can be used.
     gpu_memory : int, optional
         For the GPU engine: bytes of each device's memory that may be used; by default nearly all that is free.
-    notice : callable, optional
+    on_message : callable, optional
         Told, at most once, why ``auto`` does without the GPU. Where PyCUDA is not installed and no GPU option was
         given, nothing is told: such a machine is meant to use the CPU.
     cpu_only : str, optional
@@ -74,11 +74,11 @@ def create_engine(
     if cpu_only and name in ("auto", "gpu"):
         if name == "gpu":
             raise OptionError("engine", name, "cpu or auto", f"{cpu_only} are computed on the CPU alone")
-        engine = create_engine("cpu", threads=threads, device=device, gpu_memory=gpu_memory, notice=notice)
+        engine = create_engine("cpu", threads=threads, device=device, gpu_memory=gpu_memory, on_message=on_message)
         engine.fallback = f"running on the CPU: {cpu_only} are computed there alone"
         return engine
     threads = check_engine_option("threads", threads)
-    devices, gpu_memory = checked_devices(device), check_engine_option("gpu_memory", gpu_memory)
+    devices, gpu_memory = check_devices(device), check_engine_option("gpu_memory", gpu_memory)
     engine, reason = resolve_engine(
         name,
         {
@@ -87,7 +87,7 @@ def create_engine(
             "reference": _reference_engine,
         },
         {"device": devices, "gpu_memory": gpu_memory},
-        notice,
+        on_message,
     )
     engine.fallback = reason
     return engine
@@ -100,7 +100,7 @@ def create_pair_aligner(
     memory: int | None = None,
     device: Devices | None = None,
     gpu_memory: int | None = None,
-    notice: Callable[[str], None] | None = None,
+    on_message: Callable[[str], None] | None = None,
     cells: int | None = None,
     pairs: int | None = None,
 ) -> PairAligner:
@@ -113,7 +113,7 @@ def create_pair_aligner(
         then the aligner's ``fallback``.
     threads, memory : int, optional
         For the CPU: pairs at a time, at most one for each processor, and bytes that tables may take.
-    device, gpu_memory, notice
+    device, gpu_memory, on_message
         As for `create_engine`; with ``auto``, a GPU option means that the GPU is wanted. Several devices share pairs
         out, and one pair is aligned by one device: that of those with the most multiprocessors.
     cells, pairs : int, optional
@@ -128,14 +128,14 @@ def create_pair_aligner(
         If the GPU is asked for by name and cannot be used.
     """
     threads, memory = check_engine_option("threads", threads), check_engine_option("memory", memory)
-    devices, gpu_memory = checked_devices(device), check_engine_option("gpu_memory", gpu_memory)
-    asked = devices is not None or gpu_memory is not None
+    devices, gpu_memory = check_devices(device), check_engine_option("gpu_memory", gpu_memory)
+    wants_gpu = devices is not None or gpu_memory is not None
     small = cells is not None and cells < GPU_WORTH_CELLS
-    if engine == "auto" and small and not asked:
-        made = create_pair_aligner("cpu", threads=threads, memory=memory)
-        work = counted(pairs or 1, "pair")
-        made.fallback = f"running on the CPU: {work}, {cells:,} cells, are not worth starting a GPU"
-        return made
+    if engine == "auto" and small and not wants_gpu:
+        aligner = create_pair_aligner("cpu", threads=threads, memory=memory)
+        work = format_count(pairs or 1, "pair")
+        aligner.fallback = f"running on the CPU: {work}, {cells:,} cells, are not worth starting a GPU"
+        return aligner
     chosen, reason = resolve_engine(
         engine,
         {
@@ -144,7 +144,7 @@ def create_pair_aligner(
             "reference": _reference_pairs,
         },
         {"device": devices, "gpu_memory": gpu_memory},
-        notice,
+        on_message,
     )
     chosen.fallback = reason
     return chosen
@@ -165,7 +165,7 @@ def resolve_engine(
     name: str,
     makers: Mapping[str, Callable[[], Picked]],
     gpu_options: Mapping[str, CheckedDevices | None],
-    notice: Callable[[str], None] | None,
+    on_message: Callable[[str], None] | None,
 ) -> tuple[Picked, str]:
     """Make the engine or aligner of a name; return it, and the reason why ``auto`` does without the GPU.
 
@@ -177,18 +177,18 @@ def resolve_engine(
         Options that only the GPU takes; None where not given.
     """
     check_choice("engine", name, ENGINES)
-    given = {option: value for option, value in gpu_options.items() if value is not None}
+    given_options = {option: value for option, value in gpu_options.items() if value is not None}
     if name == "auto":
         try:
             return makers["gpu"](), ""
         except GpuUnavailableError as error:
             reason = f"running on the CPU: {error}"
-        made = makers["cpu"]()
-        if notice is not None and (given or pycuda_is_installed()):
-            notice(reason)
-        return made, reason
+        picked = makers["cpu"]()
+        if on_message is not None and (given_options or pycuda_is_installed()):
+            on_message(reason)
+        return picked, reason
     if name != "gpu":
-        for option, value in given.items():
+        for option, value in given_options.items():
             raise OptionError(option, value, f"none with engine {name}", "leave it out, or choose engine gpu or auto")
     return makers[name](), ""
 

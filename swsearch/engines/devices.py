@@ -30,7 +30,7 @@ DEVICES_EXPECTED = 'the number of a GPU, a list of such numbers, or "all"'
 """Values of ``device=``, in the words of an error."""
 
 
-def checked_devices(value: Any) -> CheckedDevices | None:
+def check_devices(value: Any) -> CheckedDevices | None:
     """Return what was given for ``device``, or None where nothing was.
 
     Parameters
@@ -62,11 +62,11 @@ def checked_devices(value: Any) -> CheckedDevices | None:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def _number(one: Any, given: Any) -> int:
+def _number(one: Any, value: Any) -> int:
     try:
         return check_integer("device", one, 0, MAX_DEVICE)
     except InputError:
-        raise device_error(given) from None
+        raise device_error(value) from None
 
 
 def device_error(value: object, expected: str = DEVICES_EXPECTED) -> OptionError:
@@ -101,14 +101,14 @@ def resolve_devices(given: tuple[int, ...] | Literal["all"]) -> list[DeviceInfo]
     if given != "all":
         return [choose_device(index) for index in given]
     every = list_devices()
-    found = [each for each in every if not why_too_old(each)]
-    if not found:
+    usable = [each for each in every if not why_too_old(each)]
+    if not usable:
         return [choose_device(None)]  # which says why not
-    warn_left_out(f"{each} {why_too_old(each)}" for each in every if each not in found)
-    return found
+    warn_skipped(f"{each} {why_too_old(each)}" for each in every if each not in usable)
+    return usable
 
 
-def warn_left_out(reasons: Iterable[object]) -> None:
+def warn_skipped(reasons: Iterable[object]) -> None:
     """Warn of devices that the work is done without, each by the reason or the error that it could not be opened."""
     for each in reasons:
         text = str(each).removeprefix("engine gpu cannot be used: ").removesuffix(", or use --engine cpu")

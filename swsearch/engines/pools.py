@@ -38,7 +38,7 @@ class PoolPairs:
     rows : QueryProfile, optional
         Scores by position of all residues of the queries' pool, and gap costs if those of some query are its own; see
         `rows_pool`. By default codes and matrix say the scores.
-    known : ndarray, shape (m,), int, optional
+    known_scores : ndarray, shape (m,), int, optional
         A score that each pair reaches, such as its own from a search: what cannot reach it is left out. One that is
         not reached costs time, but changes nothing in the result.
     """
@@ -48,7 +48,7 @@ class PoolPairs:
     pairs: IntArray
     letters: PoolLetters = (None, None)
     rows: QueryProfile | None = None
-    known: npt.NDArray[np.integer] | None = None
+    known_scores: npt.NDArray[np.integer] | None = None
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -61,10 +61,10 @@ class PoolPairs:
             raise ValueError(f"expected {n_residues} rows, one for each residue of the queries; got {n_rows}")
         return pair_bounds(self.queries, self.subjects, self.pairs)
 
-    def part(self, chosen: IntArray | slice) -> PoolPairs:
+    def take(self, chosen: IntArray | slice) -> PoolPairs:
         """Return some of the pairs, by their places, shape (n,)."""
-        known = None if self.known is None else np.asarray(self.known)[chosen]
-        return replace(self, pairs=self.pairs[chosen], known=known)
+        known = None if self.known_scores is None else np.asarray(self.known_scores)[chosen]
+        return replace(self, pairs=self.pairs[chosen], known_scores=known)
 
     def sequences(self) -> Iterator[tuple[QueryLike, ByteArray]]:
         """Yield each pair's query and subject, whose codes have the shape (n,)."""

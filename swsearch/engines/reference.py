@@ -65,8 +65,8 @@ class ReferencePairAligner(PairAligner):
     def align(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> PairAlignment:
         """Align a query with a subject."""
         scoring, mode, ends = recurrence.scoring, recurrence.mode, recurrence.ends
-        found = reference.align(query, subject, scoring, mode, ends)
-        return PairAlignment(codes_of(query), subject, scoring, *found, query_rows=position_specific_rows(query))
+        raw = reference.align(query, subject, scoring, mode, ends)
+        return PairAlignment(codes_of(query), subject, scoring, *raw, query_rows=position_specific_rows(query))
 
     def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
         """Score a query with a subject, without their alignment."""

@@ -294,8 +294,8 @@ class QueryRange(ValueKind):
 
     def check(self, name: str, value: Any) -> tuple[int, int]:
         ends = value
-        if isinstance(value, str) and (found := re.fullmatch(r"\s*(\d{1,10})\s*-\s*(\d{1,10})\s*", value, re.ASCII)):
-            ends = int(found[1]), int(found[2])
+        if isinstance(value, str) and (match := re.fullmatch(r"\s*(\d{1,10})\s*-\s*(\d{1,10})\s*", value, re.ASCII)):
+            ends = int(match[1]), int(match[2])
         is_pair = isinstance(ends, (list, tuple)) and len(ends) == 2
         if not is_pair or any(isinstance(end, bool) or not hasattr(end, "__index__") for end in ends):
             raise OptionError(name, value, self.expected)

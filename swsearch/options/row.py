@@ -187,7 +187,7 @@ class OptionTable:
             object.__setattr__(self, name, row.check(getattr(self, name)))
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
         """Return a table with those of the values that it has options for."""
         return cls(**{name: values[row.name] for name, row in rows_of(cls).items() if row.name in values})
 

@@ -47,19 +47,19 @@ class PendingSelection(Protocol):
 
 
 class PairBackend(Protocol):
-    """Computes nulls and alignments of selected pairs; `LocalPairWork` does so in this process."""
+    """Computes nulls and alignments of selected pairs; `LocalPairBackend` does so in this process."""
 
     @property
     def parallel(self) -> int:
         """Number of batches to process at a time: more than one if other machines compute them."""
 
-    def nulls(self, asked: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
+    def fit_null_models(self, requests: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
         """Return the nulls of pairs; the null of a pair depends only on the pair."""
 
     def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
         """Align pairs; return the alignments and the subjects, both in the order of the pairs."""
 
-    def further(self, wanted: Callable[[], HspRequest], subjects: SubjectReader) -> list[list[HspPath]] | None:
+    def find_hsps(self, request: Callable[[], HspRequest], subjects: SubjectReader) -> list[list[HspPath]] | None:
         """Return further alignments of pairs; None if each is computed on access."""
 
 
@@ -140,10 +140,10 @@ class Backend(Protocol):
         """Return the subjects in the form that these queries are compared with."""
 
     def criteria(self, options: SearchOptions, subjects: Subjects) -> Criteria:
-        """Return the criteria of options and subjects, cached or from `Criteria.of`."""
+        """Return the criteria of options and subjects, cached or from `Criteria.from_options`."""
 
     def max_group_queries(self, criteria: Criteria) -> int | None:
         """Return the maximum number of queries in a group: `Criteria.max_queries` or fewer."""
 
-    def open(self, asked: SessionRequest) -> Session:
+    def open(self, request: SessionRequest) -> Session:
         """Begin a search."""

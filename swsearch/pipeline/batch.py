@@ -26,25 +26,25 @@ class History:
 
     Parameters
     ----------
-    base : QueryAlignment
+    base_alignment : QueryAlignment
         The query alone, or with what stays of a profile that was given, whatever these subjects add.
     last : int
         Number of its last iteration.
     steps : tuple of IterationStep
         Subjects that each iteration included.
-    is_ended, converged, is_cut : bool
+    is_finished, converged, is_truncated : bool
         Whether no other iteration follows; whether it would search with the same subjects; whether there were more
         subjects than a profile takes.
     next_profile : Profile or None
         Profile of the next iteration, if requested.
     """
 
-    base: QueryAlignment
+    base_alignment: QueryAlignment
     last: int
     steps: tuple[IterationStep, ...] = ()
-    is_ended: bool = False
+    is_finished: bool = False
     converged: bool = False
-    is_cut: bool = False
+    is_truncated: bool = False
     next_profile: Profile | None = None
 
 
@@ -54,7 +54,7 @@ class QueryState:
 
     Parameters
     ----------
-    place : int
+    index : int
         Among all that are searched.
     query : Query
         As it is scored, with the profile of its iteration.
@@ -64,7 +64,7 @@ class QueryState:
         Its iterations; None where hits make no profiles.
     """
 
-    place: int
+    index: int
     query: Query
     selection: QueryCandidates | None = None
     history: History | None = None
@@ -73,15 +73,15 @@ class QueryState:
         return len(self.query.codes)
 
     @property
-    def found(self) -> QueryCandidates:
+    def candidates(self) -> QueryCandidates:
         """Its candidates."""
         assert self.selection is not None
         return self.selection
 
     @property
-    def is_ended(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether its last profile is built."""
-        return self.history is not None and self.history.is_ended
+        return self.history is not None and self.history.is_finished
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class Batch:
     @property
     def selections(self) -> list[QueryCandidates]:
         """The candidates of each query."""
-        return [state.found for state in self.states]
+        return [state.candidates for state in self.states]
 
     @property
     def is_scored(self) -> bool:
@@ -115,18 +115,18 @@ class Batch:
         return self.states[0].selection is not None
 
     @property
-    def is_ended(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the last profiles of its queries are built."""
-        return self.states[0].is_ended
+        return self.states[0].is_finished
 
-    def having(self, selections: Sequence[QueryCandidates], subjects: SubjectReader | None = None) -> Batch:
+    def with_selections(self, selections: Sequence[QueryCandidates], subjects: SubjectReader | None = None) -> Batch:
         """Return the batch with other selections, whose places may be of other subjects."""
         states = [replace(state, selection=each) for state, each in zip(self.states, selections, strict=True)]
         return Batch(states, self.subjects if subjects is None else subjects)
 
-    def part(self, part: slice) -> Batch:
+    def part(self, states: slice) -> Batch:
         """Return some of the states."""
-        return Batch(self.states[part], self.subjects)
+        return Batch(self.states[states], self.subjects)
 
 
 GROUP_RESIDUES = 50_000
@@ -137,16 +137,18 @@ FIRST_GROUP_RESIDUES, SMALL_GROUP_RESIDUES, MIN_GROUPS = (4_000, 16_000), 8_000,
 """Query residues of the first groups. Where all queries are few, the others have an eighth of all residues, and at
 least `SMALL_GROUP_RESIDUES`: the first results come early, and later stages work beside scoring."""
 
-HITS_PER_PART = 16_000
+HITS_PER_BATCH = 16_000
 """Hits that are read and aligned together, those of whole queries."""
 
 
-def query_groups(queries: Sequence[Query], most: int | None = None, together: int = 1) -> Iterator[Sequence[Query]]:
+def query_groups(
+    queries: Sequence[Query], max_queries: int | None = None, multiple: int = 1
+) -> Iterator[Sequence[Query]]:
     """Cut queries into groups that are scored together.
 
     Parameters
     ----------
-    together : int
+    multiple : int
         Frames of one query, which stay in one group.
     """
     total = sum(len(query.codes) for query in queries)
@@ -155,10 +157,10 @@ def query_groups(queries: Sequence[Query], most: int | None = None, together: in
     limit = next(sizes, usual)
     group: list[Query] = []
     residues = 0
-    for first in range(0, len(queries), together):
-        some = queries[first : first + together]
+    for first in range(0, len(queries), multiple):
+        some = queries[first : first + multiple]
         n = sum(len(query.codes) for query in some)
-        if group and (residues + n > limit or (most is not None and len(group) + together > most)):
+        if group and (residues + n > limit or (max_queries is not None and len(group) + multiple > max_queries)):
             yield group
             group, residues = [], 0
             limit = next(sizes, usual)
@@ -168,12 +170,12 @@ def query_groups(queries: Sequence[Query], most: int | None = None, together: in
         yield group
 
 
-def split_by_size(sizes: Sequence[int], most: int, together: int = 1) -> Iterator[slice]:
-    """Cut items of some sizes into runs of about ``most``; groups of ``together`` items stay in one run."""
+def split_by_size(sizes: Sequence[int], max_size: int, multiple: int = 1) -> Iterator[slice]:
+    """Cut items of some sizes into runs of about ``max_size``; groups of ``multiple`` items stay in one run."""
     begin = total = 0
-    for place in range(0, len(sizes), together):
-        size = sum(sizes[place : place + together])
-        if place > begin and total + size > most:
+    for place in range(0, len(sizes), multiple):
+        size = sum(sizes[place : place + multiple])
+        if place > begin and total + size > max_size:
             yield slice(begin, place)
             begin, total = place, 0
         total += size
@@ -181,7 +183,7 @@ def split_by_size(sizes: Sequence[int], most: int, together: int = 1) -> Iterato
         yield slice(begin, len(sizes))
 
 
-def next_iteration(profile: Profile | None) -> int:
+def search_iteration(profile: Profile | None) -> int:
     """Return the number of the search that has a profile as its query."""
     return 1 if profile is None else profile.iteration + 1
 
@@ -206,15 +208,15 @@ def first_iterations(subjects: IntArray, profile: Profile | None) -> IntArray:
     ndarray, shape (n,), int64
         The iteration that found them, where none before did.
     """
-    iteration = next_iteration(profile)
-    found = np.full(len(subjects), iteration, dtype=np.int64)
+    iteration = search_iteration(profile)
+    iterations = np.full(len(subjects), iteration, dtype=np.int64)
     if profile is not None and profile.alignment is not None:
         known = profile.alignment
         of_subject = dict(zip(known.subjects.tolist(), known.iterations.tolist(), strict=True))
         of_subject.pop(-1, None)
         for row, subject in enumerate(subjects.tolist()):
-            found[row] = of_subject.get(subject, iteration)
-    return found
+            iterations[row] = of_subject.get(subject, iteration)
+    return iterations
 
 
 def restrict_to_database(query: Query, database: Database) -> Query:

@@ -42,15 +42,15 @@ from swsearch.pipeline.codec import (
     JsonFields,
     StateDecoder,
     encode,
-    joined,
-    parted,
+    pack,
     require,
+    unpack,
 )
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.fingerprint import JsonValues, differences, digest_of, search_fingerprint
 from swsearch.pipeline.iterate import ProfileGrower
 from swsearch.pipeline.ranking import QueryCandidates
-from swsearch.pipeline.scorer import batches_of
+from swsearch.pipeline.scorer import group_states
 from swsearch.pipeline.subjects import SubjectReader, Subjects
 
 MANIFEST, LOCK = "manifest.json", "lock"
@@ -64,7 +64,7 @@ MAX_MANIFEST = 1 << 20
 SAVE_SECONDS = 1.0
 """Seconds between files, and the longest that states wait to be written."""
 
-HELD_BYTES = 64 << 20
+CACHE_BYTES = 64 << 20
 """Bytes of files whose states are held until they are taken."""
 
 _NAME = re.compile(r"queries-(\d{9,18})")
@@ -73,7 +73,7 @@ _Held = tuple[QueryState, SubjectReader]
 
 
 def _place_of(held: _Held) -> tuple[int, int]:
-    return id(held[1]), held[0].place
+    return id(held[1]), held[0].index
 
 
 class Checkpoint:
@@ -94,7 +94,7 @@ class Checkpoint:
         The searched subjects.
     grower : ProfileGrower or None
         Makes profiles, where hits make some.
-    is_read : bool, optional
+    is_read_only : bool, optional
         Whether what is there is only read: nothing is written or locked, so that several may read at a time. Whoever
         asks knows that nobody writes.
 
@@ -110,9 +110,9 @@ class Checkpoint:
 
     def __init__(
         self, folder: Path, queries: Sequence[Query], criteria: Criteria, subjects: Subjects,
-        grower: ProfileGrower | None, is_read: bool = False,
+        grower: ProfileGrower | None, is_read_only: bool = False,
     ) -> None:  # fmt: skip
-        self.folder, self._is_read, self._subjects, self._queries = folder, is_read, subjects, queries
+        self.folder, self._is_read, self._subjects, self._queries = folder, is_read_only, subjects, queries
         self._decoder = StateDecoder(queries, criteria, grower, subjects)
         self._wants_distribution = criteria.options.distribution
         self._guard, self._writing = threading.Lock(), threading.Lock()
@@ -136,13 +136,13 @@ class Checkpoint:
             )
         try:
             with _errors(folder, "opened"):
-                if not is_read:
+                if not is_read_only:
                     folder.mkdir(exist_ok=True)  # a name with a mistake in it should not become folders
                     self._take_lock()
                     remove_stale_files(folder)
                 stated = search_fingerprint(queries, subjects.database, subjects.mask, criteria.options)
                 self._digest = digest_of(self._begin(stated))
-                self._number = self._look()
+                self._number = self._read_index()
         except BaseException:
             self._release()
             raise
@@ -154,66 +154,66 @@ class Checkpoint:
 
     # reading
 
-    def resumed(self, states: Sequence[QueryState]) -> Iterator[Batch]:
+    def resume(self, states: Sequence[QueryState]) -> Iterator[Batch]:
         """Return states in batches, as stored or, if not stored, unchanged."""
         with self._guard:
-            by_file = sorted(states, key=lambda state: self._file_of.get(state.place, ""))
-        found = sorted([self._taken(state) or (state, self._subjects) for state in by_file], key=_place_of)
+            by_file = sorted(states, key=lambda state: self._file_of.get(state.index, ""))
+        resumed = sorted([self._stored_state(state) or (state, self._subjects) for state in by_file], key=_place_of)
         for is_new in (False, True):
-            yield from batches_of([each for each in found if (each[0].selection is None) == is_new])
+            yield from group_states([each for each in resumed if (each[0].selection is None) == is_new])
 
-    def stored(self, places: Iterable[int]) -> Iterator[Batch]:
+    def read_stored(self, places: Iterable[int]) -> Iterator[Batch]:
         """Return the stored states of finished queries."""
         states = [QueryState(place, self._queries[place]) for place in places]
-        for batch in self.resumed(states):
+        for batch in self.resume(states):
             if not batch.is_scored:
                 raise OutputError(
-                    f"checkpoint: the stored results of queries {batch.states[0].place + 1:,} to "
-                    f"{batch.states[-1].place + 1:,} are damaged; search them again"
+                    f"checkpoint: the stored results of queries {batch.states[0].index + 1:,} to "
+                    f"{batch.states[-1].index + 1:,} are damaged; search them again"
                 )
             yield batch
 
-    def _taken(self, state: QueryState) -> _Held | None:
+    def _stored_state(self, state: QueryState) -> _Held | None:
         """Return the stored state of a query, unless an iteration of this run has returned it."""
         if state.history is not None and state.history.steps:
             return None
         with self._guard:
-            name = self._file_of.get(state.place)
+            name = self._file_of.get(state.index)
         if name is None or name in self._damaged:
             return None
-        if name not in self._held or state.place not in self._held[name][1]:
-            self._hold(name)
+        if name not in self._held or state.index not in self._held[name][1]:
+            self._read_file(name)
         of_file = self._held[name][1]
-        found = of_file.pop(state.place, None)
+        stored = of_file.pop(state.index, None)
         if not of_file:
             del self._held[name]
-        if found is not None and (selection := found[0].selection) is not None:
+        if stored is not None and (selection := stored[0].selection) is not None:
             if self._wants_distribution and selection.distribution is None:
                 return None
-            self._known[state.place] = selection
-        return found
+            self._known[state.index] = selection
+        return stored
 
-    def _hold(self, name: str) -> None:
+    def _read_file(self, name: str) -> None:
         """Read the current states of a file; warn and read none if it is damaged."""
-        found: dict[int, _Held] = {}
+        stored: dict[int, _Held] = {}
         n_bytes = 0
-        with self._damage_told(name):
+        with self._warn_of_damage(name):
             read = (self.folder / name).read_bytes()
             n_bytes = len(read)
-            head, told, data = [*read.split(b"\n", 2), b"", b""][:3]
-            require(head == self._seal(name, told, data), "its checksum differs")
-            every, arrays = parted(data)
+            head, line, data = [*read.split(b"\n", 2), b"", b""][:3]
+            require(head == self._checksum(name, line, data), "its checksum differs")
+            every, arrays = unpack(data)
             require(isinstance(every, list), "it holds no queries")
             for k, facts in enumerate(every):
                 some = {key[len(f"{k} ") :]: each for key, each in arrays.items() if key.startswith(f"{k} ")}
                 batch = self._decoder.decode(facts, some, lambda place: self._file_of.get(place) == name)
-                found.update((state.place, (state, batch.subjects)) for state in batch.states)
-        while self._held and sum(size for size, _ in self._held.values()) + n_bytes > HELD_BYTES:
+                stored.update((state.index, (state, batch.subjects)) for state in batch.states)
+        while self._held and sum(size for size, _ in self._held.values()) + n_bytes > CACHE_BYTES:
             del self._held[next(iter(self._held))]
-        self._held[name] = n_bytes, {} if name in self._damaged else found
+        self._held[name] = n_bytes, {} if name in self._damaged else stored
 
     @contextlib.contextmanager
-    def _damage_told(self, name: str) -> Iterator[None]:
+    def _warn_of_damage(self, name: str) -> Iterator[None]:
         """Warn about an unreadable file, and stop using it."""
         try:
             yield
@@ -221,20 +221,20 @@ class Checkpoint:
             self._damaged.add(name)
             if not self._is_read:
                 why = error.strerror if isinstance(error, OSError) else error
-                told = f"checkpoint: {self.folder / name} is damaged ({why}); searching its queries again"
-                warnings.warn(told, SwsearchWarning, stacklevel=2)
+                warning = f"checkpoint: {self.folder / name} is damaged ({why}); searching its queries again"
+                warnings.warn(warning, SwsearchWarning, stacklevel=2)
 
-    def _look(self) -> int:
+    def _read_index(self) -> int:
         """Read which queries each file has, and return the number of the last file."""
         names = sorted(each.name for each in self.folder.iterdir() if _NAME.fullmatch(each.name))
         for name in names:
             with (self.folder / name).open("rb") as file:
                 file.readline()
-                told = file.readline().rstrip(b"\n")
+                line = file.readline().rstrip(b"\n")
             places: list[int] = []
-            with self._damage_told(name):
-                places = _places(told, len(self._queries))
-                require(told == self._told(name, places), "its checksum differs")
+            with self._warn_of_damage(name):
+                places = _decode_places(line, len(self._queries))
+                require(line == self._encode_places(name, places), "its checksum differs")
             self._count(name, [] if name in self._damaged else places)
         return int(names[-1].split("-")[1]) if names else 0
 
@@ -252,15 +252,15 @@ class Checkpoint:
         subjects : SubjectReader
             Subjects that places refer to.
         """
-        is_known = (each.selection is not None and self._known.get(each.place) is each.selection for each in states)
+        is_known = (each.selection is not None and self._known.get(each.index) is each.selection for each in states)
         if self._is_read or all(is_known):
             return
         with self._writing:
             self._check_written()
             for state in states:
-                self._waiting[state.place] = state, subjects
+                self._waiting[state.index] = state, subjects
                 if state.selection is not None:
-                    self._known[state.place] = state.selection
+                    self._known[state.index] = state.selection
             left = self._written_at + SAVE_SECONDS - time.monotonic()
             if left <= 0 or not self._write_after(left):
                 self._write_waiting()
@@ -297,31 +297,31 @@ class Checkpoint:
             return
         every: list[JsonFields] = []
         arrays: Arrays = {}
-        for k, batch in enumerate(batches_of(waiting)):
+        for k, batch in enumerate(group_states(waiting)):
             facts, numbers = encode(batch.states, batch.subjects)
             every.append(facts)
             arrays |= {f"{k} {key}": each for key, each in numbers.items()}
-        data = joined(every, arrays)
-        places = sorted(state.place for state, _ in waiting)
+        data = pack(every, arrays)
+        places = sorted(state.index for state, _ in waiting)
         self._number += 1
         name = f"queries-{self._number:09d}"
-        told = self._told(name, places)
+        line = self._encode_places(name, places)
         with _errors(self.folder, "written"):
-            _write(self.folder / name, b"\n".join([self._seal(name, told, data), told, data]))
+            _write(self.folder / name, b"\n".join([self._checksum(name, line, data), line, data]))
         self._count(name, places)
         self._written_at = time.monotonic()
 
-    def _seal(self, name: str, *rest: bytes) -> bytes:
+    def _checksum(self, name: str, *rest: bytes) -> bytes:
         """Return the checksum of a file's name, of the manifest and of other bytes, as a file begins with it."""
         sha256 = hashlib.sha256(b"\n".join([f"{name}\n{self._digest}".encode(), *rest])).hexdigest()
         return f"{FILE_MAGIC} sha256 {sha256}".encode()
 
-    def _told(self, name: str, places: Sequence[int]) -> bytes:
+    def _encode_places(self, name: str, places: Sequence[int]) -> bytes:
         """Return a file's second line: places, ascending, counted from 1, and a checksum."""
         runs = groupby(enumerate(places), key=lambda each: each[1] - each[0])
         ends = [[place + 1 for _, place in run] for _, run in runs]
-        told = b"queries " + ",".join(f"{each[0]}-{each[-1]}" for each in ends).encode()
-        return told + self._seal(name, told)[-16:].rjust(17)
+        line = b"queries " + ",".join(f"{each[0]}-{each[-1]}" for each in ends).encode()
+        return line + self._checksum(name, line)[-16:].rjust(17)
 
     def _count(self, name: str, places: Sequence[int]) -> None:
         """Record the queries of a file, and delete files without current queries."""
@@ -344,7 +344,7 @@ class Checkpoint:
             with _errors(self.folder, "opened"):
                 self._take_lock()
                 self._file_of, self._counts, self._held = {}, Counter(), {}
-                self._number = self._look()  # another process may have gone on with it
+                self._number = self._read_index()  # another process may have gone on with it
         return self
 
     def __exit__(
@@ -413,41 +413,41 @@ class Checkpoint:
         return was
 
 
-def checkpoint_folder(given: object) -> Path:
+def checkpoint_folder(argument: object) -> Path:
     """Return the folder that an argument names."""
-    name = os.fsdecode(given) if isinstance(given, (str, os.PathLike)) else ""
+    name = os.fsdecode(argument) if isinstance(argument, (str, os.PathLike)) else ""
     if not name or "\0" in name:
-        raise OptionError("checkpoint", given, "the name of a folder")
+        raise OptionError("checkpoint", argument, "the name of a folder")
     if os.path.exists(name) and not os.path.isdir(name):  # noqa: PTH110, PTH112  # pathlib's raise for long names
         raise OptionError("checkpoint", name, "a folder, not a file")
     return Path(name)
 
 
-def _places(told: bytes, n: int) -> list[int]:
+def _decode_places(line: bytes, n: int) -> list[int]:
     """Return the places that a second line names, ascending, of n queries."""
-    found: list[int] = []
-    for part in told.partition(b" ")[2].partition(b" ")[0].split(b","):
+    places: list[int] = []
+    for part in line.partition(b" ")[2].partition(b" ")[0].split(b","):
         match = re.fullmatch(rb"(\d{1,18})-(\d{1,18})", part)
-        good = match is not None and (found[-1] + 1 if found else 0) < int(match[1]) <= int(match[2]) <= n
+        good = match is not None and (places[-1] + 1 if places else 0) < int(match[1]) <= int(match[2]) <= n
         require(good, "it names no queries")
         assert match is not None
-        found += range(int(match[1]) - 1, int(match[2]))
-    return found
+        places += range(int(match[1]) - 1, int(match[2]))
+    return places
 
 
 def _read_manifest(path: Path) -> JsonValues:
     with path.open("rb") as file:
         raw = file.read(MAX_MANIFEST)
-    found = None
+    manifest = None
     with contextlib.suppress(ValueError):
-        found = json.loads(raw)
-    if not isinstance(found, dict) or found.pop("what", None) != FILE_MAGIC:
+        manifest = json.loads(raw)
+    if not isinstance(manifest, dict) or manifest.pop("what", None) != FILE_MAGIC:
         raise OtherCheckpointError(
             f"checkpoint: {path} is damaged or not a {FILE_MAGIC}; choose another folder, or delete this one to "
             f"start "
             "again"
         )
-    return found
+    return manifest
 
 
 def _write(path: Path, data: bytes) -> None:

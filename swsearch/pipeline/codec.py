@@ -24,7 +24,7 @@ from swsearch.db.dna_segment import FramePieces
 from swsearch.errors import SwsearchError
 from swsearch.frameshift_alignment import NUCLEOTIDES_OF
 from swsearch.inputs import Query
-from swsearch.pipeline.batch import Batch, History, QueryState, next_iteration
+from swsearch.pipeline.batch import Batch, History, QueryState, search_iteration
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.iterate import ProfileGrower
 from swsearch.pipeline.loci import Loci, LocusSubjects
@@ -74,11 +74,11 @@ def narrowest_integers(values: IntArray) -> npt.NDArray[np.integer]:
     return values.astype(kind) if kind.kind in "iu" else values
 
 
-def joined(facts: Any, arrays: Mapping[str, NumberArray]) -> bytes:
+def pack(facts: Any, arrays: Mapping[str, NumberArray]) -> bytes:
     """Return what JSON can hold, and arrays, each of shape (n,), as bytes."""
     stored = {name: each.astype(each.dtype.newbyteorder("<"), copy=False) for name, each in arrays.items()}
-    told = [[name, _type_of(values), len(values)] for name, values in stored.items()]
-    text = json.dumps([facts, told], separators=(",", ":")).encode("ascii")
+    layout = [[name, _type_of(values), len(values)] for name, values in stored.items()]
+    text = json.dumps([facts, layout], separators=(",", ":")).encode("ascii")
     return b"".join([_SIZE.pack(len(text)), text, *(values.tobytes() for values in stored.values())])
 
 
@@ -90,8 +90,8 @@ def _type_of(values: NumberArray) -> str:
     return name
 
 
-def parted(data: bytes) -> tuple[Any, Arrays]:
-    """Return the facts and the arrays that `joined` joined.
+def unpack(data: bytes) -> tuple[Any, Arrays]:
+    """Return the facts and the arrays that `pack` joined.
 
     Raises
     ------
@@ -101,9 +101,9 @@ def parted(data: bytes) -> tuple[Any, Arrays]:
     try:
         (n,) = _SIZE.unpack_from(data)
         place = _SIZE.size + n
-        facts, told = json.loads(data[_SIZE.size : place])
+        facts, layout = json.loads(data[_SIZE.size : place])
         arrays: Arrays = {}
-        for name, kind, length in told:
+        for name, kind, length in layout:
             require(kind in NUMBERS and type(length) is int and length >= 0, "an array of no numbers")
             size = int(kind[2:]) * length
             require(place + size <= len(data), "less numbers than it tells of")
@@ -128,10 +128,10 @@ class ArrayWriter:
 
     def arrays(self) -> Arrays:
         """Return all, whole numbers as narrow as they fit."""
-        found = {name: np.concatenate(parts) for name, parts in self._parts.items()}
+        arrays = {name: np.concatenate(parts) for name, parts in self._parts.items()}
         return {
             name: narrowest_integers(each) if each.dtype == np.int64 else each
-            for name, each in found.items()
+            for name, each in arrays.items()
             if len(each)
         }
 
@@ -144,20 +144,20 @@ class ArrayReader:
         self._places = dict.fromkeys(arrays, 0)
 
     def _take(self, name: str, n: int, kinds: str) -> NumberArray:
-        found, at = self._arrays.get(name, _NOTHING), self._places.get(name, 0)
-        fits = found.ndim == 1 and (found.dtype.kind in kinds or found is _NOTHING)
-        require(fits, f"{name} has type {found.dtype} and shape {found.shape}")
+        values, at = self._arrays.get(name, _NOTHING), self._places.get(name, 0)
+        fits = values.ndim == 1 and (values.dtype.kind in kinds or values is _NOTHING)
+        require(fits, f"{name} has type {values.dtype} and shape {values.shape}")
         if type(n) is not int:
             raise TypeError(f"{name}: {n!r} is no number of values")
-        require(0 <= n <= len(found) - at, f"{name} has no {n} values more")
+        require(0 <= n <= len(values) - at, f"{name} has no {n} values more")
         self._places[name] = at + n
-        return found[at : at + n]
+        return values[at : at + n]
 
-    def whole(self, name: str, n: int, least: int = -(1 << 63), end: int = 1 << 63) -> IntArray:
-        """Return the next whole numbers, shape (n,), int64, which are at least ``least`` and below ``end``."""
+    def integers(self, name: str, n: int, minimum: int = -(1 << 63), end: int = 1 << 63) -> IntArray:
+        """Return the next whole numbers, shape (n,), int64, which are at least ``minimum`` and below ``end``."""
         values: IntArray = self._take(name, n, "iu").astype(np.int64)  # a copy: a part would keep the whole
-        good = not n or least <= int(values.min()) <= int(values.max()) < end
-        require(good, f"{name} has numbers beyond {max(abs(least), end)}")
+        good = not n or minimum <= int(values.min()) <= int(values.max()) < end
+        require(good, f"{name} has numbers beyond {max(abs(minimum), end)}")
         return values
 
     def codes(self, name: str, n: int) -> npt.NDArray[np.uint8]:
@@ -166,7 +166,7 @@ class ArrayReader:
         require(values.dtype == np.uint8 or not n, f"{name} has type {values.dtype}")
         return values.astype(np.uint8)
 
-    def real(self, name: str, n: int, *, is_bounded: bool = False) -> FloatArray:
+    def floats(self, name: str, n: int, *, is_bounded: bool = False) -> FloatArray:
         """Return the next real numbers, shape (n,), float64; none is beyond `MAX_MAGNITUDE`, or NaN, if bounded."""
         values: FloatArray = self._take(name, n, "f").astype(np.float64)
         good = not is_bounded or bool((np.abs(values) < MAX_MAGNITUDE).all())
@@ -175,18 +175,18 @@ class ArrayReader:
 
     def offsets(self, name: str, n: int, pool: str) -> IntArray:
         """Return where the next n parts of an array begin, shape (n + 1,), int64, from the lengths of another."""
-        left = self.left(pool)
-        found: IntArray = np.concatenate([[0], np.cumsum(self.whole(name, n, 0, left + 1))]).astype(np.int64)
-        require(int(found[-1]) <= left, f"{name} with a wrong total")
-        return found
+        left = self.n_left(pool)
+        offsets: IntArray = np.concatenate([[0], np.cumsum(self.integers(name, n, 0, left + 1))]).astype(np.int64)
+        require(int(offsets[-1]) <= left, f"{name} with a wrong total")
+        return offsets
 
-    def left(self, name: str) -> int:
+    def n_left(self, name: str) -> int:
         """Return how many numbers of an array were not taken."""
         return len(self._arrays.get(name, _NOTHING)) - self._places.get(name, 0)
 
     def check_empty(self) -> None:
         """Raise unless all was taken."""
-        left = [name for name in self._arrays if self.left(name)]
+        left = [name for name in self._arrays if self.n_left(name)]
         require(not left, f"{', '.join(left)[:80]} has more values than queries have")
 
 
@@ -196,7 +196,7 @@ _NOTHING = np.empty(0, dtype=np.int8)
 PUBLISHED = "published"
 """Mark of the statistics that the options name."""
 
-MADE = ("profile", "next")
+PROFILE_FIELDS = ("profile", "next")
 """Profiles that were made: what a query searches with, and what it would search with next."""
 
 
@@ -210,38 +210,38 @@ def encode(states: Sequence[QueryState], subjects: SubjectReader) -> tuple[JsonF
     """
     writer, facts, used = ArrayWriter(), JsonFields(), None
     if isinstance(subjects, LocusSubjects):
-        found = [each.selection.candidates.subjects for each in states if each.selection is not None]
-        used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found]))
+        candidates = [each.selection.candidates.subjects for each in states if each.selection is not None]
+        used = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *candidates]))
         facts["loci"] = len(used)
-        _add_loci(subjects.loci.take(used), writer)
-    told = [_add_state(each, writer, used) for each in states]
-    return facts | {"states": told}, writer.arrays()
+        _encode_loci(subjects.loci.take(used), writer)
+    state_facts = [_encode_state(each, writer, used) for each in states]
+    return facts | {"states": state_facts}, writer.arrays()
 
 
-def _add_state(state: QueryState, writer: ArrayWriter, used: IntArray | None) -> JsonFields:
+def _encode_state(state: QueryState, writer: ArrayWriter, used: IntArray | None) -> JsonFields:
     """Add a state's numbers to a writer; its places refer to the loci, if these are written."""
-    facts: JsonFields = {"place": state.place}
+    facts: JsonFields = {"place": state.index}
     if (selection := state.selection) is not None:
         candidates, table = selection.candidates, selection.alignments
         if used is not None:
             candidates = replace(candidates, subjects=np.searchsorted(used, candidates.subjects))
-        facts["selection"] = add_selection(replace(selection, candidates=candidates), writer)
+        facts["selection"] = encode_selection(replace(selection, candidates=candidates), writer)
         facts["aligned"] = None if table is None else "here" if used is None else "located"
         if table is not None and used is None:
-            _add_table(table, writer)
+            _encode_table(table, writer)
     history, profile = state.history, state.query.profile
-    n_made = 0 if history is None else len(history.steps) - history.is_ended
+    n_made = 0 if history is None else len(history.steps) - history.is_finished
     if history is not None:
-        n_base = len(history.base)
+        n_base = len(history.base_alignment)
         facts["history"] = {
             "steps": [[step.included, step.new] for step in history.steps],
-            "flags": [history.is_ended, history.converged, history.is_cut],
+            "flags": [history.is_finished, history.converged, history.is_truncated],
         }
         following = None if history.converged else history.next_profile
-        for name, made in zip(MADE, (profile if n_made else None, following), strict=True):
-            if made is not None and made.alignment is not None:
-                rows = made.alignment.take(np.arange(n_base, len(made.alignment)))
-                facts["history"][name] = _add_rows(rows, writer)
+        for name, name_profile in zip(PROFILE_FIELDS, (profile if n_made else None, following), strict=True):
+            if name_profile is not None and name_profile.alignment is not None:
+                rows = name_profile.alignment.take(np.arange(n_base, len(name_profile.alignment)))
+                facts["history"][name] = _encode_rows(rows, writer)
     return facts
 
 
@@ -276,8 +276,8 @@ class StateDecoder:
         """
         try:
             reader = ArrayReader(arrays)
-            subjects, n_places = self._subjects(facts, reader)
-            states = [self._state(each, reader, subjects, n_places, is_wanted) for each in facts["states"]]
+            subjects, n_places = self._decode_subjects(facts, reader)
+            states = [self._decode_state(each, reader, subjects, n_places, is_wanted) for each in facts["states"]]
             reader.check_empty()
         except CorruptDataError:
             raise
@@ -285,14 +285,14 @@ class StateDecoder:
             raise CorruptDataError(f"{type(error).__name__}: {error}") from error
         return Batch([state for state in states if state is not None], subjects)
 
-    def _subjects(self, facts: JsonFields, reader: ArrayReader) -> tuple[SubjectReader, int]:
+    def _decode_subjects(self, facts: JsonFields, reader: ArrayReader) -> tuple[SubjectReader, int]:
         """Return what places are of, and how many there are."""
         if isinstance(self.subjects, FrameWindows):
-            loci = _take_loci(facts.get("loci", 0), reader, self.subjects)
+            loci = _decode_loci(facts.get("loci", 0), reader, self.subjects)
             return LocusSubjects(self.subjects, loci), len(loci)
         return self.subjects, self.subjects.n_places
 
-    def _state(
+    def _decode_state(
         self, facts: JsonFields, reader: ArrayReader, subjects: SubjectReader, n_places: int,
         is_wanted: Callable[[int], bool],
     ) -> QueryState | None:  # fmt: skip
@@ -300,20 +300,22 @@ class StateDecoder:
         require(type(place) is int and 0 <= place < len(self.queries), "it names queries that there are not")
         query, selection = self.queries[place], None
         if "selection" in facts:
-            selection = take_selection(facts["selection"], reader, self.criteria.options.published, n_places)
+            selection = decode_selection(facts["selection"], reader, self.criteria.options.published, n_places)
             aligned = facts["aligned"]
             if aligned == "here":
-                selection = replace(selection, alignments=_take_table(len(selection.candidates), reader))
+                selection = replace(selection, alignments=_decode_table(len(selection.candidates), reader))
             elif aligned is not None:
                 selection = replace(selection, alignments=subjects.alignments_of(selection.candidates.subjects))
                 require(selection.alignments is not None, "no alignments of its hits")
             self._check(query, selection, subjects)
-        made = self._history(QueryState(place, query, selection), facts.get("history"), reader, is_wanted(place))
-        return made if is_wanted(place) else None
+        decoded = self._decode_history(
+            QueryState(place, query, selection), facts.get("history"), reader, is_wanted(place)
+        )
+        return decoded if is_wanted(place) else None
 
     def _check(self, query: Query, selection: QueryCandidates, subjects: SubjectReader) -> None:
         """Raise unless a selection can be one of this query in this search."""
-        ranked, statistics, nulls = selection.candidates, selection.statistics, selection.nulls
+        ranked, statistics, nulls = selection.candidates, selection.statistics, selection.null_models
         lengths = subjects.lengths_of(ranked.subjects)
         require(len(np.unique(ranked.subjects)) == len(ranked), "duplicate subjects")
         require(selection.limit > 0, "an invalid limit")
@@ -331,7 +333,7 @@ class StateDecoder:
             require(np.array_equal(selection.alignments.score, ranked.scores), "alignments with other scores")
             _check_table(selection.alignments, query, lengths)
 
-    def _history(
+    def _decode_history(
         self, state: QueryState, facts: JsonFields | None, reader: ArrayReader, is_wanted: bool
     ) -> QueryState:
         """Return a state with its iterations, and with the profile of the last one."""
@@ -340,22 +342,22 @@ class StateDecoder:
             good = grower is None and facts is None and state.selection is not None
             require(good, "other iterations than were asked for")
             return state
-        history, n = grower.first_state(state.place, query).history, len(query.codes)
+        history, n = grower.first_state(state.index, query).history, len(query.codes)
         assert history is not None
-        base, iteration = history.base, next_iteration(query.profile)
-        counts = [count for found in facts["steps"] for count in found]
-        good = all(len(found) == 2 for found in facts["steps"])
+        base, iteration = history.base_alignment, search_iteration(query.profile)
+        counts = [count for step in facts["steps"] for count in step]
+        good = all(len(step) == 2 for step in facts["steps"])
         require(
             good and all(type(each) is int and 0 <= each < MAX_MAGNITUDE for each in counts), "invalid iterations"
         )
-        steps = [IterationStep(iteration + k, *found) for k, found in enumerate(facts["steps"])]
+        steps = [IterationStep(iteration + k, *step) for k, step in enumerate(facts["steps"])]
         is_ended, converged, is_cut = facts["flags"]
         n_made, n_most = len(steps) - is_ended, history.last - iteration + 1
         good = all(type(each) is bool for each in facts["flags"]) and 0 <= n_made < n_most and len(steps) > 0
         good = good and is_ended == (state.selection is not None)
         require(good and (not is_ended or converged or len(steps) == n_most), "invalid iterations")
         is_next = bool(is_ended and self.criteria.options.keep_profiles and n)
-        rows = {name: self._rows(facts[name], n, reader) for name in MADE if name in facts}
+        rows = {name: self._decode_rows(facts[name], n, reader) for name in PROFILE_FIELDS if name in facts}
         good = ("profile" in rows) == (n_made > 0) and ("next" in rows) == (is_next and not converged)
         require(good, "other profiles than were made")
         if not is_wanted:
@@ -364,40 +366,43 @@ class StateDecoder:
         def profile_of(name: str, last: int) -> Profile:
             alignment = base.with_rows(rows[name])
             require(len(alignment) and (alignment.query != GAP).all(), "a profile without a query")
-            return grower.profile_of(query, alignment, last)
+            return grower.make_profile(query, alignment, last)
 
-        made = profile_of("profile", iteration + n_made - 1) if n_made else query.profile
+        last_profile = profile_of("profile", iteration + n_made - 1) if n_made else query.profile
         following = None
         if is_next:
-            alone = made or grower.profile_alone(query, base)
+            alone = last_profile or grower.sequence_as_profile(query, base)
             following = alone if converged else profile_of("next", iteration + n_made)
         history = History(base, history.last, tuple(steps), is_ended, converged, is_cut, following)
-        return replace(state, query=replace(query, profile=made), history=history)
+        return replace(state, query=replace(query, profile=last_profile), history=history)
 
-    def _rows(self, facts: JsonFields, n_columns: int, reader: ArrayReader) -> QueryAlignment:
+    def _decode_rows(self, facts: JsonFields, n_columns: int, reader: ArrayReader) -> QueryAlignment:
         """Return the next rows of an alignment with a query."""
         names, n_inserted = facts["names"], facts["insertions"]
         require(all([*map(type, name)] == [str, str] for name in names), "invalid names")
         n = len(names)
         columns = reader.codes("columns", n * n_columns).reshape(n, n_columns)
         require(((columns < len(PROTEIN.letters)) | (columns == GAP)).all(), "invalid residues of a profile")
-        rows = reader.whole("insertion_rows", n_inserted, 0, n)
-        before = reader.whole("insertion_columns", n_inserted, 0, MAX_MAGNITUDE)
+        rows = reader.integers("insertion_rows", n_inserted, 0, n)
+        before = reader.integers("insertion_columns", n_inserted, 0, MAX_MAGNITUDE)
         bounds = reader.offsets("insertion_sizes", n_inserted, "inserted")
         inserted = reader.codes("inserted", int(bounds[-1]))
         good = (np.diff(rows * MAX_MAGNITUDE + before) >= 0).all() and before.max(initial=0) <= n_columns
         require(good and inserted.max(initial=0) < len(PROTEIN.letters), "invalid insertions of a profile")
-        starts, ends = reader.whole("row_starts", n, 0, MAX_MAGNITUDE), reader.whole("row_ends", n, 0, MAX_MAGNITUDE)
+        starts, ends = (
+            reader.integers("row_starts", n, 0, MAX_MAGNITUDE),
+            reader.integers("row_ends", n, 0, MAX_MAGNITUDE),
+        )
         require((starts <= ends).all(), "invalid rows of a profile")
         return QueryAlignment(
             [identifier for identifier, _ in names], [description for _, description in names], columns, starts, ends,
             np.stack([rows, before, bounds[:-1], bounds[1:]], axis=1), inserted,
-            reader.whole("row_subjects", n, -1, self.criteria.counts.n_records), reader.real("row_evalues", n),
-            reader.whole("row_iterations", n, 0, MAX_MAGNITUDE),
+            reader.integers("row_subjects", n, -1, self.criteria.counts.n_records), reader.floats("row_evalues", n),
+            reader.integers("row_iterations", n, 0, MAX_MAGNITUDE),
         )  # fmt: skip
 
 
-def _add_rows(rows: QueryAlignment, writer: ArrayWriter) -> JsonFields:
+def _encode_rows(rows: QueryAlignment, writer: ArrayWriter) -> JsonFields:
     writer.add(
         columns=rows.columns.reshape(-1), row_starts=rows.starts, row_ends=rows.ends, row_subjects=rows.subjects,
         row_evalues=rows.evalues, row_iterations=rows.iterations, insertion_rows=rows.insertions[:, 0],
@@ -408,17 +413,17 @@ def _add_rows(rows: QueryAlignment, writer: ArrayWriter) -> JsonFields:
     return {"names": names, "insertions": len(rows.insertions)}
 
 
-def _add_table(table: AlignmentTable, writer: ArrayWriter) -> None:
+def _encode_table(table: AlignmentTable, writer: ArrayWriter) -> None:
     writer.add(**{name: getattr(table, name) for name in ALIGNMENT_COLUMNS})
     writer.add(n_runs=np.diff(table.run_offsets), run_lengths=table.run_lengths, run_operations=table.run_operations)
 
 
-def _take_table(n: int, reader: ArrayReader) -> AlignmentTable:
-    columns = {name: reader.whole(name, n, -MAX_MAGNITUDE + 1, MAX_MAGNITUDE) for name in ALIGNMENT_COLUMNS}
+def _decode_table(n: int, reader: ArrayReader) -> AlignmentTable:
+    columns = {name: reader.integers(name, n, -MAX_MAGNITUDE + 1, MAX_MAGNITUDE) for name in ALIGNMENT_COLUMNS}
     offsets = reader.offsets("n_runs", n, "run_operations")
     n_runs = int(offsets[-1])
     return AlignmentTable(
-        **columns, run_offsets=offsets, run_lengths=reader.whole("run_lengths", n_runs, 1, MAX_MAGNITUDE),
+        **columns, run_offsets=offsets, run_lengths=reader.integers("run_lengths", n_runs, 1, MAX_MAGNITUDE),
         run_operations=reader.codes("run_operations", n_runs),
     )  # fmt: skip
 
@@ -447,27 +452,27 @@ def _check_table(table: AlignmentTable, query: Query, subject_lengths: IntArray)
     require(good.all() and ((at >= 0) & (at <= end)).all(), "invalid alignments")
 
 
-def _add_loci(loci: Loci, writer: ArrayWriter) -> None:
+def _encode_loci(loci: Loci, writer: ArrayWriter) -> None:
     regions = loci.regions
     writer.add(records=regions.records, numbers=regions.numbers, begins=regions.begins, ends=regions.ends)
-    _add_table(loci.table, writer)
+    _encode_table(loci.table, writer)
 
 
-def _take_loci(n: int, reader: ArrayReader, windows: FrameWindows) -> Loci:
+def _decode_loci(n: int, reader: ArrayReader, windows: FrameWindows) -> Loci:
     """Return the next loci of a database of DNA, with their alignments."""
-    records = reader.whole("records", n, 0, len(windows.dna_lengths))
-    numbers = reader.whole("numbers", n)
-    begins, ends = reader.whole("begins", n, 0, MAX_MAGNITUDE), reader.whole("ends", n, 0, MAX_MAGNITUDE)
+    records = reader.integers("records", n, 0, len(windows.dna_lengths))
+    numbers = reader.integers("numbers", n)
+    begins, ends = reader.integers("begins", n, 0, MAX_MAGNITUDE), reader.integers("ends", n, 0, MAX_MAGNITUDE)
     dna_lengths = windows.dna_lengths[records]
     in_frame = (dna_lengths - (np.abs(numbers) - 1)) // CODON
     good = np.isin(numbers, FRAME_NUMBERS) & (begins < ends) & (ends <= in_frame)
     require(good.all(), "invalid regions of frames")
-    return Loci(FramePieces(records, numbers, begins, ends), _take_table(n, reader), dna_lengths)
+    return Loci(FramePieces(records, numbers, begins, ends), _decode_table(n, reader), dna_lengths)
 
 
-def add_selection(selection: QueryCandidates, writer: ArrayWriter) -> JsonFields:
+def encode_selection(selection: QueryCandidates, writer: ArrayWriter) -> JsonFields:
     """Write a selection's numbers, and return the rest, except alignments and the data of profiles."""
-    candidates, nulls, counted = selection.candidates, selection.nulls, selection.distribution
+    candidates, nulls, counted = selection.candidates, selection.null_models, selection.distribution
     writer.add(scores=candidates.scores, subjects=candidates.subjects)
     if candidates.evalues is not None:
         writer.add(evalues=candidates.evalues)
@@ -483,37 +488,37 @@ def add_selection(selection: QueryCandidates, writer: ArrayWriter) -> JsonFields
         "nulls": None if nulls is None else len(nulls),
         "counted": None if counted is None else len(counted.scores),
         "limit": selection.limit,
-        "statistics": _facts_of(selection.statistics),
-        "reason": selection.reason,
+        "statistics": _statistics_to_json(selection.statistics),
+        "reason": selection.no_evalue_reason,
         "warning": selection.warning,
     }
 
 
-def take_selection(
+def decode_selection(
     facts: JsonFields, reader: ArrayReader, published: KarlinAltschul | None, n_places: int
 ) -> QueryCandidates:
     """Return the selection of facts and of the next numbers of a reader; its places are below ``n_places``."""
     n = facts["candidates"]
-    scores, subjects = reader.whole("scores", n, -MAX_MAGNITUDE + 1, MAX_MAGNITUDE), reader.whole("subjects", n)
+    scores, subjects = reader.integers("scores", n, -MAX_MAGNITUDE + 1, MAX_MAGNITUDE), reader.integers("subjects", n)
     good = not n or 0 <= int(subjects.min()) <= int(subjects.max()) < n_places
     require(good, "it names subjects that the database lacks")
-    ranked = RankedSubjects(scores, subjects, reader.real("evalues", n) if facts["rated"] else None)
-    statistics = _statistics(facts["statistics"], published)
+    ranked = RankedSubjects(scores, subjects, reader.floats("evalues", n) if facts["rated"] else None)
+    statistics = _statistics_from_json(facts["statistics"], published)
     nulls, counted = None, None
     if (n_nulls := facts["nulls"]) is not None:
         require(isinstance(statistics, FittedStatistics), "it has nulls without a fit")
         assert isinstance(statistics, FittedStatistics)
-        lengths = reader.whole("lengths", n_nulls, -MAX_MAGNITUDE + 1, MAX_MAGNITUDE)
-        levels, bounds = reader.real("levels", n_nulls, is_bounded=True), reader.real("bounds", n_nulls)
+        lengths = reader.integers("lengths", n_nulls, -MAX_MAGNITUDE + 1, MAX_MAGNITUDE)
+        levels, bounds = reader.floats("levels", n_nulls, is_bounded=True), reader.floats("bounds", n_nulls)
         nulls = PairNullModels(statistics, lengths, levels, bounds)
     if (n_counted := facts["counted"]) is not None:
-        counted = ScoreCounts(reader.whole("counted", n_counted), reader.whole("counts", n_counted))
+        counted = ScoreCounts(reader.integers("counted", n_counted), reader.integers("counts", n_counted))
     limit, reason, warning = (facts[name] for name in ("limit", "reason", "warning"))
     require(type(limit) is int and isinstance(reason, str) and isinstance(warning, str), "it has invalid notes")
     return QueryCandidates(ranked, limit, statistics, reason, counted, nulls, warning)
 
 
-def _facts_of(statistics: Statistics | None) -> JsonFields | str | None:
+def _statistics_to_json(statistics: Statistics | None) -> JsonFields | str | None:
     if statistics is None:
         return None
     if not isinstance(statistics, FittedStatistics):
@@ -529,7 +534,7 @@ def _facts_of(statistics: Statistics | None) -> JsonFields | str | None:
     }
 
 
-def _statistics(facts: JsonFields | str | None, published: KarlinAltschul | None) -> Statistics | None:
+def _statistics_from_json(facts: JsonFields | str | None, published: KarlinAltschul | None) -> Statistics | None:
     if facts is None:
         return None
     if isinstance(facts, str):

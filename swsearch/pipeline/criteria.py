@@ -37,7 +37,7 @@ class Criteria:
         Options of the search.
     counts : SubjectCounts
         Of the subjects.
-    allowed : ndarray, shape (n_places,), bool, or None
+    subject_mask : ndarray, shape (n_places,), bool, or None
         Which of what is scored may be hits.
     n_places : int
         Places that are scored.
@@ -45,13 +45,13 @@ class Criteria:
 
     options: SearchOptions
     counts: SubjectCounts
-    allowed: SubjectMask | None
+    subject_mask: SubjectMask | None
     n_places: int
 
     @classmethod
-    def of(cls, options: SearchOptions, subjects: Subjects) -> Criteria:
+    def from_options(cls, options: SearchOptions, subjects: Subjects) -> Criteria:
         """Derive criteria from options and subjects."""
-        return cls(options, subjects.counts, subjects.allowed(options.filters), subjects.n_places)
+        return cls(options, subjects.counts, subjects.find_allowed(options.filters), subjects.n_places)
 
     @property
     def recurrence(self) -> Recurrence:
@@ -66,16 +66,16 @@ class Criteria:
         return Criteria(self.options.inclusion_options(), self.counts, None, self.n_places)
 
     @property
-    def method(self) -> KarlinAltschul | FitSettings | None:
+    def statistics_method(self) -> KarlinAltschul | FitSettings | None:
         """Source of E-values."""
         return self.fit or self.options.published
 
-    def null_maker(self, threads: int) -> NullModelFitter | None:
+    def null_model_fitter(self, threads: int) -> NullModelFitter | None:
         """Return the maker of nulls, for fitted statistics."""
         return None if self.fit is None else NullModelFitter(self.fit, self.recurrence, threads)
 
     @cached_property
-    def selecting(self) -> SearchOptions:
+    def selection_options(self) -> SearchOptions:
         """The options by which places are selected: all windows of DNA are kept that may hold a hit."""
         return replace(self.options, max_hits=MAX_INTEGER) if self.counts.are_windows else self.options
 
@@ -121,7 +121,7 @@ class Criteria:
         )
 
     @property
-    def of_any(self) -> int:
+    def min_score(self) -> int:
         """Minimum score of a hit, without an E-value threshold.
 
         A global alignment is a hit with any score. In the other modes nothing aligned scores 0, and is no hit.
@@ -136,7 +136,7 @@ class Criteria:
             else subjects.published_lengths_of(places)
         )
 
-    def rating(self, query_length: int, null: FittedStatistics | None = None) -> EvalueFunction | None:
+    def evalue_function(self, query_length: int, null: FittedStatistics | None = None) -> EvalueFunction | None:
         """Return the E-values that candidates of a query are ranked by; None where scores rank them.
 
         Scores rank windows of DNA: E-values are of what is located in them.
@@ -144,27 +144,27 @@ class Criteria:
         if self.options.sort == "score" or not query_length or self.counts.are_windows:
             return None
         if null is not None:
-            return self._rating_by(null)
-        by_length = self._least_by_length
+            return self._evalue_function_by(null)
+        by_length = self._cutoffs_by_length
         if by_length is None:
             return None
         return EvalueFunction(
             lambda scores, lengths: by_length.evalues(scores, query_length, lengths),
-            lambda evalue, shortest, longest: by_length.lowest(evalue, query_length, shortest, longest),
+            lambda evalue, shortest, longest: by_length.min_score(evalue, query_length, shortest, longest),
         )
 
-    def _rating_by(self, null: FittedStatistics) -> EvalueFunction:
+    def _evalue_function_by(self, null: FittedStatistics) -> EvalueFunction:
         residues = self.effective_residues
 
         def lowest(evalue: float, shortest: int, longest: int) -> int:
-            least = null.least_scores(evalue, longest, residues)[max(shortest, 1) :]
+            least = null.min_scores(evalue, longest, residues)[max(shortest, 1) :]
             return int(max(least.min(), np.iinfo(np.int32).min))
 
         return EvalueFunction(
             lambda scores, lengths: null.evalues(scores, null.query_length, lengths, residues), lowest
         )
 
-    def least_scores(self, query_length: int, null: FittedStatistics | None = None) -> IntArray:
+    def score_thresholds(self, query_length: int, null: FittedStatistics | None = None) -> IntArray:
         """Tabulate the least score of a hit, exactly where statistics are published; of a candidate, given a null.
 
         Returns
@@ -172,19 +172,19 @@ class Criteria:
         ndarray, shape (longest subject + 1,), int64
             By subject length, matrix units.
         """
-        lengths, statistics, threshold = self.lengths, self.options.published, self.options.threshold
+        lengths, statistics, threshold = self.lengths, self.options.published, self.options.evalue_threshold
         longest = int(lengths[-1]) if len(lengths) else 0
-        least = np.full(longest + 1, self.of_any, dtype=np.int64)
+        least = np.full(longest + 1, self.min_score, dtype=np.int64)
         if statistics is not None and threshold is not None and query_length:
-            assert self._least_by_length is not None
-            least[lengths] = self._least_by_length.of(threshold, query_length)
+            assert self._cutoffs_by_length is not None
+            least[lengths] = self._cutoffs_by_length.by_length(threshold, query_length)
         if null is not None and threshold is not None:
-            np.maximum(least, null.least_scores(threshold, longest, self.effective_residues), out=least)
+            np.maximum(least, null.min_scores(threshold, longest, self.effective_residues), out=least)
         if self.options.filters.min_score is not None:
             np.maximum(least, self.options.filters.min_score, out=least)
         return least
 
-    def bound(self, query_length: int, null: FittedStatistics | None = None) -> IntArray | None:
+    def engine_thresholds(self, query_length: int, null: FittedStatistics | None = None) -> IntArray | None:
         """Return the least score by length of what engines score; None where every subject is a hit.
 
         Returns
@@ -193,12 +193,12 @@ class Criteria:
             Matrix units. All windows of DNA have that of the length that takes least.
         """
         if self.counts.are_windows:
-            by_length = self.least_scores(query_length, null)[self.lengths]
-            least = int(by_length.min()) if len(by_length) else self.of_any
+            by_length = self.score_thresholds(query_length, null)[self.lengths]
+            least = int(by_length.min()) if len(by_length) else self.min_score
             return np.full(self.counts.longest + 1, least, dtype=np.int64)
         options = self.options
-        asked = options.published is not None or options.filters.min_score is not None or null is not None
-        return self.least_scores(query_length, null) if asked or options.mode != "global" else None
+        has_limit = options.published is not None or options.filters.min_score is not None or null is not None
+        return self.score_thresholds(query_length, null) if has_limit or options.mode != "global" else None
 
     def evalues(
         self, query_length: int, null: FittedStatistics | None, scores: IntArray, lengths: IntArray
@@ -217,6 +217,6 @@ class Criteria:
         return self.counts.lengths if self.options.uses_fitted_statistics else self.counts.published_lengths
 
     @cached_property
-    def _least_by_length(self) -> ScoreCutoffs | None:
+    def _cutoffs_by_length(self) -> ScoreCutoffs | None:
         statistics = self.options.published
         return ScoreCutoffs(statistics, self.lengths, self.effective_residues) if statistics else None

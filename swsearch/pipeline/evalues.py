@@ -15,22 +15,22 @@ from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.null_models import NullModelRequest, split_by_residues
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.prefetch import map_in_threads
-from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, in_order
+from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, best_first
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.statistics.karlin_altschul import KarlinAltschul
 from swsearch.statistics.null_model import PROBABILITIES_PER_BATCH, FittedStatistics, PairNullModels, probabilities_of
 
 MAX_BATCH_SIZE, MIN_BATCH_SIZE = 512, 64
-"""Candidates that get their nulls first, the best ones; see `_QueryInProgress.next_part`."""
+"""Candidates that get their nulls first, the best ones; see `_QueryInProgress.next_batch`."""
 
-MAX_RATED = 1 << 20
+MAX_CANDIDATES = 1 << 20
 """Candidates of queries whose nulls are made together, which takes 64 bytes of each."""
 
-SURE, DOUBTFUL = 1e-6, 0.01
+CONFIDENT_EVALUE, DOUBTFUL_EVALUE = 1e-6, 0.01
 """A subject of so small an E-value by published statistics, and a larger one than this by its null, is told of."""
 
 
-_Wanted = tuple[Query, FittedStatistics, RankedSubjects]
+_NullModelsWanted = tuple[Query, FittedStatistics, RankedSubjects]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class EvalueCalculator:
     ----------
     criteria : Criteria
         What is looked for; with fitted statistics.
-    pairs : PairBackend
+    backend : PairBackend
         Scores shuffled copies.
     subjects : SubjectReader
         Reads the subjects of the batch.
@@ -50,7 +50,7 @@ class EvalueCalculator:
     """
 
     criteria: Criteria
-    pairs: PairBackend
+    backend: PairBackend
     subjects: SubjectReader
     published: KarlinAltschul | None = None
 
@@ -79,41 +79,41 @@ class EvalueCalculator:
         list of QueryCandidates
             Candidates are hits: within the threshold by their own nulls, in order, no more than are asked for.
         """
-        found = list(selections)
+        hits = list(selections)
         rating = [
             _QueryInProgress(query, selection, selection.statistics, place)
             for place, (query, selection) in enumerate(zip(queries, selections, strict=True))
-            if isinstance(selection.statistics, FittedStatistics) and selection.nulls is None
+            if isinstance(selection.statistics, FittedStatistics) and selection.null_models is None
         ]
         sizes = np.array([1 + len(each.selection.candidates) for each in rating], dtype=np.int64)
-        for part in split_by_residues(sizes, MAX_RATED):
+        for part in split_by_residues(sizes, MAX_CANDIDATES):
             for each, kept in zip(rating[part], self._hits_of(rating[part]), strict=True):
-                found[each.place] = kept
-        return found
+                hits[each.place] = kept
+        return hits
 
-    def _hits_of(self, rating: Sequence[_QueryInProgress]) -> list[QueryCandidates]:
+    def _hits_of(self, in_progress: Sequence[_QueryInProgress]) -> list[QueryCandidates]:
         """Rate candidates in rounds over all queries, and choose the hits of each."""
-        open_ones = [each for each in rating if len(each.selection.candidates)]
+        open_ones = [each for each in in_progress if len(each.selection.candidates)]
         first = min(max(2 * self.options.max_hits, MIN_BATCH_SIZE), MAX_BATCH_SIZE)
         while open_ones:
-            parts = [each.next_part(first) for each in open_ones]
+            parts = [each.next_batch(first) for each in open_ones]
             wanted = [(each.query, each.statistics, part) for each, part in zip(open_ones, parts, strict=True)]
-            nulls = nulls_of(self.criteria, self.pairs, self.subjects, wanted)
+            nulls = fit_null_models(self.criteria, self.backend, self.subjects, wanted)
             chances = probabilities_of(nulls, [part.scores for part in parts])
             for each, of_part, chance in zip(open_ones, nulls, chances, strict=True):
                 each.add(of_part, each.statistics.fit.subjects(self.residues) * chance)
             open_ones = [each for each in open_ones if not self._is_enough(each)]
-        return list(map(self._kept, rating, self._published_of_suspects(rating)))
+        return list(map(self._choose_hits, in_progress, self._published_of_suspects(in_progress)))
 
     @property
     def _threshold(self) -> float:
-        assert self.options.threshold is not None
-        return self.options.threshold
+        assert self.options.evalue_threshold is not None
+        return self.options.evalue_threshold
 
-    def _is_enough(self, rating: _QueryInProgress) -> bool:
+    def _is_enough(self, in_progress: _QueryInProgress) -> bool:
         """Return whether no other candidate can be a hit: a null of its own never makes an E-value smaller."""
-        evalues, most = rating.evalues, self.options.max_hits
-        others = rating.selection.candidates[len(evalues) :]
+        evalues, most = in_progress.evalues, self.options.max_hits
+        others = in_progress.selection.candidates[len(evalues) :]
         if not len(others):
             return True
         if self.options.filters.needs_alignments:
@@ -124,72 +124,73 @@ class EvalueCalculator:
             return False
         return bool(np.partition(evalues, most - 1)[most - 1] <= others.evalues[0])
 
-    def _published_of_suspects(self, rating: Sequence[_QueryInProgress]) -> list[FloatArray]:
+    def _published_of_suspects(self, in_progress: Sequence[_QueryInProgress]) -> list[FloatArray]:
         """Return published E-values of candidates that have large ones, by query, infinity for all others.
 
         Of many queries together, since that takes hardly longer than of one.
         """
-        found = [np.full(len(each.evalues), np.inf) for each in rating]
+        evalues = [np.full(len(each.evalues), np.inf) for each in in_progress]
         if self.published is None:
-            return found
-        suspects = [np.flatnonzero(each.evalues > DOUBTFUL) for each in rating]
+            return evalues
+        suspects = [np.flatnonzero(each.evalues > DOUBTFUL_EVALUE) for each in in_progress]
         for part in split_by_residues(
             np.array([len(places) for places in suspects], dtype=np.int64), PROBABILITIES_PER_BATCH
         ):
             sizes = [len(places) for places in suspects[part]]
-            pairs = list(zip(rating[part], suspects[part], strict=True))
+            pairs = list(zip(in_progress[part], suspects[part], strict=True))
             published = self.published.evalues(
                 np.concatenate([each.selection.candidates.scores[places] for each, places in pairs]),
                 np.repeat([len(each.query.codes) for each, _ in pairs], sizes),
-                np.concatenate([each.nulls.lengths[places] for each, places in pairs]), self.residues,
+                np.concatenate([each.null_models.lengths[places] for each, places in pairs]), self.residues,
             )  # fmt: skip
             values = np.split(published, np.cumsum(sizes)[:-1])
-            for column, places, some in zip(found[part], suspects[part], values, strict=True):
+            for column, places, some in zip(evalues[part], suspects[part], values, strict=True):
                 column[places] = some
-        return found
+        return evalues
 
-    def _kept(self, rating: _QueryInProgress, published: FloatArray) -> QueryCandidates:
+    def _choose_hits(self, in_progress: _QueryInProgress, published: FloatArray) -> QueryCandidates:
         """Choose hits from the candidates with E-values, the best first."""
-        evalues, nulls, options = rating.evalues, rating.nulls, self.options
-        candidates = rating.selection.candidates[: len(evalues)]
+        evalues, nulls, options = in_progress.evalues, in_progress.null_models, self.options
+        candidates = in_progress.selection.candidates[: len(evalues)]
         if not len(candidates):
-            return replace(rating.selection, nulls=nulls)
+            return replace(in_progress.selection, null_models=nulls)
         ranked = replace(candidates, evalues=evalues if options.sort == "evalue" else None)
-        order = in_order(ranked)
+        order = best_first(ranked)
         most = len(order) if options.filters.needs_alignments else options.max_hits
         best = order[evalues[order] <= self._threshold][:most]
-        warning = self._doubt(rating, published)
-        return replace(rating.selection, candidates=ranked[best], nulls=nulls[best], warning=warning)
+        warning = self._composition_warning(in_progress, published)
+        return replace(in_progress.selection, candidates=ranked[best], null_models=nulls[best], warning=warning)
 
-    def _doubt(self, rating: _QueryInProgress, published: FloatArray) -> str:
+    def _composition_warning(self, in_progress: _QueryInProgress, published: FloatArray) -> str:
         """Return a warning about subjects that are sure hits by published statistics, but not by their nulls."""
-        doubted = np.flatnonzero(published <= SURE)
-        if not len(doubted) or rating.query.profile is not None:
+        doubted = np.flatnonzero(published <= CONFIDENT_EVALUE)
+        if not len(doubted) or in_progress.query.profile is not None:
             return ""  # a profile rewards composition more than the matrix that published constants are of
         first = int(doubted[np.argmin(published[doubted])])
-        candidates = rating.selection.candidates
+        candidates = in_progress.selection.candidates
         (name,) = self.subjects.headers(candidates.subjects[first : first + 1]).identifiers
+        level, fitted = in_progress.null_models.levels[first], in_progress.evalues[first]
+        have = "subjects have" if len(doubted) > 1 else "subject has"
         return (
-            f"query {rating.query.identifier!r}: {len(doubted):,} subject{'s have' if len(doubted) > 1 else ' has'} "
-            f"a published E-value <= {SURE:g} but a fitted one > {DOUBTFUL:g}, e.g. {name!r} (score "
-            f"{candidates.scores[first]}, E {published[first]:.1e} and {rating.evalues[first]:.1e}): its shuffled or "
-            f"reversed sequence still scores {rating.nulls.levels[first]:.0f}: most of the score is composition or a "
-            "repeated pattern"
+            f"query {in_progress.query.identifier!r}: {len(doubted):,} {have} a published E-value <= "
+            f"{CONFIDENT_EVALUE:g} but a fitted one > {DOUBTFUL_EVALUE:g}, e.g. {name!r} "
+            f"(score {candidates.scores[first]}, E {published[first]:.1e} and {fitted:.1e}): its shuffled or "
+            f"reversed sequence still scores {level:.0f}: most of the score is composition or a repeated pattern"
         )
 
 
-def nulls_of(
-    criteria: Criteria, pairs: PairBackend, subjects: SubjectReader, wanted: Sequence[_Wanted]
+def fit_null_models(
+    criteria: Criteria, pairs: PairBackend, subjects: SubjectReader, wanted: Sequence[_NullModelsWanted]
 ) -> list[PairNullModels]:
     """Make the nulls of candidates of queries, whose own nulls are known."""
-    threshold, residues = criteria.options.threshold, criteria.effective_residues
+    threshold, residues = criteria.options.evalue_threshold, criteria.effective_residues
     assert threshold is not None
-    asked: list[NullModelRequest] = []
+    requests: list[NullModelRequest] = []
     for query, null, some in wanted:
         limit = threshold / max(null.fit.subjects(residues), 1e-300)
         lengths = subjects.lengths_of(some.subjects)
-        asked.append(NullModelRequest(query, null, some.subjects, some.scores, lengths, limit))
-    return pairs.nulls(asked, subjects)
+        requests.append(NullModelRequest(query, null, some.subjects, some.scores, lengths, limit))
+    return pairs.fit_null_models(requests, subjects)
 
 
 class _QueryInProgress:
@@ -200,7 +201,7 @@ class _QueryInProgress:
         self.evalues: FloatArray = np.empty(0)
         self._found: list[PairNullModels] = []
 
-    def next_part(self, first: int) -> RankedSubjects:
+    def next_batch(self, first: int) -> RankedSubjects:
         """Return the next candidates: ``first`` of them, and then as many as already have nulls.
 
         So a query with thousands of candidates has few rounds, in which all threads have something to do, and twice
@@ -215,10 +216,10 @@ class _QueryInProgress:
         self.evalues = np.concatenate([self.evalues, evalues])
 
     @property
-    def nulls(self) -> PairNullModels:
+    def null_models(self) -> PairNullModels:
         """All nulls so far."""
         if len(self._found) != 1:
-            self._found = [PairNullModels.joined(self.statistics, self._found)]
+            self._found = [PairNullModels.concatenate(self.statistics, self._found)]
         return self._found[0]
 
 
@@ -229,8 +230,10 @@ def assign_evalues(batches: Iterable[Batch], criteria: Criteria, pairs: PairBack
         if criteria.fit is None:
             return batch
         published = None if criteria.counts.are_windows else criteria.published
-        found = EvalueCalculator(criteria, pairs, batch.subjects, published).assign(batch.queries, batch.selections)
-        same = all(after is before for after, before in zip(found, batch.selections, strict=True))
-        return batch if same else batch.having(found)
+        selections = EvalueCalculator(criteria, pairs, batch.subjects, published).assign(
+            batch.queries, batch.selections
+        )
+        same = all(after is before for after, before in zip(selections, batch.selections, strict=True))
+        return batch if same else batch.with_selections(selections)
 
     yield from map_in_threads(assigned, batches, pairs.parallel)

@@ -52,10 +52,10 @@ def subjects_of_taxa(database: Database, taxids: tuple[int, ...], option: str, i
     tree, there = database.taxonomy, {*database.taxids.tolist()}
     if not ignore_missing:
         _check_known(database, taxids, option, tree, there)
-    for note in _notes(database, taxids, option, tree, there):
+    for note in _taxon_warnings(database, taxids, option, tree, there):
         warnings.warn(note, SwsearchWarning, stacklevel=4)
-    current = [tree.current(taxid) if taxid not in there else taxid for taxid in taxids]
-    below = {*tree.below(current).tolist()}
+    current = [tree.current_taxid(taxid) if taxid not in there else taxid for taxid in taxids]
+    below = {*tree.descendants(current).tolist()}
     # subjects may have a number that was merged since
     former = {int(old) for old, now in zip(tree.merged_taxids, tree.merged_into, strict=True) if int(now) in below}
     return database.subjects_of(below | former)
@@ -68,12 +68,12 @@ def _check_known(database: Database, taxids: tuple[int, ...], option: str, tree:
         verb = "is" if len(lost) == 1 else "are"
         where, above = ("in the taxonomy", " or of taxa above them") if len(tree) else ("among the taxids", "")
         raise InputError(
-            f"{option}: {_named(lost)} {verb} not {where} of {database.name}; expected NCBI taxids of its "
+            f"{option}: {_list_taxids(lost)} {verb} not {where} of {database.name}; expected NCBI taxids of its "
             f"subjects{above}; use --ignore-missing-ids to skip the missing ones"
         )
 
 
-def _notes(
+def _taxon_warnings(
     database: Database, taxids: tuple[int, ...], option: str, tree: Taxonomy, there: set[int]
 ) -> Iterable[str]:
     """Return warnings about requested taxids and about the database."""
@@ -87,11 +87,11 @@ def _notes(
         yield f"{option}: {database.name} has no taxonomy; subjects of taxa below are not found"
         return
     for taxid in taxids:
-        if taxid not in there and tree.current(taxid) != taxid:
-            yield f"{option}: taxid {taxid} was merged into {tree.current(taxid)}; using {tree.current(taxid)}"
+        if taxid not in there and (current := tree.current_taxid(taxid)) != taxid:
+            yield f"{option}: taxid {taxid} was merged into {current}; using {current}"
 
 
-def _named(taxids: list[int]) -> str:
+def _list_taxids(taxids: list[int]) -> str:
     shown = ", ".join(map(str, taxids[:SHOWN_TAXIDS])) + (", ..." if len(taxids) > SHOWN_TAXIDS else "")
     return f"taxid {shown}" if len(taxids) == 1 else f"taxids {shown}"
 
@@ -126,54 +126,62 @@ class HitFilters(FilterTable, eq=True, repr=True):
 
     def passes(self, pair: PairAlignment, query: Query) -> bool:
         """Return whether an alignment of a query passes the filters of identity, coverage and score."""
-        return bool(self.passing(pair, query, np.int64(len(pair.subject))))
+        return bool(self.select(pair, query, np.int64(len(pair.subject))))
 
-    def passing(
-        self, found: AlignmentTable | PairAlignment, query: Query, subject_lengths: npt.NDArray[np.integer] | np.int64
+    def select(
+        self,
+        alignments: AlignmentTable | PairAlignment,
+        query: Query,
+        subject_lengths: npt.NDArray[np.integer] | np.int64,
     ) -> SubjectMask:
         """Return a mask of the alignments of a query that pass; lengths and result have shape (n,)."""
-        covered, subject = found.query_end - found.query_start, found.subject_end - found.subject_start
+        covered, subject = (
+            alignments.query_end - alignments.query_start,
+            alignments.subject_end - alignments.subject_start,
+        )
         if query.frame is not None and query.frame.number:
             covered = query.frame.step * covered
-        passing: SubjectMask = 100 * np.asarray(found.identities) >= (self.min_identity or 0) * found.length
+        passing: SubjectMask = 100 * np.asarray(alignments.identities) >= (self.min_identity or 0) * alignments.length
         passing &= 100 * covered >= (self.min_query_coverage or 0) * query.length
         passing &= 100 * subject >= (self.min_subject_coverage or 0) * subject_lengths
         if self.min_score is not None:
-            passing &= found.score >= self.min_score
+            passing &= alignments.score >= self.min_score
         return passing
 
     def warnings(self) -> list[str]:
         """Return warnings about percentages from 0 to 1, which may be meant as shares."""
-        given = {name: value for name in PERCENTAGES if (value := getattr(self, name)) is not None and 0 < value <= 1}
+        percentages = {
+            name: value for name in PERCENTAGES if (value := getattr(self, name)) is not None and 0 < value <= 1
+        }
         return [
             f"{name} {value:g} means {value:g}%; if you mean {100 * value:g}%, give {100 * value:g}"
-            for name, value in given.items()
+            for name, value in percentages.items()
         ]
 
 
 def allowed_subjects(database: Database, filters: HitFilters) -> SubjectMask | None:
     """Return which subjects may be hits, by ordinal; None if all may."""
-    asked = [(name, is_wanted) for name, is_wanted in SUBJECT_FILTERS if getattr(filters, name) is not None]
-    if not asked:
+    active = [(name, is_wanted) for name, is_wanted in SUBJECT_FILTERS if getattr(filters, name) is not None]
+    if not active:
         return None
     allowed: SubjectMask = np.ones(database.n_subjects, dtype=np.bool_)
-    for name, is_wanted in asked:
+    for name, is_wanted in active:
         find = subjects_of_taxa if name in TAXON_OPTIONS else _places
         named: SubjectMask = np.zeros(database.n_subjects, dtype=np.bool_)
         named[find(database, getattr(filters, name), name, filters.ignore_missing_ids)] = True
         allowed &= named if is_wanted else ~named
     if not allowed.any():
-        names = ", ".join(name for name, _ in asked)
+        names = ", ".join(name for name, _ in active)
         raise InputError(f"{names}: no subject of {database.name} is left, expected at least one")
     return allowed
 
 
 def _places(database: Database, identifiers: tuple[str, ...], option: str, ignore_missing: bool) -> IntArray:
     """Return the ordinals of all subjects with these names."""
-    asked, subjects = database.places_of(identifiers)
+    found, subjects = database.find_many_as_arrays(identifiers)
     if not ignore_missing:
         known = np.zeros(len(identifiers), dtype=np.bool_)
-        known[asked] = True
+        known[found] = True
         unknown = np.flatnonzero(~known)
         if len(unknown):
             names = ", ".join(format_value(identifiers[place]) for place in unknown[:MAX_LISTED_IDS].tolist())

@@ -57,20 +57,20 @@ def search_fingerprint(
     is_iterated, matrix = options.makes_profiles, options.scoring.matrix
     letters = f"{matrix.alphabet.name} {matrix.alphabet.letters} {matrix.published}"
     sha256 = hashlib.sha256(letters.encode() + matrix.scores.astype("<i4").tobytes()).hexdigest()
-    found = {
+    values = {
         name: row.kind.fingerprint(value)
         for name, row in rows_of(SearchTable).items()
         if row.decides and (is_iterated or "iterations" not in (name, row.requires))
         if (value := options.effective(name)) is not None and value is not False
     }
     if is_iterated:
-        found["inclusion"] = ", ".join(f"{name} {value}" for name, value in vars(options.inclusion).items())
+        values["inclusion"] = ", ".join(f"{name} {value}" for name, value in vars(options.inclusion).items())
     return {
         "format": CHECKPOINT_VERSION,
         "version": version(),
-        "queries": _queries(queries),
+        "queries": _queries_to_json(queries),
         "database": f"{database.n_subjects:,} subjects, {database.n_residues:,} residues, {database.identity()}",
-        **found,
+        **values,
         "subject_mask": mask,
         "statistics": resolve_method(options.statistics),
         "matrix": f"{matrix.name}, {sha256}",
@@ -83,12 +83,12 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
     A distribution that was kept does no harm where none is asked for.
     """
-    found = []
+    texts = []
     for name in dict.fromkeys((*was, *now)):
         mine, theirs = now.get(name), was.get(name)
         if mine != theirs and not (name == "distribution" and theirs is True):
-            found.append(f"{name} was {_shown(theirs)}, is {_shown(mine)}")
-    return found
+            texts.append(f"{name} was {_shorten(theirs)}, is {_shorten(mine)}")
+    return texts
 
 
 def digest_of(values: Mapping[str, Any]) -> str:
@@ -96,41 +96,47 @@ def digest_of(values: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def _shown(value: object) -> str:
+def _shorten(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "not given", True: "on", False: "off"}[value]
     return re.sub(r"\b([0-9a-f]{64})\b", lambda found: f"sha256 {found[1][:SHOWN_DIGITS]}", str(value))
 
 
-def _queries(queries: Sequence[Query]) -> str:
+def _queries_to_json(queries: Sequence[Query]) -> str:
     digest, residues = hashlib.sha256(), 0
     for query in queries:
         residues += len(query.codes)
         shown = b"" if query.letters is None else query.letters.tobytes()
-        own = [] if query.profile is None else [_profile(query.profile)]
-        for part in (_text(query.identifier), _text(query.description), query.codes.tobytes(), shown, *own):
+        own = [] if query.profile is None else [_profile_bytes(query.profile)]
+        for part in (
+            _encode_text(query.identifier),
+            _encode_text(query.description),
+            query.codes.tobytes(),
+            shown,
+            *own,
+        ):
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(part)
     return f"{len(queries):,} sequences, {residues:,} residues, {digest.hexdigest()}"
 
 
-def _profile(profile: Profile) -> bytes:
+def _profile_bytes(profile: Profile) -> bytes:
     """Return a profile's scores, and its texts in reports, as bytes."""
     gaps = [] if profile.gaps is None else [getattr(profile.gaps, name).tobytes() for name in GAP_COLUMNS]
     shown = f"{profile.iteration} {profile.source}"
-    return b"".join([profile.scores.tobytes(), *gaps, _text(shown), _alignment(profile.alignment)])
+    return b"".join([profile.scores.tobytes(), *gaps, _encode_text(shown), _alignment_bytes(profile.alignment)])
 
 
-def _alignment(alignment: QueryAlignment | None) -> bytes:
+def _alignment_bytes(alignment: QueryAlignment | None) -> bytes:
     """Return all of the alignment that a profile is made of: the next profile begins with it."""
     if alignment is None:
         return b""
     arrays = [value for value in vars(alignment).values() if isinstance(value, np.ndarray)]
     names = [*alignment.identifiers, *alignment.descriptions]
-    return b"".join([each.tobytes() for each in arrays]) + _text(json.dumps(names))
+    return b"".join([each.tobytes() for each in arrays]) + _encode_text(json.dumps(names))
 
 
-def _text(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -187,7 +193,7 @@ PROGRAM_NAMES: dict[tuple[bool, bool], Program] = {
 
 def shown_options(options: SearchOptions, mask: Mask) -> ActiveOptions:
     """Return the options that reports show beside the basic parameters; ``mask`` is that of the subjects."""
-    told: ActiveOptions = {}
+    shown: ActiveOptions = {}
     for name, row in rows_of(SearchTable).items():
         is_told = row.header is Header.ALWAYS or getattr(options, name) != row.default
         value = options.effective(name) if is_told else None
@@ -195,8 +201,8 @@ def shown_options(options: SearchOptions, mask: Mask) -> ActiveOptions:
             value = None if mask == "none" else mask  # the database's own mask too
         is_hidden = row.header is Header.NEVER or (row.requires == "iterations" and options.iterations == 1)
         if value is not None and not is_hidden:
-            told[name] = row.kind.describe(value)
-    return told
+            shown[name] = row.kind.describe(value)
+    return shown
 
 
 def run_info(criteria: Criteria, subjects: Subjects, engine: str, origin: Origin) -> RunInfo:
@@ -206,11 +212,11 @@ def run_info(criteria: Criteria, subjects: Subjects, engine: str, origin: Origin
     execution = Execution(engine, origin.command, origin.started, origin.ended)
     return RunInfo(
         version(), subjects.name, counts.n_records, counts.n_letters, options.scoring, options.mode,
-        criteria.method, options.threshold, options.max_hits,
+        criteria.statistics_method, options.evalue_threshold, options.max_hits,
         execution=execution, options=shown_options(options, subjects.mask),
         effective_residues=criteria.effective_residues,
         database_sources=tuple(subjects.database.sources()), queries=origin.queries,
         given_checksums=origin.checksums, settings=export_options(options, origin.files),
         program=PROGRAM_NAMES[translation is not None, database_code is not None],
-        genetic_code=None if translation is None else translation.genetic_code, database_code=database_code,
+        genetic_code=None if translation is None else translation.genetic_code, database_genetic_code=database_code,
     )  # fmt: skip

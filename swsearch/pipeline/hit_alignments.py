@@ -13,7 +13,7 @@ from swsearch.blocks import IntArray
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import PairBackend
 from swsearch.pipeline.batch import split_by_size
-from swsearch.pipeline.pairs import LocalPairWork, PairsToAlign
+from swsearch.pipeline.pairs import LocalPairBackend, PairsToAlign
 from swsearch.pipeline.prefetch import parallel_for
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.results import Hit, HitList, SearchResult
@@ -28,7 +28,7 @@ class HitSource:
 
     Parameters
     ----------
-    pairs : LocalPairWork
+    backend : LocalPairBackend
         Aligns them.
     subjects : SubjectReader
         Reads them.
@@ -40,7 +40,7 @@ class HitSource:
         The hits' places among the subjects.
     """
 
-    pairs: LocalPairWork
+    backend: LocalPairBackend
     subjects: SubjectReader
     queries: Sequence[Query]
     of_query: IntArray
@@ -48,7 +48,7 @@ class HitSource:
 
     def __call__(self, row: int) -> PairAlignment:
         """Align one of them on the CPU."""
-        return self.pairs.align_one(self.queries[int(self.of_query[row])], int(self.places[row]), self.subjects)
+        return self.backend.align_pair(self.queries[int(self.of_query[row])], int(self.places[row]), self.subjects)
 
 
 def align_hits(results: Sequence[SearchResult], threads: int) -> None:
@@ -62,9 +62,9 @@ def align_hits(results: Sequence[SearchResult], threads: int) -> None:
     """
     lists = [each.hits for each in results if isinstance(each.hits, HitList) and not each.hits.is_aligned]
     readable = [each for each in lists if isinstance(each.source, HitSource)]
-    for _, some in groupby(readable, key=lambda each: (id(each.source.pairs), id(each.source.subjects))):
+    for _, some in groupby(readable, key=lambda each: (id(each.source.backend), id(each.source.subjects))):
         of_batch = list(some)
-        align_lists(of_batch, of_batch[0].source.pairs, of_batch[0].source.subjects)
+        align_lists(of_batch, of_batch[0].source.backend, of_batch[0].source.subjects)
     find_hsps(list(chain.from_iterable(result.hits for result in results if result.may_have_more_hsps)), threads)
 
 
@@ -89,6 +89,6 @@ def align_lists(lists: Sequence[HitList], pairs: PairBackend, subjects: SubjectR
             np.concatenate([each.source.places for each in some]),
             np.concatenate([each.table.scores for each in some]),
         )  # fmt: skip
-        found, codes = pairs.align(wanted, subjects)
+        alignments, codes = pairs.align(wanted, subjects)
         for each, (begin, end) in zip(some, pairwise(np.cumsum([0, *map(len, some)]).tolist()), strict=True):
-            each.give(found[begin:end], codes.part(begin, end))
+            each.give(alignments[begin:end], codes.part(begin, end))

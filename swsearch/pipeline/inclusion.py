@@ -20,7 +20,7 @@ from swsearch.options.row import rows_of
 from swsearch.pipeline.table.search import SearchTable
 from swsearch.scoring import PositionGapCosts, QueryProfile, Scoring
 
-ENTROPY_WINDOW, LEAST_ENTROPY = 12, 2.2
+ENTROPY_WINDOW, MIN_ENTROPY = 12, 2.2
 """Residues, and bits: SEG's window and lower cutoff (Wootton and Federhen, Comput. Chem. 17:149, 1993)."""
 
 HEPTADS_WINDOW = 28
@@ -35,14 +35,14 @@ CORE_INSIDE, CORE_OUTSIDE, CHARGED_OUTSIDE = 6, 5, 10
 The last is the minimum number of `CHARGED` residues among the 20. A choice: most windows of tropomyosin pass, and
 none of myoglobin."""
 
-MIN_OF_ENDS = 0.05
+MIN_END_BITS = 0.05
 """Bits per column of the end of an alignment. On 50 queries of SCOPe this much costs nothing, 0.17 half a point of
 what is found before the first wrong hit, and 0.33 three points: domains that stand alone have no ends to lose
 (November 2026, ``python -m benchmarks.statistics.iterated``, searches with such rules given by ``--hits``)."""
 
-Taken = npt.NDArray[np.bool_]
+WindowMask = npt.NDArray[np.bool_]
 
-OfWindows = Callable[[ByteArray], Taken]
+WindowTest = Callable[[ByteArray], WindowMask]
 """Says which windows of a sequence are of a kind."""
 
 
@@ -71,7 +71,7 @@ class Inclusion:
         The same of those that look like a coiled coil; see `coiled_coil`.
     ends : float or None
         Ends of alignments that score less than this, on average per column in bits, are cut back; see
-        `swsearch.pipeline.inclusion.trimmed`.
+        `swsearch.pipeline.inclusion.trim_ends`.
     several : bool
         Whether further parts of a subject enter, each with an E-value of its own.
     """
@@ -82,7 +82,7 @@ class Inclusion:
     columns: int = 20
     low_complexity: float | None = 50.0
     coiled_coil: float | None = 50.0
-    ends: float | None = MIN_OF_ENDS
+    ends: float | None = MIN_END_BITS
     several: bool = True
 
     def __post_init__(self) -> None:
@@ -97,8 +97,8 @@ class Inclusion:
 
 
 def select_hits(
-    rules: Inclusion, query: ByteArray, subjects: ByteArray, starts: IntArray, found: AlignmentTable
-) -> Taken:
+    rules: Inclusion, query: ByteArray, subjects: ByteArray, starts: IntArray, alignments: AlignmentTable
+) -> WindowMask:
     """Return a mask of the alignments that may enter the profile of a query.
 
     Parameters
@@ -109,34 +109,34 @@ def select_hits(
         Codes of subjects end to end, not masked.
     starts : ndarray, shape (m,), int64
         Where the subject of each alignment begins in these.
-    found : AlignmentTable
+    alignments : AlignmentTable
         m of them.
 
     Returns
     -------
     ndarray, shape (m,), bool
     """
-    good = has_enough_columns(rules, len(query), found)
+    good = has_enough_columns(rules, len(query), alignments)
     kinds = ((rules.low_complexity, low_complexity, ENTROPY_WINDOW), (rules.coiled_coil, coiled_coil, HEPTADS_WINDOW))
     for largest, of_windows, window in kinds:
         if largest is None:
             continue
         for codes, begins, ends in (
-            (query, found.query_start, found.query_end),
-            (subjects, starts + found.subject_start, starts + found.subject_end),
+            (query, alignments.query_start, alignments.query_end),
+            (subjects, starts + alignments.subject_start, starts + alignments.subject_end),
         ):
             good[good] = shares(of_windows, window, codes, begins[good], ends[good]) <= largest
     return good
 
 
-def has_enough_columns(rules: Inclusion, query_length: int, found: AlignmentTable) -> Taken:
+def has_enough_columns(rules: Inclusion, query_length: int, alignments: AlignmentTable) -> WindowMask:
     """Return a mask of the alignments that pair enough positions of a query; short ones match by chance."""
-    lengths = np.where(found.run_operations == ord("M"), found.run_lengths, 0)
-    paired = np.diff(np.concatenate([[0], np.cumsum(lengths)])[found.run_offsets])
+    lengths = np.where(alignments.run_operations == ord("M"), alignments.run_lengths, 0)
+    paired = np.diff(np.concatenate([[0], np.cumsum(lengths)])[alignments.run_offsets])
     return (paired >= min(rules.columns, query_length)) & (100 * paired >= rules.coverage * query_length)
 
 
-def shares(of_windows: OfWindows, window: int, codes: ByteArray, begins: IntArray, ends: IntArray) -> FloatArray:
+def shares(of_windows: WindowTest, window: int, codes: ByteArray, begins: IntArray, ends: IntArray) -> FloatArray:
     """Return which percentage of the windows in each part of some sequences is of a kind.
 
     Parameters
@@ -157,25 +157,27 @@ def shares(of_windows: OfWindows, window: int, codes: ByteArray, begins: IntArra
     before = np.concatenate([[0], np.cumsum(of_windows(codes))])
     n = np.maximum(ends - begins - window + 1, 0)
     first = np.minimum(begins, len(before) - 1)  # of parts without windows
-    found: FloatArray = 100.0 * (before[first + n] - before[first]) / np.maximum(n, 1)
-    return found
+    percentages: FloatArray = 100.0 * (before[first + n] - before[first]) / np.maximum(n, 1)
+    return percentages
 
 
-def low_complexity(residues: ByteArray) -> Taken:
-    """Return a mask of the windows below `LEAST_ENTROPY`, shape (n - window + 1,), of a sequence, shape (n,), uint8.
+def low_complexity(residues: ByteArray) -> WindowMask:
+    """Return a mask of the windows below `MIN_ENTROPY`, shape (n - window + 1,), of a sequence, shape (n,), uint8.
 
     SEG's measure of compositional complexity (Wootton and Federhen, Comput. Chem. 17:149, 1993), without its search
     for the best part of a window.
     """
     window = ENTROPY_WINDOW
-    low: Taken = _squares(residues) > window * window * 2.0**-LEAST_ENTROPY  # no other window's entropy is so small
+    low: WindowMask = (
+        _squares(residues) > window * window * 2.0**-MIN_ENTROPY
+    )  # no other window's entropy is so small
     some = np.flatnonzero(low)
     letters = residues[some[:, None] + np.arange(window)]
     terms = np.array([0.0, *(-k / window * np.log2(k / window) for k in range(1, window + 1))])
     entropies = np.zeros(len(some))
     for letter in np.unique(letters).tolist():
         entropies += terms[(letters == letter).sum(axis=1)]
-    low[some] = entropies < LEAST_ENTROPY
+    low[some] = entropies < MIN_ENTROPY
     return low
 
 
@@ -196,7 +198,7 @@ def _squares(residues: ByteArray) -> IntArray:
     return np.concatenate([[0], 2 * np.cumsum(changes)]) + int((first * first).sum())
 
 
-def coiled_coil(residues: ByteArray) -> Taken:
+def coiled_coil(residues: ByteArray) -> WindowMask:
     """Return a mask of the windows like a coiled coil, shape (n - window + 1,), of a sequence, shape (n,), uint8.
 
     Four heptads with `CORE` residues at the positions a and d and hardly elsewhere, where most are `CHARGED`; of the
@@ -212,41 +214,46 @@ def coiled_coil(residues: ByteArray) -> Taken:
         of_place = [np.sum([marked[k + 7 * m :][:n] for m in range(4)], axis=0, dtype=np.uint8) for k in range(7)]
         counts.append((of_place, np.sum(of_place, axis=0, dtype=np.uint8)))
     (core, all_core), (charged, all_charged) = counts
-    found = np.zeros(n, dtype=np.bool_)
+    is_coiled = np.zeros(n, dtype=np.bool_)
     for register in range(7):
         a, d = (7 - register) % 7, (10 - register) % 7
         inner_core, inner_charged = core[a] + core[d], charged[a] + charged[d]
-        found |= (
+        is_coiled |= (
             (inner_core >= CORE_INSIDE)
             & (all_core - inner_core <= CORE_OUTSIDE)
             & (all_charged - inner_charged >= CHARGED_OUTSIDE)
         )
-    return found
+    return is_coiled
 
 
 FINE = 1000
 """Parts of a matrix unit in which means are compared: whole numbers add up to the same everywhere."""
 
 
-def trimmed(
-    found: AlignmentTable, rows: QueryProfile, scoring: Scoring, subjects: ByteArray, starts: IntArray, least: float
+def trim_ends(
+    alignments: AlignmentTable,
+    rows: QueryProfile,
+    scoring: Scoring,
+    subjects: ByteArray,
+    starts: IntArray,
+    min_score: float,
 ) -> AlignmentTable:
-    """Cut back the ends of alignments that score less than ``least`` a column, in matrix units.
+    """Cut back the ends of alignments that score less than ``min_score`` a column, in matrix units.
 
-    What is left of each is the part of the largest sum of scores less ``least`` per column, so that no end of it, of
-    whatever length, has a smaller mean. Local alignments run on beyond what is homologous as long as that costs
+    What is left of each is the part of the largest sum of scores less ``min_score`` per column, so that no end of it,
+    of whatever length, has a smaller mean. Local alignments run on beyond what is homologous as long as that costs
     little, and the profile grows with it (Gonzalez and Pearson, Nucleic Acids Res. 38:2177, 2010).
 
     Parameters
     ----------
-    found : AlignmentTable
+    alignments : AlignmentTable
         m alignments of one query; of the result all but the counts hold: score, identities and positives are those
         of the whole alignments.
     subjects : ndarray, shape (n_residues,), uint8
         Codes of subjects end to end, as they are scored.
     starts : ndarray, shape (m,), int64
         Where the subject of each alignment begins in these.
-    least : float
+    min_score : float
         Matrix units per column.
 
     Returns
@@ -254,9 +261,9 @@ def trimmed(
     AlignmentTable
         One per alignment; one that scores too little everywhere has no columns.
     """
-    columns = _Columns.of(found, starts)
-    rest = FINE * columns.scores(rows, scoring, subjects) - round(FINE * least)
-    return columns.part(found, *best_parts(rest, columns.offsets))
+    columns = _Columns.from_alignments(alignments, starts)
+    rest = FINE * columns.scores(rows, scoring, subjects) - round(FINE * min_score)
+    return columns.part(alignments, *best_parts(rest, columns.offsets))
 
 
 def best_parts(values: IntArray, offsets: IntArray) -> tuple[IntArray, IntArray]:
@@ -318,16 +325,16 @@ class _Columns:
     is_first: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, found: AlignmentTable, starts: IntArray) -> _Columns:
+    def from_alignments(cls, alignments: AlignmentTable, starts: IntArray) -> _Columns:
         """Expand alignments whose subjects begin at some places of their pool, shape (m,)."""
-        ends = np.concatenate([[0], np.cumsum(found.run_lengths)])
-        offsets = ends[found.run_offsets]
-        operations = np.repeat(found.run_operations, found.run_lengths)
+        ends = np.concatenate([[0], np.cumsum(alignments.run_lengths)])
+        offsets = ends[alignments.run_offsets]
+        operations = np.repeat(alignments.run_operations, alignments.run_lengths)
         is_first = np.zeros(len(operations), dtype=np.bool_)
         is_first[ends[:-1]] = True
         sizes = np.diff(offsets)
         sides = []
-        for gap, begins in ((ord("D"), found.query_start), (ord("I"), starts + found.subject_start)):
+        for gap, begins in ((ord("D"), alignments.query_start), (ord("I"), starts + alignments.subject_start)):
             steps = np.concatenate([[0], np.cumsum(operations != gap)])[:-1]
             filled = np.minimum(offsets[:-1], max(len(steps) - 1, 0))
             at_first = steps[filled] if len(steps) else np.zeros(len(sizes), dtype=np.int64)
@@ -347,7 +354,7 @@ class _Columns:
             scores[chosen] = -extending[row].astype(np.int64) - np.where(self.is_first[chosen], opening[row], 0)
         return scores
 
-    def part(self, found: AlignmentTable, begins: IntArray, ends: IntArray) -> AlignmentTable:
+    def part(self, alignments: AlignmentTable, begins: IntArray, ends: IntArray) -> AlignmentTable:
         """Return a part of the columns of each alignment, shape (m,), as alignments; gaps at their ends go too."""
         sizes = np.diff(self.offsets)
         at = np.arange(len(self.operations))
@@ -360,17 +367,19 @@ class _Columns:
         pairs = np.concatenate([[0], np.cumsum(operations == ord("M"))])
         in_query = np.concatenate([[0], np.cumsum(operations != ord("D"))])
         in_subject = np.concatenate([[0], np.cumsum(operations != ord("I"))])
-        query = _moved(self.query, found.query_start, self.offsets, begins, ends)
-        subject = _moved(self.subject, found.subject_start, self.offsets, begins, ends)
+        query = _shift_starts(self.query, alignments.query_start, self.offsets, begins, ends)
+        subject = _shift_starts(self.subject, alignments.subject_start, self.offsets, begins, ends)
         columns = np.diff(counts)
         return replace(
-            found, query_start=query, query_end=query + np.diff(in_query[counts]), subject_start=subject,
+            alignments, query_start=query, query_end=query + np.diff(in_query[counts]), subject_start=subject,
             subject_end=subject + np.diff(in_subject[counts]), length=columns, gaps=columns - np.diff(pairs[counts]),
             run_offsets=np.searchsorted(run, counts), run_lengths=lengths, run_operations=operations[run],
         )  # fmt: skip
 
 
-def _moved(places: IntArray, starts: IntArray, offsets: IntArray, begins: IntArray, ends: IntArray) -> IntArray:
+def _shift_starts(
+    places: IntArray, starts: IntArray, offsets: IntArray, begins: IntArray, ends: IntArray
+) -> IntArray:
     """Return the first residue of each part, shape (m,), from the first residues of the alignments."""
     moved = starts.copy()
     some = np.flatnonzero(ends > begins)

@@ -15,17 +15,17 @@ import numpy as np
 from swsearch.inputs import Query
 from swsearch.pipeline import batch as batch_module
 from swsearch.pipeline.batch import (
-    HITS_PER_PART,
+    HITS_PER_BATCH,
     Batch,
     History,
     QueryState,
-    next_iteration,
+    search_iteration,
     split_by_size,
     subjects_of,
 )
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.prefetch import SearchCancelled, check_cancelled, parallel_for
-from swsearch.pipeline.profile_update import ProfileHitSelector, stored_codes
+from swsearch.pipeline.profile_update import ProfileHitSelector, unmask_codes
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.profiles.calibration import lambda_of
 from swsearch.profiles.construction import DEFAULT_SETTINGS, UNSCALED, build_profile
@@ -47,12 +47,12 @@ class IterationQueue:
     ----------
     groups : iterator of list
         New queries, in order; used by whoever calls `take`.
-    most : int or None
+    max_queries : int or None
         Queries that are handed out together at most.
     """
 
-    def __init__(self, groups: Iterator[list[QueryState]], most: int | None = None) -> None:
-        self._groups, self._most = groups, most
+    def __init__(self, groups: Iterator[list[QueryState]], max_queries: int | None = None) -> None:
+        self._groups, self._most = groups, max_queries
         self._changed = threading.Condition()
         self._waiting: list[QueryState] = []
         self._ends: list[int] = []
@@ -67,7 +67,7 @@ class IterationQueue:
                 if self._is_closed:
                     raise SearchCancelled
                 if self._waiting:
-                    return self._returned()
+                    return self._take_returned()
                 if self._has_all:
                     return []
             group = next(self._groups, None)
@@ -80,11 +80,11 @@ class IterationQueue:
                 self._ends.append(self._begun)
                 return group
 
-    def requeue(self, turns: Sequence[QueryState], n_ended: int) -> None:
+    def requeue(self, states: Sequence[QueryState], n_finished: int) -> None:
         """Return queries for another iteration, and count the ended ones."""
         with self._changed:
-            self._waiting += turns
-            self._under_way -= n_ended
+            self._waiting += states
+            self._under_way -= n_finished
             self._changed.notify_all()
 
     def mark_delivered(self, place: int) -> None:
@@ -103,9 +103,9 @@ class IterationQueue:
         may_begin = not self._has_all and len(self._ends) < GROUPS_PER_BATCH
         return bool(self._is_closed or self._waiting or may_begin or (self._has_all and not self._under_way))
 
-    def _returned(self) -> list[QueryState]:
+    def _take_returned(self) -> list[QueryState]:
         """Return those that came back, the first ones first, as many as are scored together."""
-        self._waiting.sort(key=lambda turn: turn.place)
+        self._waiting.sort(key=lambda turn: turn.index)
         rows = n = 0
         for turn in self._waiting:
             if n and (rows + len(turn) > batch_module.GROUP_RESIDUES or n == self._most):
@@ -115,7 +115,7 @@ class IterationQueue:
         return taken
 
 
-Keep = Callable[[Sequence[QueryState], SubjectReader], None]
+StoreStates = Callable[[Sequence[QueryState], SubjectReader], None]
 """Stores states, and the subjects that their places are of."""
 
 
@@ -134,12 +134,14 @@ class ProfileGrower:
     def first_state(self, place: int, query: Query) -> QueryState:
         """Return the state of a query before its first iteration; its profile names subjects of the database."""
         profile = query.profile
-        base = QueryAlignment.of_query(query.identifier, query.description, stored_codes(query.codes, query.letters))
+        base = QueryAlignment.from_query(
+            query.identifier, query.description, unmask_codes(query.codes, query.letters)
+        )
         if profile is not None and profile.alignment is not None:
             stays = profile.alignment.subjects < 0
             stays[0] = True
             base = profile.alignment.take(np.flatnonzero(stays))
-        last = next_iteration(profile) + self.criteria.options.iterations - 1
+        last = search_iteration(profile) + self.criteria.options.iterations - 1
         return QueryState(place, query, None, History(base, last))
 
     def include_hits(
@@ -147,14 +149,14 @@ class ProfileGrower:
     ) -> Generator[tuple[Batch, Batch | None]]:
         """Choose the candidates for profiles; finished queries pass, with None."""
         for batch in batches:
-            yield batch, None if batch.is_ended else selector.select(batch)
+            yield batch, None if batch.is_finished else selector.select(batch)
 
     def grow_profiles(
         self,
         batches: Iterable[tuple[Batch, Batch | None]],
         selector: ProfileHitSelector,
         rounds: IterationQueue,
-        keep: Keep,
+        keep: StoreStates,
         forgone: Callable[[int], None],
     ) -> Generator[Batch]:
         """Make profiles, with which queries go back to the rounds, and pass on queries that have ended.
@@ -170,61 +172,67 @@ class ProfileGrower:
                 yield batch
                 continue
             ended: list[QueryState] = []
-            for part in split_by_size([len(each.candidates) for each in chosen.selections], HITS_PER_PART):
-                states = self._grown(batch.part(part), chosen.part(part), selector)
-                going = [state for state in states if not state.is_ended]
-                done = [state for state in states if state.is_ended]
+            for part in split_by_size([len(each.candidates) for each in chosen.selections], HITS_PER_BATCH):
+                states = self._next_states(batch.part(part), chosen.part(part), selector)
+                going = [state for state in states if not state.is_finished]
+                done = [state for state in states if state.is_finished]
                 for state in done:
                     assert state.history is not None
-                    forgone((state.history.last - next_iteration(state.query.profile)) * len(state))
+                    forgone((state.history.last - search_iteration(state.query.profile)) * len(state))
                 keep(going, batch.subjects)
                 rounds.requeue(going, len(done))
                 ended += done
             if ended:
                 yield Batch(ended, batch.subjects)
 
-    def _grown(self, batch: Batch, chosen: Batch, selector: ProfileHitSelector) -> list[QueryState]:
+    def _next_states(self, batch: Batch, chosen: Batch, selector: ProfileHitSelector) -> list[QueryState]:
         """Return the next state of each query: with its next profile, or ended."""
-        grown = selector.extend(chosen, [state.history.base for state in batch.states if state.history is not None])
+        grown = selector.extend(
+            chosen, [state.history.base_alignment for state in batch.states if state.history is not None]
+        )
         most = self.criteria.options.inclusion.most
 
         def make(place: int) -> QueryState:
             check_cancelled()
-            is_cut = len(chosen.states[place].found.candidates) > most
-            return self._next(batch.states[place], grown[place], is_cut)
+            is_cut = len(chosen.states[place].candidates.candidates) > most
+            return self._next_state(batch.states[place], grown[place], is_cut)
 
-        return parallel_for(make, range(len(batch.states)), selector.local.threads)
+        return parallel_for(make, range(len(batch.states)), selector.local_backend.threads)
 
-    def _next(self, state: QueryState, grown: QueryAlignment, is_cut: bool) -> QueryState:
+    def _next_state(self, state: QueryState, grown: QueryAlignment, is_cut: bool) -> QueryState:
         history, profile = state.history, state.query.profile
         assert history is not None
-        iteration = next_iteration(profile)
-        before = history.base if profile is None or profile.alignment is None else profile.alignment
+        iteration = search_iteration(profile)
+        before = history.base_alignment if profile is None or profile.alignment is None else profile.alignment
         subjects, known = subjects_of(grown), subjects_of(before)
         step = IterationStep(iteration, len(subjects), int(np.isin(subjects, known, invert=True).sum()))
         history = replace(history, steps=(*history.steps, step))
         converged = np.array_equal(subjects, known)
         if not converged and iteration < history.last:
-            following = self.profile_of(state.query, grown, iteration)
-            return QueryState(state.place, replace(state.query, profile=following), None, history)
-        made = None
+            following = self.make_profile(state.query, grown, iteration)
+            return QueryState(state.index, replace(state.query, profile=following), None, history)
+        new_profile = None
         if self.criteria.options.keep_profiles and len(state):
             if converged:
-                made = profile or self.profile_alone(state.query, history.base)
+                new_profile = profile or self.sequence_as_profile(state.query, history.base_alignment)
             else:
-                made = self.profile_of(state.query, grown, iteration)
-        ended = replace(history, is_ended=True, converged=converged, is_cut=is_cut, next_profile=made)
+                new_profile = self.make_profile(state.query, grown, iteration)
+        ended = replace(history, is_finished=True, converged=converged, is_truncated=is_cut, next_profile=new_profile)
         return replace(state, history=ended)
 
-    def profile_of(self, query: Query, alignment: QueryAlignment, iteration: int) -> Profile:
+    def make_profile(self, query: Query, alignment: QueryAlignment, iteration: int) -> Profile:
         """Make the profile that a query searches with next, which follows from the alignment alone."""
         options = self.criteria.options
-        made = build_profile(alignment, options.scoring, UNSCALED if options.published else DEFAULT_SETTINGS)
+        profile = build_profile(alignment, options.scoring, UNSCALED if options.published else DEFAULT_SETTINGS)
         return replace(
-            made, identifier=query.identifier, description=query.description, alignment=alignment, iteration=iteration
+            profile,
+            identifier=query.identifier,
+            description=query.description,
+            alignment=alignment,
+            iteration=iteration,
         )
 
-    def profile_alone(self, query: Query, base: QueryAlignment) -> Profile:
+    def sequence_as_profile(self, query: Query, base: QueryAlignment) -> Profile:
         """Return a sequence that found nothing as a profile, which finds the same."""
         scoring = self.criteria.options.scoring
         scores = scoring.matrix.scores[base.query][:, :PROFILE_LETTERS].astype(np.int8)

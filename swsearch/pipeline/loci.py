@@ -24,7 +24,7 @@ from swsearch.pipeline.batch import Batch
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.null_models import scores_with_copies, split_by_residues
 from swsearch.pipeline.pairs import align_pairs
-from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, in_order
+from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, best_first
 from swsearch.pipeline.windows import REGION, FramePieceReader, FrameWindows
 from swsearch.recurrence import Recurrence
 from swsearch.results import SubjectCodes
@@ -65,7 +65,7 @@ class Loci:
         return len(self.regions)
 
     @classmethod
-    def of(cls, table: AlignmentTable, pieces: FramePieces, dna_lengths: IntArray) -> Loci:
+    def from_windows(cls, table: AlignmentTable, pieces: FramePieces, dna_lengths: IntArray) -> Loci:
         """Return alignments with pieces of frames as ones with regions; lengths, shape (n,), are of all records."""
         begins, ends = table.subject_start + pieces.begins, table.subject_end + pieces.begins
         lengths = dna_lengths[pieces.records].astype(np.int64)
@@ -81,7 +81,7 @@ class Loci:
     def concatenate(cls, parts: Sequence[Loci]) -> Loci:
         """Join the rows of several tables."""
         return cls(
-            _joined([each.regions for each in parts]),
+            _concatenate([each.regions for each in parts]),
             AlignmentTable.concatenate([each.table for each in parts]),
             np.concatenate([_NONE, *(each.dna_lengths for each in parts)]),
         )
@@ -111,14 +111,14 @@ class LociRequest:
         Windows with their best scores.
     keys : ndarray, shape (n,), float64
         What loci are put in order by, of the best score of each window: small is good.
-    least : ndarray, shape (n,), int64
+    min_scores : ndarray, shape (n,), int64
         Least score of a hit in each window, matrix units; the same in all of a record.
     """
 
     query: Query
     windows: RankedSubjects
     keys: FloatArray
-    least: IntArray
+    min_scores: IntArray
 
     def best(self, limit: int) -> LociRequest:
         """Drop the windows that cannot hold one of the best ``limit`` loci.
@@ -129,7 +129,7 @@ class LociRequest:
         if len(self.keys) <= most:
             return self
         good = np.flatnonzero(self.keys <= np.partition(self.keys, most - 1)[most - 1])
-        return LociRequest(self.query, self.windows[good], self.keys[good], self.least[good])
+        return LociRequest(self.query, self.windows[good], self.keys[good], self.min_scores[good])
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,12 +137,12 @@ class _Stretches:
     """Stretches of frames in which a query is to be aligned, with the least score of a hit in each, shape (n,)."""
 
     pieces: FramePieces
-    least: IntArray
+    min_scores: IntArray
 
     def take(self, rows: IntArray) -> _Stretches:
-        return _Stretches(self.pieces.take(rows), self.least[rows])
+        return _Stretches(self.pieces.take(rows), self.min_scores[rows])
 
-    def merged(self, cores: IntArray) -> _Stretches:
+    def merge(self, cores: IntArray) -> _Stretches:
         """Return those whose cores touch as one; they come in the order of places, and ``cores`` end theirs, (n,)."""
         each = self.pieces
         same = (each.records[1:] == each.records[:-1]) & (each.numbers[1:] == each.numbers[:-1])
@@ -150,7 +150,7 @@ class _Stretches:
         begins = np.flatnonzero(first)
         last = np.append(begins[1:], len(each))[: len(begins)] - 1
         pieces = FramePieces(each.records[begins], each.numbers[begins], each.begins[begins], each.ends[last])
-        return _Stretches(pieces, self.least[begins])
+        return _Stretches(pieces, self.min_scores[begins])
 
     def cut(self, core: int, margin: int) -> tuple[_Stretches, IntArray]:
         """Return windows of stretches, the cores of which are shorter, and where these end."""
@@ -160,7 +160,7 @@ class _Stretches:
         begins = each.begins[of] + ranges(np.zeros(len(each), dtype=np.int64), counts) * core
         ends = np.minimum(begins + core + margin, each.ends[of])
         pieces = FramePieces(each.records[of], each.numbers[of], begins, ends)
-        return _Stretches(pieces, self.least[of]), begins + core
+        return _Stretches(pieces, self.min_scores[of]), begins + core
 
 
 @dataclass(frozen=True)
@@ -199,27 +199,27 @@ class Locator:
 
     def locate(self, batch: Batch) -> Batch:
         """Return a batch whose selections are of loci: all that may be hits."""
-        located = self.located([self._asked(state.query, state.found) for state in batch.states])
-        found: list[QueryCandidates] = []
+        located = self.find_loci([self._make_request(state.query, state.candidates) for state in batch.states])
+        selections: list[QueryCandidates] = []
         kept: list[Loci] = []
         first = 0
         for state, loci in zip(batch.states, located, strict=True):
-            good, evalues = self._good(state.query, state.found, loci)
+            good, evalues = self._select_hits(state.query, state.candidates, loci)
             keys = None if evalues is None or self.criteria.options.sort == "score" else evalues[good]
             kept.append(loci.take(good))
             ranked = RankedSubjects(kept[-1].table.score, np.arange(first, first + len(good)), keys)
             first += len(good)
-            best = ranked[in_order(ranked)[: self.limit]]
-            found.append(replace(state.found, candidates=best, limit=self.limit))
-        return batch.having(found, LocusSubjects(self.windows, Loci.concatenate(kept)))
+            best = ranked[best_first(ranked)[: self.limit]]
+            selections.append(replace(state.candidates, candidates=best, limit=self.limit))
+        return batch.with_selections(selections, LocusSubjects(self.windows, Loci.concatenate(kept)))
 
     def _lengths(self, dna_lengths: IntArray, regions: IntArray) -> IntArray:
         """Return the subject lengths that the statistics in force use, shape (n,)."""
         return regions if self.criteria.options.uses_fitted_statistics else np.maximum(dna_lengths // CODON, 1)
 
-    def _asked(self, query: Query, selection: QueryCandidates) -> LociRequest:
+    def _make_request(self, query: Query, selection: QueryCandidates) -> LociRequest:
         """Return the windows of a query, with sort keys and minimum scores."""
-        windows, null, n = selection.candidates, _null_of(selection), len(query.codes)
+        windows, null, n = selection.candidates, _null_model_of(selection), len(query.codes)
         criteria, pieces = self.criteria, self.windows.pieces_of(windows.subjects)
         dna_lengths = self.windows.dna_lengths[pieces.records]
         in_frame = np.maximum(dna_lengths - (np.abs(pieces.numbers) - 1), 0) // CODON
@@ -227,76 +227,81 @@ class Locator:
         keys = criteria.evalues(n, null, windows.scores, lengths)
         if keys is None or self.criteria.options.sort == "score":
             keys = -windows.scores.astype(np.float64)
-        least = np.maximum(criteria.least_scores(n, null)[lengths], criteria.of_any)
+        least = np.maximum(criteria.score_thresholds(n, null)[lengths], criteria.min_score)
         return LociRequest(query, windows, keys, least)
 
-    def _good(self, query: Query, selection: QueryCandidates, loci: Loci) -> tuple[IntArray, FloatArray | None]:
+    def _select_hits(
+        self, query: Query, selection: QueryCandidates, loci: Loci
+    ) -> tuple[IntArray, FloatArray | None]:
         """Return the rows of loci that may be hits, and all E-values; filters by alignment apply here."""
         options, criteria, regions = self.criteria.options, self.criteria, loci.regions
         lengths = self._lengths(loci.dna_lengths, regions.ends - regions.begins)
-        evalues = criteria.evalues(len(query.codes), _null_of(selection), loci.table.score, lengths)
-        good = options.filters.passing(loci.table, query, loci.dna_lengths // CODON)
-        if evalues is not None and options.threshold is not None:
-            good &= evalues <= options.threshold
+        evalues = criteria.evalues(len(query.codes), _null_model_of(selection), loci.table.score, lengths)
+        good = options.filters.select(loci.table, query, loci.dna_lengths // CODON)
+        if evalues is not None and options.evalue_threshold is not None:
+            good &= evalues <= options.evalue_threshold
         return np.flatnonzero(good), evalues
 
-    def located(self, asked: Sequence[LociRequest]) -> list[Loci]:
+    def find_loci(self, requests: Sequence[LociRequest]) -> list[Loci]:
         """Return the loci of each query: all that may be among the best that are wanted, in the order of places."""
-        narrowed = [self._narrowed(each.best(self.limit)) for each in asked]
-        found: list[list[Loci]] = [[] for _ in asked]
-        least = np.concatenate([_NONE, *(each.least for each in narrowed)])
-        stretches = _Stretches(_joined([each.pieces for each in narrowed]), least)
-        of_query = np.repeat(np.arange(len(asked)), [len(each.pieces) for each in narrowed])
-        queries = [each.query for each in asked]
+        narrowed = [self._narrow(each.best(self.limit)) for each in requests]
+        by_query: list[list[Loci]] = [[] for _ in requests]
+        least = np.concatenate([_NONE, *(each.min_scores for each in narrowed)])
+        stretches = _Stretches(_concatenate([each.pieces for each in narrowed]), least)
+        of_query = np.repeat(np.arange(len(requests)), [len(each.pieces) for each in narrowed])
+        queries = [each.query for each in requests]
         while len(of_query):
-            loci, of_found, stretches, of_query = self._aligned(queries, of_query, stretches)
+            loci, of_found, stretches, of_query = self._align(queries, of_query, stretches)
             for k in np.flatnonzero(np.bincount(of_found, minlength=1)).tolist():
-                found[k].append(loci.take(np.flatnonzero(of_found == k)))
-        return [each.take(np.lexsort(each.place_keys)) for each in map(Loci.concatenate, found)]
+                by_query[k].append(loci.take(np.flatnonzero(of_found == k)))
+        return [each.take(np.lexsort(each.place_keys)) for each in map(Loci.concatenate, by_query)]
 
-    def _narrowed(self, asked: LociRequest) -> _Stretches:
+    def _narrow(self, requests: LociRequest) -> _Stretches:
         """Return the stretches that hold a query's loci, in the order of places."""
-        order, margin = np.argsort(asked.windows.subjects), self.windows.windows.margin
-        pieces = self.windows.pieces_of(asked.windows.subjects[order])
+        order, margin = np.argsort(requests.windows.subjects), self.windows.windows.margin
+        pieces = self.windows.pieces_of(requests.windows.subjects[order])
         core_ends = np.minimum(pieces.begins + self.windows.windows.core, pieces.ends)
-        selected = _Stretches(pieces, asked.least[order])
-        short, cores = selected.merged(core_ends).cut(SHORT_CORES * margin, margin)
-        scores, query = np.zeros(len(cores), dtype=np.int64), [asked.query.scored(self.recurrence.scoring)]
+        selected = _Stretches(pieces, requests.min_scores[order])
+        short, cores = selected.merge(core_ends).cut(SHORT_CORES * margin, margin)
+        scores, query = (
+            np.zeros(len(cores), dtype=np.int64),
+            [requests.query.alignment_input(self.recurrence.scoring)],
+        )
         for part in split_by_residues(short.pieces.lengths, RESIDUES_PER_BATCH):
-            some = chunk_of(*self.windows.translated(short.pieces.take(np.arange(len(cores))[part])))
+            some = make_chunk(*self.windows.translated(short.pieces.take(np.arange(len(cores))[part])))
             (scores[part],) = scores_with_copies(query, self.recurrence, some, self.threads)
-        good = np.flatnonzero(scores >= short.least)
-        return short.take(good).merged(cores[good])
+        good = np.flatnonzero(scores >= short.min_scores)
+        return short.take(good).merge(cores[good])
 
-    def _aligned(
+    def _align(
         self, queries: Sequence[Query], of_query: IntArray, stretches: _Stretches
     ) -> tuple[Loci, IntArray, _Stretches, IntArray]:
         """Align stretches; return the loci and the stretches left and right of them, each with its query."""
-        found: list[tuple[AlignmentTable, IntArray]] = []
+        alignments: list[tuple[AlignmentTable, IntArray]] = []
         for part in split_by_residues(stretches.pieces.lengths, RESIDUES_PER_BATCH):
             rows = np.arange(len(of_query))[part]
             codes, offsets = self.windows.translated(stretches.pieces.take(rows))
             subjects = SubjectCodes(codes, None, offsets)
             table = align_pairs(self.recurrence, queries, subjects, of_query[rows], None, self.threads)
-            good = np.flatnonzero(table.score >= stretches.least[rows])
-            found.append((table.take(good), rows[good]))
-        rows = np.concatenate([_NONE, *(rows for _, rows in found)])
-        table, pieces = AlignmentTable.concatenate([table for table, _ in found]), stretches.pieces.take(rows)
+            good = np.flatnonzero(table.score >= stretches.min_scores[rows])
+            alignments.append((table.take(good), rows[good]))
+        rows = np.concatenate([_NONE, *(rows for _, rows in alignments)])
+        table, pieces = AlignmentTable.concatenate([table for table, _ in alignments]), stretches.pieces.take(rows)
         left = replace(pieces, ends=pieces.begins + table.subject_start)
         right = replace(pieces, begins=pieces.begins + table.subject_end)
-        rest = _Stretches(_joined([left, right]), np.tile(stretches.least[rows], 2))
+        rest = _Stretches(_concatenate([left, right]), np.tile(stretches.min_scores[rows], 2))
         filled = np.flatnonzero(rest.pieces.ends > rest.pieces.begins)
-        loci = Loci.of(table, pieces, self.windows.dna_lengths)
+        loci = Loci.from_windows(table, pieces, self.windows.dna_lengths)
         return loci, of_query[rows], rest.take(filled), np.tile(of_query[rows], 2)[filled]
 
 
-def _joined(parts: Sequence[FramePieces]) -> FramePieces:
+def _concatenate(parts: Sequence[FramePieces]) -> FramePieces:
     """Return pieces, one after the other."""
     columns = ("records", "numbers", "begins", "ends")
     return FramePieces(*(np.concatenate([_NONE, *(getattr(each, name) for each in parts)]) for name in columns))
 
 
-def chunk_of(codes: ByteArray, offsets: IntArray) -> Chunk:
+def make_chunk(codes: ByteArray, offsets: IntArray) -> Chunk:
     """Return sequences as a chunk that engines score; its ``subjects`` are their places.
 
     Parameters
@@ -349,5 +354,5 @@ def locate_loci(
         yield locator.locate(batch) if batch.subjects is windows else batch
 
 
-def _null_of(selection: QueryCandidates) -> FittedStatistics | None:
+def _null_model_of(selection: QueryCandidates) -> FittedStatistics | None:
     return selection.statistics if isinstance(selection.statistics, FittedStatistics) else None

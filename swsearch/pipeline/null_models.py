@@ -35,7 +35,7 @@ from swsearch.statistics.null_model import (
     fit_panels,
     probabilities_of,
 )
-from swsearch.statistics.random_panel import COPIES, WINDOW, Panel, panel_for, probability_of
+from swsearch.statistics.random_panel import COPIES, WINDOW, Panel, choose_panel, probability_of
 
 REVERSED = -1
 """Number of the copy that is the sequence backwards."""
@@ -74,7 +74,7 @@ def score_shuffled(
     scores = np.empty((len(pairs), len(copies)), dtype=np.int32)
     if not scores.size:
         return scores
-    joined = QueryArguments.of(queries, recurrence)
+    joined = QueryArguments.from_queries(queries, recurrence)
     rows, lengths = joined.lengths[pairs[:, 0]], np.diff(sequences[1])[pairs[:, 1]]
     _check_reach(rows, lengths, joined.recurrence)
     score, computed = extension.load().score_shuffled, recurrence_arguments(joined.recurrence)
@@ -108,7 +108,7 @@ def split_by_residues(sizes: IntArray, most: int) -> Iterator[slice]:
         begin = end
 
 
-def shuffled_chunk(sequences: Sequence[ByteArray], copies: range, threads: int) -> Chunk:
+def make_shuffled_chunk(sequences: Sequence[ByteArray], copies: range, threads: int) -> Chunk:
     """Return shuffled copies of sequences, as a chunk that engines score.
 
     Parameters
@@ -148,9 +148,9 @@ def scores_with_copies(
     """
     with CpuEngine(threads) as engine:
         group = engine.prepare([rows_of(query, recurrence.scoring) for query in queries], recurrence)
-        found = engine.score(group, engine.load(chunk))
-    scores = np.empty_like(found)
-    scores[:, chunk.subjects] = found
+        scored = engine.score(group, engine.load(chunk))
+    scores = np.empty_like(scored)
+    scores[:, chunk.subjects] = scored
     return scores
 
 
@@ -165,12 +165,12 @@ whose E-value is still uncertain."""
 MAX_ERROR = 0.2
 """Error of a null's mean from which more copies are scored, in standard deviations: 1.3 fold in terms of E-values."""
 
-DECIDED = 4.0
+DECISIVE_ERRORS = 4.0
 """Errors by which a mean may be off: a pair that then still is no hit, or a sure one, gets no more copies. So it
 hardly ever matters to a pair what the threshold is."""
 
 NEGLIGIBLE_PROBABILITY = 1e-12
-"""Probability by chance below which a pair is sure; see `DECIDED`."""
+"""Probability by chance below which a pair is sure; see `DECISIVE_ERRORS`."""
 
 QUERIES_PER_BATCH, ROWS_PER_BATCH = 1024, 50_000
 """Queries, and their residues, that are scored at a time with the same random sequences: 11 MB of scores."""
@@ -181,7 +181,7 @@ FITS_PER_BATCH = 64
 MAX_RESIDUES = 64 << 20
 """Residues of subjects, or of random sequences, that are at hand at a time."""
 
-FIRST_LOOKED_AT = 16
+FIRST_SUBJECTS = 16
 """Residues by which most subjects that are not the query are told from it."""
 
 
@@ -234,31 +234,31 @@ class NullModelFitter:
 
     def fit_queries(self, queries: Sequence[Query]) -> list[FittedStatistics | None]:
         """Return the null of each query; None for one without residues."""
-        found: list[FittedStatistics | None] = [None] * len(queries)
+        fitted: list[FittedStatistics | None] = [None] * len(queries)
         filled = [k for k, query in enumerate(queries) if len(query.codes)]
-        of_lengths = self._of_ratios if self.fit.mode == "global" else self._of_fixed
-        for k, null in zip(filled, of_lengths([self._scored(queries[k]) for k in filled]), strict=True):
-            found[k] = null
-        return found
+        of_lengths = self._fit_relative_panel if self.fit.mode == "global" else self._fit_fixed_panel
+        for k, null in zip(filled, of_lengths([self._aligner_input(queries[k]) for k in filled]), strict=True):
+            fitted[k] = null
+        return fitted
 
-    def _scored(self, query: Query) -> QueryLike:
+    def _aligner_input(self, query: Query) -> QueryLike:
         """Return the codes or the profile rows of a query."""
         return query.codes if query.profile is None else query.rows(self.recurrence.scoring)
 
-    def _of_fixed(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
+    def _fit_fixed_panel(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
         """Make nulls with the random sequences that all queries have in common."""
-        for part in _together(queries):
-            panel = panel_for(self.fit.mode, 1)
+        for part in _group_queries(queries):
+            panel = choose_panel(self.fit.mode, 1)
             chunk = _panel_chunk(panel, self.threads)
             scores = scores_with_copies(part, self.recurrence, chunk, self.threads)
             for begin in range(0, len(part), FITS_PER_BATCH):
                 some = slice(begin, begin + FITS_PER_BATCH)
                 lengths = [len(query) for query in part[some]]
-                yield from fit_panels(self.fit, lengths, panel.lengths, panel.parted(scores[some]))
+                yield from fit_panels(self.fit, lengths, panel.lengths, panel.split_scores(scores[some]))
 
-    def _of_ratios(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
+    def _fit_relative_panel(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
         """Make nulls with random sequences whose lengths follow the query's."""
-        panels = [panel_for(self.fit.mode, len(query)) for query in queries]
+        panels = [choose_panel(self.fit.mode, len(query)) for query in queries]
         for part in split_by_residues(np.array([panel.n_residues for panel in panels], dtype=np.int64), MAX_RESIDUES):
             sequences = [codes for panel in panels[part] for codes in panel.codes()]
             n = [panel.n_scores // COPIES for panel in panels[part]]
@@ -268,34 +268,36 @@ class NullModelFitter:
             )
             rows = np.split(scores.ravel(), COPIES * np.cumsum(n)[:-1])
             for query, panel, row in zip(queries[part], panels[part], rows, strict=True):
-                yield from fit_panels(self.fit, [len(query)], panel.lengths, panel.parted(row[None]))
+                yield from fit_panels(self.fit, [len(query)], panel.lengths, panel.split_scores(row[None]))
 
-    def fit_pairs(self, asked: Sequence[NullModelRequest], read: ReadMany) -> list[PairNullModels]:
+    def fit_pairs(self, requests: Sequence[NullModelRequest], read: ReadMany) -> list[PairNullModels]:
         """Return the nulls of the pairs of some queries."""
-        parts: list[list[PairNullModels]] = [[] for _ in asked]
-        for places, run in _runs(asked):
-            for place, nulls in zip(places, self._of_run(run, read), strict=True):
+        parts: list[list[PairNullModels]] = [[] for _ in requests]
+        for places, run in _split_requests(requests):
+            for place, nulls in zip(places, self._fit_run(run, read), strict=True):
                 parts[place].append(nulls)
-        return [PairNullModels.joined(each.statistics, found) for each, found in zip(asked, parts, strict=True)]
+        return [
+            PairNullModels.concatenate(each.statistics, models) for each, models in zip(requests, parts, strict=True)
+        ]
 
-    def _of_run(self, asked: Sequence[NullModelRequest], read: ReadMany) -> list[PairNullModels]:
+    def _fit_run(self, requests: Sequence[NullModelRequest], read: ReadMany) -> list[PairNullModels]:
         """Return the nulls of pairs whose subjects may all be at hand."""
-        subjects, place = np.unique(np.concatenate([each.subjects for each in asked]), return_inverse=True)
+        subjects, place = np.unique(np.concatenate([each.subjects for each in requests]), return_inverse=True)
         sequences = read(subjects)
-        queries = [self._scored(each.query) for each in asked]
-        sizes = [len(each.subjects) for each in asked]
-        pairs = np.stack([np.repeat(np.arange(len(asked)), sizes), place], axis=1)
+        queries = [self._aligner_input(each.query) for each in requests]
+        sizes = [len(each.subjects) for each in requests]
+        pairs = np.stack([np.repeat(np.arange(len(requests)), sizes), place], axis=1)
         of_query = [slice(begin, end) for begin, end in pairwise(np.cumsum([0, *sizes]).tolist())]
 
         def scores(pairs: IntArray, copies: range) -> IntArray:
-            found = score_shuffled(queries, sequences, pairs, copies, self.recurrence, self.threads)
-            return found.astype(np.int64)
+            scored = score_shuffled(queries, sequences, pairs, copies, self.recurrence, self.threads)
+            return scored.astype(np.int64)
 
         first = scores(pairs, range(REVERSED, N_COPIES[0]))
         totals, n = first[:, 1:].sum(axis=1), np.full(len(pairs), N_COPIES[0])
-        whose = zip(asked, of_query, strict=True)
-        bounds = [_bounds(each.query.codes, sequences, place[part]) for each, part in whose]
-        whole = zip(asked, bounds, strict=True)
+        whose = zip(requests, of_query, strict=True)
+        bounds = [_copy_probabilities(each.query.codes, sequences, place[part]) for each, part in whose]
+        whole = zip(requests, bounds, strict=True)
         nulls = [PairNullModels(each.statistics, each.lengths, np.zeros(len(bound)), bound) for each, bound in whole]
         for done, more in zip(N_COPIES, (*N_COPIES[1:], None), strict=True):
             means: FloatArray = totals / n.astype(np.float64)
@@ -304,7 +306,7 @@ class NullModelFitter:
             if more is None:
                 break
             errors = [each.errors(*copies, done) for each, copies in zip(nulls, known, strict=True)]
-            near = np.concatenate(_near(asked, nulls, errors)) & (n == done)
+            near = np.concatenate(_undecided(requests, nulls, errors)) & (n == done)
             if not near.any():
                 break
             totals[near] += scores(pairs[near], range(done, more)).sum(axis=1)
@@ -312,49 +314,51 @@ class NullModelFitter:
         return nulls
 
 
-def _near(
-    asked: Sequence[NullModelRequest], nulls: Sequence[PairNullModels], errors: Sequence[FloatArray]
+def _undecided(
+    requests: Sequence[NullModelRequest], nulls: Sequence[PairNullModels], errors: Sequence[FloatArray]
 ) -> list[npt.NDArray[np.bool_]]:
     """Return masks, shape (n,) by query, of the pairs that need more copies, given the errors of their means."""
-    shifts = [DECIDED * error * np.sqrt(of_query.variances) for error, of_query in zip(errors, nulls, strict=True)]
-    least = probabilities_of(nulls, [each.scores + shift for each, shift in zip(asked, shifts, strict=True)])
-    most = probabilities_of(nulls, [each.scores - shift for each, shift in zip(asked, shifts, strict=True)])
+    shifts = [
+        DECISIVE_ERRORS * error * np.sqrt(of_query.variances) for error, of_query in zip(errors, nulls, strict=True)
+    ]
+    least = probabilities_of(nulls, [each.scores + shift for each, shift in zip(requests, shifts, strict=True)])
+    most = probabilities_of(nulls, [each.scores - shift for each, shift in zip(requests, shifts, strict=True)])
     return [
         (error > MAX_ERROR) & (low <= each.limit) & (high >= NEGLIGIBLE_PROBABILITY)
-        for each, error, low, high in zip(asked, errors, least, most, strict=True)
+        for each, error, low, high in zip(requests, errors, least, most, strict=True)
     ]
 
 
-def _together(queries: Sequence[QueryLike]) -> Iterator[Sequence[QueryLike]]:
+def _group_queries(queries: Sequence[QueryLike]) -> Iterator[Sequence[QueryLike]]:
     """Cut queries into runs that are scored together with one panel."""
     sizes = np.array([max(len(query), -(-ROWS_PER_BATCH // QUERIES_PER_BATCH)) for query in queries], dtype=np.int64)
     return (queries[part] for part in split_by_residues(sizes, ROWS_PER_BATCH))
 
 
-def _runs(asked: Sequence[NullModelRequest]) -> Iterator[tuple[list[int], list[NullModelRequest]]]:
+def _split_requests(requests: Sequence[NullModelRequest]) -> Iterator[tuple[list[int], list[NullModelRequest]]]:
     """Cut pairs into runs of at most `MAX_RESIDUES`, or of one pair; yield the queries of each run too."""
-    whose = np.repeat(np.arange(len(asked)), [len(each.subjects) for each in asked])
-    starts = np.searchsorted(whose, np.arange(len(asked)))
-    sizes = np.concatenate([np.empty(0, dtype=np.int64), *(each.lengths for each in asked)])
+    whose = np.repeat(np.arange(len(requests)), [len(each.subjects) for each in requests])
+    starts = np.searchsorted(whose, np.arange(len(requests)))
+    sizes = np.concatenate([np.empty(0, dtype=np.int64), *(each.lengths for each in requests)])
     for part in split_by_residues(sizes, MAX_RESIDUES):
         # not np.unique, which imports numpy's masked arrays: 20 ms at the start of each search
         places = np.flatnonzero(np.bincount(whose[part])).tolist()
         bounds = [(max(part.start - int(starts[k]), 0), part.stop - int(starts[k])) for k in places]
-        yield places, [asked[k][begin:end] for k, (begin, end) in zip(places, bounds, strict=True)]
+        yield places, [requests[k][begin:end] for k, (begin, end) in zip(places, bounds, strict=True)]
 
 
 @lru_cache(maxsize=2)
 def _panel_chunk(panel: Panel, threads: int) -> Chunk:
-    return shuffled_chunk(panel.codes(), range(COPIES), threads)
+    return make_shuffled_chunk(panel.codes(), range(COPIES), threads)
 
 
-def _bounds(query: ByteArray, subjects: SequencePool, places: IntArray) -> FloatArray:
+def _copy_probabilities(query: ByteArray, subjects: SequencePool, places: IntArray) -> FloatArray:
     """Return the probability of identical subjects by chance, and `NO_BOUND` for those that differ; shape (n,)."""
     bounds = np.full(len(places), NO_BOUND)
     (codes, offsets), n = subjects, len(query)
     begins = offsets[places]
     alike = np.flatnonzero(offsets[places + 1] - begins == n)
-    columns = np.arange(min(n, FIRST_LOOKED_AT))
+    columns = np.arange(min(n, FIRST_SUBJECTS))
     started = (codes[begins[alike][:, None] + columns] == query[columns]).all(axis=1)
     same = [k for k in alike[started].tolist() if np.array_equal(query, codes[begins[k] : begins[k] + n])]
     if same:

@@ -35,7 +35,7 @@ from swsearch.statistics.methods import check_statistics, resolve_method
 from swsearch.translation import QueryTranslation, make_translation
 from swsearch.translation.genetic_codes import STANDARD_CODE
 
-CANDIDATES_PER_HIT, LEAST_CANDIDATES = 20, 1000
+CANDIDATES_PER_HIT, MIN_CANDIDATES = 20, 1000
 """Candidates by the query's null that are kept for each hit that is asked for, and at least: their own nulls may
 refuse most of them, where a query is of biased composition."""
 
@@ -78,7 +78,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         check_statistics(self.statistics, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
         if self.makes_profiles:  # this takes E-values, and a matrix that has units
             why = f"{self.profile_option} needs E-values to choose hits"
-            self._refuse(self.threshold is None, "statistics", "fitted or published", why)
+            self._refuse(self.evalue_threshold is None, "statistics", "fitted or published", why)
             lambda_of(self.scoring.matrix)
         if self.translation is not None:
             self._check_translation()
@@ -133,7 +133,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
     @cached_property
     def filters(self) -> HitFilters:
         """Filters of hits; `max_hits` counts the hits that pass."""
-        return HitFilters.of(vars(self))
+        return HitFilters.from_values(vars(self))
 
     @cached_property
     def inclusion(self) -> Inclusion:
@@ -190,7 +190,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         return resolve_method(self.statistics) == "fitted"
 
     @property
-    def threshold(self) -> float | None:
+    def evalue_threshold(self) -> float | None:
         """The E-value threshold in force."""
         if self.published is None and not self.uses_fitted_statistics:
             return None
@@ -202,12 +202,10 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         if self.filters.needs_alignments:
             return sys.maxsize
         return (
-            max(LEAST_CANDIDATES, CANDIDATES_PER_HIT * self.max_hits)
-            if self.uses_fitted_statistics
-            else self.max_hits
+            max(MIN_CANDIDATES, CANDIDATES_PER_HIT * self.max_hits) if self.uses_fitted_statistics else self.max_hits
         )
 
-    def with_costs_of(self, queries: Sequence[Query]) -> SearchOptions:
+    def with_profile_gap_costs(self, queries: Sequence[Query]) -> SearchOptions:
         """Return the options with the gap costs of profiles among the queries, unless gap costs were chosen."""
         scoring = apply_profile_gap_costs(queries, self.scoring, self.has_named_costs)
         return self if scoring is self.scoring else replace(self, scoring=scoring)
@@ -221,13 +219,13 @@ class SearchOptions(SearchTable, eq=True, repr=True):
             return getattr(self.scoring, name, None)
         if name in ("genetic_code", "strand"):
             return getattr(self.translation, name)
-        return self.threshold if name == "evalue" else getattr(self, name)
+        return self.evalue_threshold if name == "evalue" else getattr(self, name)
 
 
 def check_integer_gap_costs(scoring: Scoring, where: str = "in a search") -> None:
     """Raise `OptionError` if gap costs are fractions, which only pairs of sequences are aligned with."""
     if scoring.scale != 1:
-        costs = f"{scoring.shown(scoring.gap_open)}/{scoring.shown(scoring.gap_extend)}"
+        costs = f"{scoring.to_display(scoring.gap_open)}/{scoring.to_display(scoring.gap_extend)}"
         raise OptionError("gap costs", costs, f"whole numbers {where}", "only swsearch align takes fractions")
 
 
@@ -302,10 +300,10 @@ def _entry(row: Option) -> str:
     return f"{row.name} : {row.kind.python_type}, optional\n{text}\n"
 
 
-def check_keywords(function: str, given: Mapping[str, Any]) -> None:
+def check_keywords(function: str, keywords: Mapping[str, Any]) -> None:
     """Raise TypeError, as Python does, for a keyword that is no option; name the option that is meant."""
     known = SearchKeywords.__annotations__
-    for name in given:
+    for name in keywords:
         if name not in known:
             meant = _same_option(name) or next(
                 iter(difflib.get_close_matches(name, [*known, *ENGINE_KEYWORDS], n=1)), ""
@@ -349,17 +347,19 @@ def resolve_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
 def make_search_options(function: str = "search", **asked: Unpack[SearchKeywords]) -> SearchOptions:
     """Return the options that keywords of a function ask for."""
     check_keywords(function, asked)
-    given: dict[str, Any] = {**asked}
+    values: dict[str, Any] = {**asked}
     for name in ("preset", "scoring", "inclusion"):
-        if given.get(name) is None:
-            given.pop(name, None)
-    if "scoring" in given:
-        given |= {"scoring": protein_scoring(given["scoring"], None), "has_named_costs": True}
-    if (rules := given.pop("inclusion", None)) is not None:
+        if values.get(name) is None:
+            values.pop(name, None)
+    if "scoring" in values:
+        values |= {"scoring": protein_scoring(values["scoring"], None), "has_named_costs": True}
+    if (rules := values.pop("inclusion", None)) is not None:
         if not isinstance(rules, Inclusion):
             raise OptionError("inclusion", rules, "a swsearch.pipeline.inclusion.Inclusion")
-        given = {name: getattr(rules, known) for name, known in INCLUSION_OPTIONS.items()} | given | {"rules": rules}
-    options = SearchOptions(**given)
+        values = (
+            {name: getattr(rules, known) for name, known in INCLUSION_OPTIONS.items()} | values | {"rules": rules}
+        )
+    options = SearchOptions(**values)
     for warning in options.filters.warnings():
         warnings.warn(warning, SwsearchWarning, stacklevel=4)
     return options
@@ -370,8 +370,8 @@ def make_engine_if_named(
 ) -> tuple[Engine, Callable[[], None]]:
     """Return the engine of a name, or the given one, and a function that closes an engine opened here."""
     if isinstance(engine, str):
-        made = create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory, cpu_only=cpu_only)
-        return made, made.close
+        new = create_engine(engine, threads=threads, device=device, gpu_memory=gpu_memory, cpu_only=cpu_only)
+        return new, new.close
     if not isinstance(engine, Engine):
         raise OptionError("engine", engine, f"an Engine, or one of {', '.join(ENGINES)}")
     if device is not None or gpu_memory is not None:

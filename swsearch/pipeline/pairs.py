@@ -1,6 +1,6 @@
 """Null models and alignments of pairs, in batches, and the job behind `swsearch.align`.
 
-`LocalPairWork` computes them in this process, on threads or on a GPU.
+`LocalPairBackend` computes them in this process, on threads or on a GPU.
 
 Additional local alignments (HSPs) of a hit: each is the best alignment that shares no residue pair with those before
 it (Waterman and Eggert, J. Mol. Biol. 197:723, 1987). They correspond to BLAST's HSPs, but are exact. Each has the
@@ -71,32 +71,32 @@ HspPath = tuple[int, int, int, Cigar]
 """A further alignment: score, first residues of query and subject, and CIGAR."""
 
 
-def find_further_hsps(first: PairAlignment, most: int, least: int = 1) -> list[HspPath]:
+def find_further_hsps(first: PairAlignment, max_hsps: int, min_score: int = 1) -> list[HspPath]:
     """Find alignments of a pair after its best local one.
 
     Parameters
     ----------
-    least : int, optional
+    min_score : int, optional
         The least score of one, at least 1.
 
     Returns
     -------
     list of tuple
-        Scores descend; `PairAlignment.like` makes an alignment of each.
+        Scores descend; `PairAlignment.with_path` makes an alignment of each.
     """
     scoring = first.scoring
-    found = extension.load().align_further(
+    paths = extension.load().align_further(
         np.ascontiguousarray(first.query),
         np.ascontiguousarray(first.subject),
         np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
         aligned_pairs(first),
         int(scoring.gap_open),
         int(scoring.gap_extend),
-        least,
-        most,
+        min_score,
+        max_hsps,
         *position_gap_costs(first.query_rows),
     )
-    return [each[:4] for each in found]
+    return [each[:4] for each in paths]
 
 
 def align_with_shifts(
@@ -118,29 +118,29 @@ def align_with_shifts(
     """
     rows = np.arange(len(of_query), dtype=np.int64)
     pool, of_subjects = make_pool([query.codes for query in queries]), (subjects.codes, subjects.offsets)
-    found = align_strands(pool, of_subjects, np.stack([of_query, rows], axis=1), recurrence, threads)
-    cigars = _cigars(found)
-    read, letters = _read(queries, of_query, found.query_start, cigars)
+    raw = align_strands(pool, of_subjects, np.stack([of_query, rows], axis=1), recurrence, threads)
+    cigars = _cigars(raw)
+    read, letters = _read_residues(queries, of_query, raw.query_start, cigars)
     plain = [
         tuple((sum(n for n, _ in some), op) for op, some in groupby(_without_shifts(cigar), key=itemgetter(1)))
         for cigar in cigars
     ]
-    traced = zip(found.score.tolist(), [0] * len(rows), found.subject_start.tolist(), plain, strict=True)
+    traced = zip(raw.score.tolist(), [0] * len(rows), raw.subject_start.tolist(), plain, strict=True)
     pairs, matrix = np.stack([rows, rows], axis=1), recurrence.scoring.matrix
     batch = PoolPairs(make_pool(read), of_subjects, pairs, (letters, subjects.letters))
-    counted = count_pools(UncountedAlignments.of(list(traced)), batch, matrix, threads)
+    counted = count_pools(UncountedAlignments.from_raw(list(traced)), batch, matrix, threads)
     steps = np.zeros(256, dtype=np.int64)
     for operation, n in NUCLEOTIDES_OF.items():
         steps[ord(operation)] = n
-    is_shift = np.isin(found.run_operations, [ord(operation) for operation in SHIFT_MARKS])
-    shifts = _sums(found.run_lengths * is_shift, found.run_offsets)
-    openings = _sums((found.run_operations != ord("M")).astype(np.int64), found.run_offsets)
-    nucleotides = _sums(found.run_lengths * steps[found.run_operations], found.run_offsets)
+    is_shift = np.isin(raw.run_operations, [ord(operation) for operation in SHIFT_MARKS])
+    shifts = _sum_runs(raw.run_lengths * is_shift, raw.run_offsets)
+    openings = _sum_runs((raw.run_operations != ord("M")).astype(np.int64), raw.run_offsets)
+    nucleotides = _sum_runs(raw.run_lengths * steps[raw.run_operations], raw.run_offsets)
     return replace(
-        counted, score=found.score, query_start=found.query_start, query_end=found.query_start + nucleotides,
-        subject_start=found.subject_start, length=counted.length + shifts, gaps=counted.gaps + shifts,
-        gap_openings=openings, run_offsets=found.run_offsets, run_lengths=found.run_lengths,
-        run_operations=found.run_operations,
+        counted, score=raw.score, query_start=raw.query_start, query_end=raw.query_start + nucleotides,
+        subject_start=raw.subject_start, length=counted.length + shifts, gaps=counted.gaps + shifts,
+        gap_openings=openings, run_offsets=raw.run_offsets, run_lengths=raw.run_lengths,
+        run_operations=raw.run_operations,
     )  # fmt: skip
 
 
@@ -149,25 +149,25 @@ def align_strand(
 ) -> ShiftedAlignment:
     """Align one strand with a subject, codes of shape (n,), uint8, that is shown with letters of that shape."""
     pair = np.zeros((1, 2), dtype=np.int64)
-    found = align_strands(make_pool([query.codes]), make_pool([subject]), pair, recurrence, 1)
-    (cigar,) = _cigars(found)
+    raw = align_strands(make_pool([query.codes]), make_pool([subject]), pair, recurrence, 1)
+    (cigar,) = _cigars(raw)
     return ShiftedAlignment(
-        query.codes, subject, recurrence.scoring, int(found.score[0]), int(found.query_start[0]),
-        int(found.subject_start[0]), cigar, query.letters, letters, frame_shift=recurrence.frame_shift,
+        query.codes, subject, recurrence.scoring, int(raw.score[0]), int(raw.query_start[0]),
+        int(raw.subject_start[0]), cigar, query.letters, letters, frame_shift=recurrence.frame_shift,
     )  # fmt: skip
 
 
-def _cigars(found: UncountedAlignments) -> list[tuple[tuple[int, str], ...]]:
-    operations = found.run_operations.tobytes().decode("ascii")
-    runs = tuple(zip(found.run_lengths.tolist(), operations, strict=True))
-    return [runs[begin:end] for begin, end in pairwise(found.run_offsets.tolist())]
+def _cigars(raw: UncountedAlignments) -> list[tuple[tuple[int, str], ...]]:
+    operations = raw.run_operations.tobytes().decode("ascii")
+    runs = tuple(zip(raw.run_lengths.tolist(), operations, strict=True))
+    return [runs[begin:end] for begin, end in pairwise(raw.run_offsets.tolist())]
 
 
 def _without_shifts(cigar: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
     return [(n, operation) for n, operation in cigar if operation not in SHIFT_MARKS]
 
 
-def _read(
+def _read_residues(
     queries: Sequence[Query], of_query: IntArray, starts: IntArray, cigars: Sequence[tuple[tuple[int, str], ...]]
 ) -> tuple[list[ByteArray], ByteArray | None]:
     """Return the residues that alignments read, and their letters, one after the other, where some are masked."""
@@ -181,7 +181,7 @@ def _read(
     return read, np.concatenate(letters)
 
 
-def _sums(of_runs: IntArray, offsets: IntArray) -> IntArray:
+def _sum_runs(of_runs: IntArray, offsets: IntArray) -> IntArray:
     """Add up what runs have, by alignment; offsets of shape (n + 1,), result of shape (n,)."""
     return np.diff(offsets_of(of_runs)[offsets])
 
@@ -228,19 +228,19 @@ class HspRequest:
         n of them.
     best : AlignmentTable
         Their best alignments.
-    least : ndarray, shape (n,), int64
+    min_scores : ndarray, shape (n,), int64
         Least scores of others, matrix units.
-    most : int
+    max_hsps : int
         Most others of a pair.
     """
 
     pairs: PairsToAlign
     best: AlignmentTable
-    least: IntArray
-    most: int
+    min_scores: IntArray
+    max_hsps: int
 
 
-class LocalPairWork:
+class LocalPairBackend:
     """Computes nulls and alignments of pairs in this process; see `swsearch.pipeline.backend.PairBackend`.
 
     Parameters
@@ -249,7 +249,7 @@ class LocalPairWork:
         Scoring, mode and frameshift cost of alignments.
     threads : int
         Pairs that are aligned at a time.
-    maker : NullModelFitter or None
+    fitter : NullModelFitter or None
         Makes nulls, where statistics are fitted.
     engine : Engine or None
         May lend an aligner, which works in place of few threads.
@@ -258,21 +258,21 @@ class LocalPairWork:
     parallel = 1
 
     def __init__(
-        self, recurrence: Recurrence, threads: int, maker: NullModelFitter | None, engine: Engine | None = None
+        self, recurrence: Recurrence, threads: int, fitter: NullModelFitter | None, engine: Engine | None = None
     ) -> None:
-        self.recurrence, self.threads, self.maker = recurrence, threads, maker
+        self.recurrence, self.threads, self.maker = recurrence, threads, fitter
         self._engine = engine if threads < CPU_ALIGN_MIN_THREADS else None
         self._guard, self._aligner = threading.Lock(), ExitStack()
         self._lent: PairAligner | None = None
 
-    def nulls(self, asked: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
+    def fit_null_models(self, requests: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
         """Return the nulls of the pairs of some queries."""
         assert self.maker is not None
-        return self.maker.fit_pairs(asked, subjects.scored)
+        return self.maker.fit_pairs(requests, subjects.read_masked)
 
     def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
         """Align pairs; return the alignments and the subjects."""
-        shown = subjects.shown(pairs.subjects)
+        shown = subjects.read_with_letters(pairs.subjects)
         return self.align_codes(pairs.queries, pairs.of_query, shown, pairs.scores), shown
 
     def align_codes(
@@ -295,13 +295,13 @@ class LocalPairWork:
                 self._aligner.enter_context(self._lent)
         return self._lent
 
-    def further(self, wanted: Callable[[], HspRequest], subjects: SubjectReader) -> list[list[HspPath]] | None:
+    def find_hsps(self, request: Callable[[], HspRequest], subjects: SubjectReader) -> list[list[HspPath]] | None:
         """Return None: further alignments are computed on access."""
         return None
 
-    def align_one(self, query: Query, place: int, subjects: SubjectReader) -> PairAlignment:
+    def align_pair(self, query: Query, place: int, subjects: SubjectReader) -> PairAlignment:
         """Align a query with one subject, e.g. on access to a hit after the search."""
-        shown = subjects.shown(np.array([place], dtype=np.int64))
+        shown = subjects.read_with_letters(np.array([place], dtype=np.int64))
         codes, letters = shown.codes_of(0), shown.letters_of(0)
         if self.recurrence.frame_shift is not None:
             from swsearch.pipeline.pairs import align_strand
@@ -318,7 +318,7 @@ class LocalPairWork:
 
 def align_alone(recurrence: Recurrence, query: Query, codes: ByteArray, letters: ByteArray | None) -> PairAlignment:
     """Align a query with a subject, codes and letters of shape (n,), uint8, in as much memory as that takes."""
-    scored = query.scored(recurrence.scoring)
+    scored = query.alignment_input(recurrence.scoring)
     rows = position_specific_rows(scored)
     gaps_vary = rows is not None and rows.gaps is not None
     memory = max(ALIGNMENT_MEMORY, tracing.memory_needed(len(scored), len(codes), gaps_vary=gaps_vary))
@@ -349,10 +349,10 @@ def align_pairs(
     aligner : PairAligner, optional
         What aligns instead of the CPU, which goes on where it fails.
     """
-    scored = [query.scored(recurrence.scoring) for query in queries]
+    scored = [query.alignment_input(recurrence.scoring) for query in queries]
     has_profiles = any(query.profile is not None for query in queries)
     places = np.stack([of_query, np.arange(len(of_query), dtype=np.int64)], axis=1)
-    letters = _letters_of(queries), subjects.letters
+    letters = _display_letters(queries), subjects.letters
     rows = rows_pool(scored, recurrence.scoring) if has_profiles else None
     pool = make_pool([query.codes for query in queries])
     batch = PoolPairs(pool, (subjects.codes, subjects.offsets), places, letters, rows, scores)
@@ -363,15 +363,15 @@ def align_pairs(
     alone = np.flatnonzero(needed)
     if not len(alone):
         return table
-    found = [
+    tables_found = [
         align_alone(recurrence, queries[k], subjects.codes_of(row), subjects.letters_of(row))
         for row, k in zip(alone.tolist(), of_query[alone].tolist(), strict=True)
     ]
     done = np.flatnonzero(needed == 0)
-    return AlignmentTable.merge([(done, table.take(done)), (alone, AlignmentTable.of(found))])
+    return AlignmentTable.merge([(done, table.take(done)), (alone, AlignmentTable.from_pairs(tables_found))])
 
 
-def _letters_of(queries: Sequence[Query]) -> ByteArray | None:
+def _display_letters(queries: Sequence[Query]) -> ByteArray | None:
     """Return the letters that queries are shown with, one after the other; None where nothing is masked."""
     if all(query.letters is None for query in queries):
         return None
@@ -441,9 +441,9 @@ class PairwiseJob:
             return product(self.queries, self.subjects)
         return zip(self.queries, self.subjects, strict=True)
 
-    def _drawn(self) -> Iterator[Pair]:
+    def _iterate(self) -> Iterator[Pair]:
         scoring = self.recurrence.scoring
-        scored = {id(query): query.scored(scoring) for query in self.queries}
+        scored = {id(query): query.alignment_input(scoring) for query in self.queries}
         return ((scored[id(query)], subject.codes) for query, subject in self)
 
     def scores(self, aligner: PairAligner) -> float | ScoreArray | FloatArray:
@@ -451,24 +451,24 @@ class PairwiseJob:
 
         They are int32, or float64 where gap costs are fractions.
         """
-        found: ScoreArray | FloatArray = np.fromiter(
-            aligner.score_many(self._drawn(), self.recurrence), np.int32, self.n_pairs
+        scores: ScoreArray | FloatArray = np.fromiter(
+            aligner.score_many(self._iterate(), self.recurrence), np.int32, self.n_pairs
         )
         scoring = self.recurrence.scoring
         if self.kind == "one":
-            return scoring.shown(int(found[0]))
-        found = found if scoring.scale == 1 else found / scoring.scale
-        return found.reshape(len(self.queries), -1) if self.kind == "all" else found
+            return scoring.to_display(int(scores[0]))
+        scores = scores if scoring.scale == 1 else scores / scoring.scale
+        return scores.reshape(len(self.queries), -1) if self.kind == "all" else scores
 
     def alignments(self, aligner: PairAligner) -> Alignment | list[Alignment] | list[list[Alignment]]:
         """Return the pairs' alignments: one, those in order, or a list for each query."""
         if self.kind == "one":
-            pair = aligner.align(*next(self._drawn()), self.recurrence)
+            pair = aligner.align(*next(self._iterate()), self.recurrence)
             return pair.to_biopython(self.queries[0].identifier, self.subjects[0].identifier)
-        found = aligner.align_many(self._drawn(), self.recurrence)
+        alignments = aligner.align_many(self._iterate(), self.recurrence)
         every = [
             pair.to_biopython(query.identifier, subject.identifier)
-            for pair, (query, subject) in zip(found, self, strict=True)
+            for pair, (query, subject) in zip(alignments, self, strict=True)
         ]
         n = len(self.subjects)
         return every if self.kind == "order" else [every[at : at + n] for at in range(0, len(every), n)]

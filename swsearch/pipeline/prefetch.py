@@ -19,16 +19,16 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from swsearch.engines.cpu import extension
-from swsearch.processors import OwnProcess, has_room_for_threads
+from swsearch.processors import OwnProcess, can_start_threads
 
-Item = TypeVar("Item")
-Gained = TypeVar("Gained")
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 
 CHECK_SECONDS = 0.1
 """Seconds after which a wait for another thread checks whether the work is still wanted."""
 
-TURN_SECONDS = 0.0002
-"""Switch interval of the interpreter while stages run, in seconds; see `_Turns`."""
+SWITCH_SECONDS = 0.0002
+"""Switch interval of the interpreter while stages run, in seconds; see `_SwitchInterval`."""
 
 
 class SearchCancelled(BaseException):
@@ -43,12 +43,12 @@ def check_cancelled() -> None:
 
 def current_task() -> int:
     """Return the number of the work that this thread does, by which others can be stopped with it; 0 for none."""
-    return int(getattr(_own, "work", 0))
+    return int(getattr(_thread_state, "work", 0))
 
 
 def begin_task() -> int:
     """Start numbered work in this thread, so that another thread may stop it."""
-    number = next(_numbers)
+    number = next(_task_numbers)
     join_work(number)
     return number
 
@@ -56,7 +56,7 @@ def begin_task() -> int:
 def join_work(number: int) -> None:
     """Join the work of a number in this thread; see `current_task`."""
     extension.load().work_on(number)
-    _own.work = number
+    _thread_state.work = number
 
 
 def cancel_task(number: int) -> None:
@@ -69,7 +69,7 @@ def end_task(number: int) -> None:
     extension.load().forget(number)
 
 
-class PrefetchIterator(Iterator[Item]):
+class PrefetchIterator(Iterator[ItemT]):
     """The items of an iterator, made ahead in a thread.
 
     Errors of the iterator come when its next item is asked for. `close` ends the thread, whatever it does, and closes
@@ -82,25 +82,25 @@ class PrefetchIterator(Iterator[Item]):
         Used by the thread alone.
     name : str
         Of the thread.
-    room : int, optional
+    max_ahead : int, optional
         Items that may wait to be taken.
     """
 
-    def __init__(self, items: Generator[Item], name: str, room: int = 1) -> None:
-        self._shared, self._in_place = _Shared(items, room), InlineIterator(items)
+    def __init__(self, items: Generator[ItemT], name: str, max_ahead: int = 1) -> None:
+        self._shared, self._in_place = _Shared(items, max_ahead), InlineIterator(items)
         self._closing, self._process = threading.Lock(), OwnProcess("this search")
         self._thread: threading.Thread | None = None
-        if has_room_for_threads():
+        if can_start_threads():
             thread = threading.Thread(target=self._shared.run, name=f"swsearch-{name}", daemon=True)
             try:
                 thread.start()
             except RuntimeError:  # no thread to be had
                 return
             self._thread = thread
-            _turns.begin()
+            _switch_interval.begin()
             _running.add(self)
 
-    def __next__(self) -> Item:
+    def __next__(self) -> ItemT:
         if self._thread is None:
             return next(self._in_place)
         if not self._shared.is_done:
@@ -127,17 +127,17 @@ class PrefetchIterator(Iterator[Item]):
                 finally:
                     end_task(self._shared.work)
             if self in _running:
-                _turns.end()
+                _switch_interval.end()
                 _running.discard(self)
 
-    def __enter__(self) -> PrefetchIterator[Item]:
+    def __enter__(self) -> PrefetchIterator[ItemT]:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class InlineIterator(Iterator[Item]):
+class InlineIterator(Iterator[ItemT]):
     """The items of an iterator, made on request in the caller's thread.
 
     Any thread may call `close`; the one that waits for an item, or asks for one later, then raises `SearchCancelled`.
@@ -148,12 +148,12 @@ class InlineIterator(Iterator[Item]):
         Closed with this.
     """
 
-    def __init__(self, items: Generator[Item]) -> None:
+    def __init__(self, items: Generator[ItemT]) -> None:
         self._items, self._guard = items, threading.Lock()
         self._work = 0
         self._is_closed = False
 
-    def __next__(self) -> Item:
+    def __next__(self) -> ItemT:
         before = current_task()
         try:
             with self._guard:
@@ -181,21 +181,21 @@ class InlineIterator(Iterator[Item]):
                 self._items.close()
 
 
-def parallel_for(work: Callable[[Item], Gained], items: Collection[Item], threads: int) -> list[Gained]:
+def parallel_for(work: Callable[[ItemT], ResultT], items: Collection[ItemT], threads: int) -> list[ResultT]:
     """Apply a function to every item on at most ``threads`` threads; return the values in order.
 
     No more threads are started than there are items: for nothing or for one item, on 16 processors, that took 3 ms.
     """
     threads = min(threads, len(items))
     left, guard, errors = enumerate(items), threading.Lock(), deque[BaseException]()
-    made: dict[int, Gained] = {}
+    results: dict[int, ResultT] = {}
 
     def take() -> None:
         try:
             while not errors:
                 with guard:
                     place, item = next(left)
-                made[place] = work(item)
+                results[place] = work(item)
         except StopIteration:
             pass
         except BaseException as error:  # raised again below
@@ -203,7 +203,7 @@ def parallel_for(work: Callable[[Item], Gained], items: Collection[Item], thread
 
     started: list[threading.Thread] = []
     with suppress(RuntimeError):  # no more threads to be had
-        for _ in range(threads - 1 if has_room_for_threads(threads) else 0):
+        for _ in range(threads - 1 if can_start_threads(threads) else 0):
             thread = threading.Thread(target=take, name="swsearch-each", daemon=True)
             thread.start()
             started.append(thread)
@@ -212,10 +212,10 @@ def parallel_for(work: Callable[[Item], Gained], items: Collection[Item], thread
         thread.join()
     if errors:
         raise errors[0]
-    return [made[place] for place in range(len(items))]
+    return [results[place] for place in range(len(items))]
 
 
-def map_in_threads(work: Callable[[Item], Gained], items: Iterable[Item], n: int) -> Generator[Gained]:
+def map_in_threads(work: Callable[[ItemT], ResultT], items: Iterable[ItemT], n: int) -> Generator[ResultT]:
     """Apply a function to items, about ``n`` at a time, each in a thread; yield the values in order.
 
     Items are taken as they come. When the caller's work is stopped, so is that of the threads.
@@ -223,11 +223,11 @@ def map_in_threads(work: Callable[[Item], Gained], items: Iterable[Item], n: int
     if n == 1:
         yield from map(work, items)
         return
-    number, alive = current_task(), deque[Future[Gained]]()
+    number, alive = current_task(), deque[Future[ResultT]]()
 
-    def started() -> Generator[Future[Gained]]:
+    def started() -> Generator[Future[ResultT]]:
         for item in items:
-            alive.append(_begun(work, item, number))
+            alive.append(_start_thread(work, item, number))
             yield alive[-1]
 
     try:
@@ -236,17 +236,17 @@ def map_in_threads(work: Callable[[Item], Gained], items: Iterable[Item], n: int
                 while not future.done():
                     check_cancelled()
                     wait([future], CHECK_SECONDS)
-                made = future.result()
+                result = future.result()
                 alive.remove(future)
-                yield made
-                del made, future
+                yield result
+                del result, future
     finally:
         wait(alive, timeout=1.0)
 
 
-def _begun(work: Callable[[Item], Gained], item: Item, number: int) -> Future[Gained]:
+def _start_thread(work: Callable[[ItemT], ResultT], item: ItemT, number: int) -> Future[ResultT]:
     """Do something in a thread that is stopped as the work of a number is."""
-    future: Future[Gained] = Future()
+    future: Future[ResultT] = Future()
 
     def run() -> None:
         try:
@@ -262,12 +262,12 @@ def _begun(work: Callable[[Item], Gained], item: Item, number: int) -> Future[Ga
     return future
 
 
-class _Shared(Generic[Item]):
+class _Shared(Generic[ItemT]):
     """State shared by the thread and its user; it does not keep the user alive."""
 
-    def __init__(self, items: Generator[Item], room: int) -> None:
-        self.items, self._room, self.work = items, room, next(_numbers)
-        self.made: deque[Item] = deque()
+    def __init__(self, items: Generator[ItemT], max_ahead: int) -> None:
+        self.items, self._room, self.work = items, max_ahead, next(_task_numbers)
+        self.made: deque[ItemT] = deque()
         self._changed = threading.Condition()
         self.is_done = self._is_stopped = False
         self._error: BaseException | None = None
@@ -291,7 +291,7 @@ class _Shared(Generic[Item]):
             self._error, self.is_done = error, True
             self._changed.notify_all()
 
-    def _put(self, item: Item) -> bool:
+    def _put(self, item: ItemT) -> bool:
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopped or len(self.made) < self._room)
             if not self._is_stopped:
@@ -299,7 +299,7 @@ class _Shared(Generic[Item]):
                 self._changed.notify_all()
             return not self._is_stopped
 
-    def take(self) -> Item:
+    def take(self) -> ItemT:
         """Wait for the next item; raise `SearchCancelled` if there is to be none."""
         with self._changed:
             self._changed.wait_for(lambda: self.made or self.is_done or self._is_stopped)
@@ -321,7 +321,7 @@ class _Shared(Generic[Item]):
             self._changed.notify_all()
 
 
-class _Turns:
+class _SwitchInterval:
     """The interpreter's switch interval while stages run: short, so that no thread waits for long.
 
     A stage that formats text holds the interpreter for as long as it may, which is 5 ms otherwise, and each time that
@@ -335,7 +335,7 @@ class _Turns:
         with self._guard:
             if not self._users:
                 self._before = sys.getswitchinterval()
-                sys.setswitchinterval(min(self._before, TURN_SECONDS))
+                sys.setswitchinterval(min(self._before, SWITCH_SECONDS))
             self._users += 1
 
     def end(self) -> None:
@@ -345,15 +345,15 @@ class _Turns:
                 sys.setswitchinterval(self._before)
 
 
-_turns = _Turns()
-_numbers = itertools.count(1)
-_own = threading.local()
+_switch_interval = _SwitchInterval()
+_task_numbers = itertools.count(1)
+_thread_state = threading.local()
 _running: weakref.WeakSet[PrefetchIterator[Any]] = weakref.WeakSet()
 
 
 def _begin_in_child() -> None:
     """Forget the threads of the process that this was forked from: they are not here, and may have held a lock."""
-    _turns.__init__()  # type: ignore[misc]
+    _switch_interval.__init__()  # type: ignore[misc]
     _running.clear()
 
 

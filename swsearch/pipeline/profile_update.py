@@ -15,12 +15,12 @@ from swsearch.blocks import FloatArray, IntArray
 from swsearch.db.arrays import offsets_of, ranges
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import PairBackend
-from swsearch.pipeline.batch import Batch, QueryState, next_iteration
+from swsearch.pipeline.batch import Batch, QueryState, search_iteration
 from swsearch.pipeline.criteria import Criteria
 from swsearch.pipeline.evalues import EvalueCalculator
-from swsearch.pipeline.hits import HitBuilder, least_further
-from swsearch.pipeline.inclusion import select_hits, trimmed
-from swsearch.pipeline.pairs import LocalPairWork
+from swsearch.pipeline.hits import HitBuilder, min_hsp_scores
+from swsearch.pipeline.inclusion import select_hits, trim_ends
+from swsearch.pipeline.pairs import LocalPairBackend
 from swsearch.pipeline.prefetch import check_cancelled, parallel_for
 from swsearch.pipeline.ranking import RankedSubjects
 from swsearch.profiles.calibration import lambda_of
@@ -41,15 +41,15 @@ class ProfileHitSelector:
     ----------
     criteria : Criteria
         Of the whole search, with those of inclusion.
-    pairs : PairBackend
+    backend : PairBackend
         Aligns hits, and scores shuffled copies.
-    local : LocalPairWork
+    local_backend : LocalPairBackend
         Aligns what is beside hits.
     """
 
     criteria: Criteria
-    pairs: PairBackend
-    local: LocalPairWork
+    backend: PairBackend
+    local_backend: LocalPairBackend
 
     @property
     def inclusion(self) -> Criteria:
@@ -63,16 +63,18 @@ class ProfileHitSelector:
         chosen = [
             replace(
                 each,
-                candidates=each.included or RankedSubjects(*_NOTHING),
+                candidates=each.profile_candidates or RankedSubjects(*_NOTHING),
                 limit=wanted.max_candidates,
-                included=None,
+                profile_candidates=None,
             )
             for each in batch.selections
         ]
         if self.criteria.fit is None:
-            return batch.having([replace(each, candidates=each.candidates[: wanted.max_hits]) for each in chosen])
-        return batch.having(
-            EvalueCalculator(self.inclusion, self.pairs, batch.subjects).assign(batch.queries, chosen)
+            return batch.with_selections(
+                [replace(each, candidates=each.candidates[: wanted.max_hits]) for each in chosen]
+            )
+        return batch.with_selections(
+            EvalueCalculator(self.inclusion, self.backend, batch.subjects).assign(batch.queries, chosen)
         )
 
     def extend(self, batch: Batch, bases: Sequence[QueryAlignment]) -> list[QueryAlignment]:
@@ -88,26 +90,30 @@ class ProfileHitSelector:
         options = self.criteria.options
         most = options.inclusion.most
         kept = [
-            replace(each, candidates=each.candidates[:most], nulls=None if each.nulls is None else each.nulls[:most])
+            replace(
+                each,
+                candidates=each.candidates[:most],
+                null_models=None if each.null_models is None else each.null_models[:most],
+            )
             for each in batch.selections
         ]
-        of_profiles = batch.having(kept)
+        of_profiles = batch.with_selections(kept)
         lists = self._builder.build(of_profiles, aligned=True)
-        found = [_Parts.of(hits) for hits in lists]
+        parts = [_Parts.from_hits(hits) for hits in lists]
         if options.inclusion.several and options.mode == "local":
-            self._add_further(of_profiles, lists, found)
+            self._add_hsps(of_profiles, lists, parts)
 
         def lay(place: int) -> QueryAlignment:
             check_cancelled()
-            return self._laid(batch.states[place].query, bases[place], lists[place], found[place])
+            return self._extend_alignment(batch.states[place].query, bases[place], lists[place], parts[place])
 
-        return parallel_for(lay, range(len(lists)), self.local.threads)
+        return parallel_for(lay, range(len(lists)), self.local_backend.threads)
 
     @property
     def _builder(self) -> HitBuilder:
-        return HitBuilder(self.inclusion, self.pairs, self.local)
+        return HitBuilder(self.inclusion, self.backend, self.local_backend)
 
-    def _laid(self, query: Query, base: QueryAlignment, hits: HitList, parts: _Parts) -> QueryAlignment:
+    def _extend_alignment(self, query: Query, base: QueryAlignment, hits: HitList, parts: _Parts) -> QueryAlignment:
         """Lay what passes the rules below a query."""
         options, profile = self.criteria.options, query.profile
         rules, scoring = options.inclusion, options.scoring
@@ -115,51 +121,51 @@ class ProfileHitSelector:
         if subjects is None or not len(parts.table):
             return base
         starts = subjects.offsets[:-1][parts.of_hit]
-        table, order = parts.table, parts.in_order()
+        table, order = parts.table, parts.order()
         if rules.ends is not None:
             least = rules.ends * math.log(2) / lambda_of(scoring.matrix)
-            table = trimmed(table, query.rows(scoring), scoring, subjects.codes, starts, least)
-        stored = stored_codes(subjects.codes, subjects.letters)
+            table = trim_ends(table, query.rows(scoring), scoring, subjects.codes, starts, least)
+        stored = unmask_codes(subjects.codes, subjects.letters)
         good = select_hits(rules, base.query, stored, starts, table)
         chosen = order[good[order]]
         headers, pool = hits.table.headers, (stored, subjects.offsets)
-        found = AlignedSubjects(
+        aligned = AlignedSubjects(
             headers.identifiers, headers.descriptions, pool, hits.table.subjects, parts.of_hit[chosen],
             parts.evalues[chosen],
         )  # fmt: skip
         earlier = None if profile is None else profile.alignment
-        return build_alignment(base, found, table.take(chosen), next_iteration(profile), earlier)
+        return build_alignment(base, aligned, table.take(chosen), search_iteration(profile), earlier)
 
     # further parts of subjects
 
-    def _add_further(self, batch: Batch, lists: Sequence[HitList], found: Sequence[_Parts]) -> None:
+    def _add_hsps(self, batch: Batch, lists: Sequence[HitList], all_parts: Sequence[_Parts]) -> None:
         """Add alignments of what of the subjects is beside those that there are, round after round."""
         options, queries = self.criteria.options, batch.queries
         flanks = [
-            _Flanks.beside(
-                least_further(self.inclusion, state.query, state.found, hits.table.subject_lengths),
+            _Flanks.from_parts(
+                min_hsp_scores(self.inclusion, state.query, state.candidates, hits.table.subject_lengths),
                 state.query.rows(options.scoring), hits, parts,
             )
-            for state, hits, parts in zip(batch.states, lists, found, strict=True)
+            for state, hits, parts in zip(batch.states, lists, all_parts, strict=True)
         ]  # fmt: skip
         for _ in range(MAX_REPEATS):
             check_cancelled()
             if not any(len(each) for each in flanks):
                 return
-            pool, of_query, least = _joined(lists, flanks)
-            table = self.local.align_codes(queries, of_query, pool, least)
+            pool, of_query, least = _concatenate(lists, flanks)
+            table = self.local_backend.align_codes(queries, of_query, pool, least)
             begin = 0
             for place, each in enumerate(flanks):
                 some = table[begin : begin + len(each)]
                 begin += len(each)
                 numbers = partial(self._evalues, batch.states[place], lists[place])
-                flanks[place] = found[place].add(each, some, numbers, options.inclusion.evalue)
+                flanks[place] = all_parts[place].add(each, some, numbers, options.inclusion.evalue)
 
     def _evalues(self, state: QueryState, hits: HitList, rows: IntArray, scores: IntArray) -> FloatArray:
         """Return the E-values of scores of further parts of some hits; all of shape (n,)."""
-        nulls = None if state.found.nulls is None else state.found.nulls.further(rows)
-        of_parts, lengths = replace(state.found, nulls=nulls), hits.table.subject_lengths[rows]
-        return self._builder.arrays(state.query, of_parts, scores, lengths, None).evalues
+        nulls = None if state.candidates.null_models is None else state.candidates.null_models.for_hsps(rows)
+        of_parts, lengths = replace(state.candidates, null_models=nulls), hits.table.subject_lengths[rows]
+        return self._builder.statistics(state.query, of_parts, scores, lengths, None).evalues
 
 
 _NOTHING = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
@@ -184,21 +190,21 @@ class _Parts:
     evalues: FloatArray
 
     @classmethod
-    def of(cls, hits: HitList) -> _Parts:
+    def from_hits(cls, hits: HitList) -> _Parts:
         """Return the best alignments of hits."""
         table = hits.alignments
         if table is None:
-            table = AlignmentTable.of([])
+            table = AlignmentTable.from_pairs([])
         return cls(table, np.arange(len(table), dtype=np.int64), hits.table.numbers.evalues)
 
-    def in_order(self) -> IntArray:
+    def order(self) -> IntArray:
         """Return the places of all alignments: the best hit first, and of each the best part."""
         return np.lexsort((self.table.subject_start, self.evalues, self.of_hit))
 
-    def add(self, flanks: _Flanks, table: AlignmentTable, numbers: _Numbers, evalue: float) -> _Flanks:
+    def add(self, flanks: _Flanks, table: AlignmentTable, evalues_of: _EvaluesOf, evalue: float) -> _Flanks:
         """Add the alignments of flanks that are good enough, and return the flanks beside them."""
-        reached = np.flatnonzero(table.score >= flanks.least)
-        evalues = numbers(flanks.of_hit[reached], table.score[reached])
+        reached = np.flatnonzero(table.score >= flanks.min_scores)
+        evalues = evalues_of(flanks.of_hit[reached], table.score[reached])
         reached, evalues = reached[evalues <= evalue], evalues[evalues <= evalue]
         good, begins = table.take(reached), flanks.begins[reached]
         good = replace(good, subject_start=good.subject_start + begins, subject_end=good.subject_end + begins)
@@ -206,10 +212,10 @@ class _Parts:
         self.table = AlignmentTable.concatenate([self.table, good])
         self.of_hit = np.concatenate([self.of_hit, taken.of_hit])
         self.evalues = np.concatenate([self.evalues, evalues])
-        return taken.around(good)
+        return taken.beside_found(good)
 
 
-_Numbers = Callable[[IntArray, IntArray], FloatArray]
+_EvaluesOf = Callable[[IntArray, IntArray], FloatArray]
 """Returns the E-values of scores with the subjects of some hits' rows."""
 
 
@@ -223,7 +229,7 @@ class _Flanks:
         Largest score that so many residues may have with the query.
     of_hit, begins, ends : ndarray, shape (n,), int64
         The row of each one's hit, and where in its subject it lies, half-open.
-    least : ndarray, shape (n,), int64
+    min_scores : ndarray, shape (n,), int64
         Least score of a part of it.
     """
 
@@ -231,33 +237,33 @@ class _Flanks:
     of_hit: IntArray
     begins: IntArray
     ends: IntArray
-    least: IntArray
+    min_scores: IntArray
 
     def __len__(self) -> int:
         return len(self.of_hit)
 
     @classmethod
-    def beside(cls, least: IntArray, rows: QueryProfile, hits: HitList, parts: _Parts) -> _Flanks:
+    def from_parts(cls, min_score: IntArray, rows: QueryProfile, hits: HitList, parts: _Parts) -> _Flanks:
         """Return the flanks of the best alignments of hits, with the minimum scores of further parts."""
         best = np.sort(np.maximum(rows.scores.max(axis=1), 0))[::-1]
         reach = np.concatenate([[0], np.cumsum(best, dtype=np.int64)])
         nothing = np.zeros(len(parts.of_hit), dtype=np.int64)
-        whole = cls(reach, parts.of_hit, nothing, hits.table.subject_lengths[parts.of_hit], least[parts.of_hit])
-        return whole.around(parts.table)
+        whole = cls(reach, parts.of_hit, nothing, hits.table.subject_lengths[parts.of_hit], min_score[parts.of_hit])
+        return whole.beside_found(parts.table)
 
     def take(self, chosen: IntArray) -> _Flanks:
         """Return some, places of shape (m,)."""
-        return _Flanks(self.reach, *(each[chosen] for each in (self.of_hit, self.begins, self.ends, self.least)))
+        return _Flanks(self.reach, *(each[chosen] for each in (self.of_hit, self.begins, self.ends, self.min_scores)))
 
-    def around(self, found: AlignmentTable) -> _Flanks:
+    def beside_found(self, alignments: AlignmentTable) -> _Flanks:
         """Return the flanks left on both sides of an alignment in each, if long enough for another."""
-        begins, ends = np.append(self.begins, found.subject_end), np.append(found.subject_start, self.ends)
-        both = _Flanks(self.reach, np.tile(self.of_hit, 2), begins, ends, np.tile(self.least, 2))
+        begins, ends = np.append(self.begins, alignments.subject_end), np.append(alignments.subject_start, self.ends)
+        both = _Flanks(self.reach, np.tile(self.of_hit, 2), begins, ends, np.tile(self.min_scores, 2))
         reach = self.reach[np.clip(both.ends - both.begins, 0, len(self.reach) - 1)]
-        return both.take(np.flatnonzero((both.ends > both.begins) & (reach >= both.least)))
+        return both.take(np.flatnonzero((both.ends > both.begins) & (reach >= both.min_scores)))
 
 
-def _joined(lists: Sequence[HitList], flanks: Sequence[_Flanks]) -> tuple[SubjectCodes, IntArray, IntArray]:
+def _concatenate(lists: Sequence[HitList], flanks: Sequence[_Flanks]) -> tuple[SubjectCodes, IntArray, IntArray]:
     """Return the residues of all flanks end to end, the place of each one's list, and its least score."""
     of_lists = [(hits.subjects, each) for hits, each in zip(lists, flanks, strict=True) if hits.subjects is not None]
     codes = [
@@ -266,11 +272,11 @@ def _joined(lists: Sequence[HitList], flanks: Sequence[_Flanks]) -> tuple[Subjec
     ]
     offsets = offsets_of(np.concatenate([each.ends - each.begins for each in flanks]))
     of_query = np.repeat(np.arange(len(flanks)), [len(each) for each in flanks])
-    least = np.concatenate([each.least for each in flanks])
+    least = np.concatenate([each.min_scores for each in flanks])
     return SubjectCodes(np.concatenate(codes), None, offsets), of_query, least
 
 
-def stored_codes(codes: ByteArray, letters: ByteArray | None) -> ByteArray:
+def unmask_codes(codes: ByteArray, letters: ByteArray | None) -> ByteArray:
     """Return codes, shape (n,), uint8, without X where they are masked, from the letters that are shown."""
     if letters is None:
         return codes

@@ -85,20 +85,20 @@ def rank(
         Sort key of the order; scores by default.
     """
     rated = None if evalues is None else np.asarray(evalues, dtype=np.float64)
-    found = RankedSubjects(np.asarray(scores, dtype=np.int64), np.asarray(subjects, dtype=np.int64), rated)
-    if len(found) > limit:  # few of many are sorted
-        worst_first = -found.scores if found.evalues is None else found.evalues
-        found = found[worst_first <= np.partition(worst_first, limit - 1)[limit - 1]]
-    return found[in_order(found)[:limit]]
+    ranked = RankedSubjects(np.asarray(scores, dtype=np.int64), np.asarray(subjects, dtype=np.int64), rated)
+    if len(ranked) > limit:  # few of many are sorted
+        worst_first = -ranked.scores if ranked.evalues is None else ranked.evalues
+        ranked = ranked[worst_first <= np.partition(worst_first, limit - 1)[limit - 1]]
+    return ranked[best_first(ranked)[:limit]]
 
 
-def in_order(found: RankedSubjects) -> IntArray:
+def best_first(ranked: RankedSubjects) -> IntArray:
     """Return the rows of subjects, shape (n,), the best first, by E-value if known, else by score."""
-    keys = (found.subjects, -found.scores)
-    return np.lexsort(keys if found.evalues is None else (*keys, found.evalues))
+    keys = (ranked.subjects, -ranked.scores)
+    return np.lexsort(keys if ranked.evalues is None else (*keys, ranked.evalues))
 
 
-def joined(parts: Sequence[RankedSubjects]) -> RankedSubjects:
+def concatenate(parts: Sequence[RankedSubjects]) -> RankedSubjects:
     """Return the rows of several rankings, at least one and all of the same order, one after the other."""
     rated = [each.evalues for each in parts if each.evalues is not None]
     scores, subjects = (np.concatenate([getattr(each, name) for each in parts]) for name in ("scores", "subjects"))
@@ -107,7 +107,7 @@ def joined(parts: Sequence[RankedSubjects]) -> RankedSubjects:
 
 def merge_ranked(parts: Sequence[RankedSubjects], limit: int) -> RankedSubjects:
     """Return the best of the subjects of several rankings, at least one and all of the same order."""
-    every = joined(parts)
+    every = concatenate(parts)
     return rank(every.scores, every.subjects, limit, every.evalues)
 
 
@@ -137,9 +137,9 @@ class TopHits:
         Least score of a hit by subject length, matrix units; None where every subject is a hit.
     limit : int
         Most subjects kept.
-    allowed : ndarray, shape (n_subjects,), bool, optional
+    subject_mask : ndarray, shape (n_subjects,), bool, optional
         Which subjects may be hits, in input order; by default all.
-    rating : EvalueFunction, optional
+    evalue_function : EvalueFunction, optional
         Sort key of the order; scores by default.
     """
 
@@ -147,17 +147,17 @@ class TopHits:
         self,
         by_length: IntArray | None,
         limit: int,
-        allowed: npt.NDArray[np.bool_] | None = None,
-        rating: EvalueFunction | None = None,
+        subject_mask: npt.NDArray[np.bool_] | None = None,
+        evalue_function: EvalueFunction | None = None,
     ) -> None:
-        self.by_length, self._limit, self._allowed, self._rating = by_length, limit, allowed, rating
+        self.by_length, self._limit, self._allowed, self._rating = by_length, limit, subject_mask, evalue_function
         self.clear()
 
     def clear(self) -> None:
         """Drop all hits."""
         self.ranked = rank([], [], self._limit, None if self._rating is None else [])
 
-    def least(self, chunk: Chunk) -> int | None:
+    def min_useful_score(self, chunk: Chunk) -> int | None:
         """Return the score below which no subject of a chunk can become one of the best any more.
 
         None while everything can. It falls short of what each length takes by as much as the lengths in the chunk
@@ -169,12 +169,12 @@ class TopHits:
             return int(self.ranked.scores[-1])
         if not chunk.runs.n_nonempty:
             return None
-        shortest, longest = chunk.runs.shortest_filled, chunk.runs.longest
+        shortest, longest = chunk.runs.shortest_nonempty, chunk.runs.longest
         return self._rating.lowest(float(self.ranked.evalues[-1]), shortest, longest)
 
-    def add(self, chunk: Chunk, found: ChunkHits) -> None:
+    def add(self, chunk: Chunk, hits: ChunkHits) -> None:
         """Add the hits of a chunk."""
-        places, scores = found.places, found.scores
+        places, scores = hits.indices, hits.scores
         if self._allowed is not None:
             allowed = self._allowed[chunk.subjects[places]]
             places, scores = places[allowed], scores[allowed]
@@ -189,12 +189,12 @@ class TopHits:
         found_here = rank(scores, chunk.subjects[places], self._limit, evalues)
         self.ranked = merge_ranked([self.ranked, found_here], self._limit)
 
-    def above_threshold(self, chunk: Chunk, found: ChunkHits) -> ChunkHits:
+    def above_threshold(self, chunk: Chunk, hits: ChunkHits) -> ChunkHits:
         """Return the hits of a chunk that reach the minimum score of their length."""
         if self.by_length is None:
-            return found
-        good = found.scores >= self.by_length[chunk.runs.at(found.places)]
-        return replace(found, places=found.places[good], scores=found.scores[good])
+            return hits
+        good = hits.scores >= self.by_length[chunk.runs.at(hits.indices)]
+        return replace(hits, indices=hits.indices[good], scores=hits.scores[good])
 
     def _near(self, scores: ScoreArray, lengths: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Return a mask of the subjects that may be among the best, without computing all E-values.
@@ -232,15 +232,15 @@ class TopHitsAndMembers:
         """Candidates for the report."""
         return self.reported.ranked
 
-    def least(self, chunk: Chunk) -> int | None:
+    def min_useful_score(self, chunk: Chunk) -> int | None:
         """Return the score below which no subject of a chunk can become one of either's best any more."""
-        least = self.reported.least(chunk), self.included.least(chunk)
+        least = self.reported.min_useful_score(chunk), self.included.min_useful_score(chunk)
         return None if least[0] is None or least[1] is None else min(least[0], least[1])
 
-    def add(self, chunk: Chunk, found: ChunkHits) -> None:
+    def add(self, chunk: Chunk, hits: ChunkHits) -> None:
         """Add the hits of a chunk to both rankings."""
         for top in (self.reported, self.included):
-            top.add(chunk, top.above_threshold(chunk, found))
+            top.add(chunk, top.above_threshold(chunk, hits))
 
 
 @dataclass(frozen=True)
@@ -256,15 +256,15 @@ class QueryCandidates:
         Most candidates that are kept.
     statistics : Statistics or None
         Source of bit scores and E-values.
-    reason : str
+    no_evalue_reason : str
         Why there are no statistics, where scoring and mode do not say it already.
     distribution : ScoreCounts or None
         How many subjects have which score, where that was asked for.
-    nulls : PairNullModels or None
+    null_models : PairNullModels or None
         The candidates' own nulls, in their order, once these are known; then candidates are hits.
     warning : str
         What to tell of subjects that published statistics take for hits and these do not; empty if there are none.
-    included : RankedSubjects or None
+    profile_candidates : RankedSubjects or None
         The candidates of the query's next profile, where there is to be one: filters do not apply to them.
     alignments : AlignmentTable or None
         Of the candidates, in their order, where these were needed to choose hits; then candidates are hits.
@@ -273,20 +273,20 @@ class QueryCandidates:
     candidates: RankedSubjects
     limit: int
     statistics: Statistics | None = None
-    reason: str = ""
+    no_evalue_reason: str = ""
     distribution: ScoreCounts | None = None
-    nulls: PairNullModels | None = None
+    null_models: PairNullModels | None = None
     warning: str = ""
-    included: RankedSubjects | None = None
+    profile_candidates: RankedSubjects | None = None
     alignments: AlignmentTable | None = None
 
     def take(self, rows: IntArray, alignments: AlignmentTable | None) -> QueryCandidates:
         """Return some of the candidates, by their rows, shape (m,), as hits with their alignments."""
-        nulls = None if self.nulls is None else self.nulls[rows]
-        return replace(self, candidates=self.candidates[rows], nulls=nulls, alignments=alignments)
+        nulls = None if self.null_models is None else self.null_models[rows]
+        return replace(self, candidates=self.candidates[rows], null_models=nulls, alignments=alignments)
 
 
-def merge(parts: Sequence[QueryCandidates], most_included: int | None = None) -> QueryCandidates:
+def merge(parts: Sequence[QueryCandidates], max_included: int | None = None) -> QueryCandidates:
     """Merge the selections of the parts of a database.
 
     Parameters
@@ -294,7 +294,7 @@ def merge(parts: Sequence[QueryCandidates], most_included: int | None = None) ->
     parts : sequence of QueryCandidates
         Of one query, from parts that share no subject, in any order; places in the input are those in the whole. At
         least one.
-    most_included : int, optional
+    max_included : int, optional
         Most candidates of the query's next profile that are kept, where there is to be one.
 
     Returns
@@ -304,35 +304,39 @@ def merge(parts: Sequence[QueryCandidates], most_included: int | None = None) ->
     """
     if not parts:
         raise ValueError("parts: got none, expected at least one selection")
-    if any(part.nulls is not None for part in parts):
+    if any(part.null_models is not None for part in parts):
         raise ValueError("parts: expected selections whose candidates have no nulls of their own yet")
     first = parts[0]
     for part in parts[1:]:
-        same = (part.limit, part.statistics, part.reason) == (first.limit, first.statistics, first.reason)
+        same = (part.limit, part.statistics, part.no_evalue_reason) == (
+            first.limit,
+            first.statistics,
+            first.no_evalue_reason,
+        )
         same &= (part.candidates.evalues is None) == (first.candidates.evalues is None)
-        same &= (part.included is None) == (first.included is None)
+        same &= (part.profile_candidates is None) == (first.profile_candidates is None)
         if not same or (part.distribution is None) != (first.distribution is None):
             raise ValueError(
                 "parts: expected selections of one query with the same limit, order, statistics and distribution"
             )
     ranked = merge_ranked([part.candidates for part in parts], first.limit)
     counts = [part.distribution for part in parts if part.distribution is not None]
-    included = [part.included for part in parts if part.included is not None]
-    if included and most_included is None:
+    included = [part.profile_candidates for part in parts if part.profile_candidates is not None]
+    if included and max_included is None:
         raise ValueError("most_included: got None, expected how many candidates of the next profile are kept")
     return replace(
         first,
         candidates=ranked,
         distribution=functools.reduce(operator.add, counts) if counts else None,
-        included=merge_ranked(included, most_included) if included and most_included is not None else None,
+        profile_candidates=merge_ranked(included, max_included) if included and max_included is not None else None,
     )
 
 
-def shift_subjects(selection: QueryCandidates, by: int) -> QueryCandidates:
+def shift_subjects(selection: QueryCandidates, offset: int) -> QueryCandidates:
     """Return a selection of a part whose first subject has another place in the input, by so much later."""
-    included = selection.included
+    included = selection.profile_candidates
     return replace(
         selection,
-        candidates=replace(selection.candidates, subjects=selection.candidates.subjects + by),
-        included=None if included is None else replace(included, subjects=included.subjects + by),
+        candidates=replace(selection.candidates, subjects=selection.candidates.subjects + offset),
+        profile_candidates=None if included is None else replace(included, subjects=included.subjects + offset),
     )

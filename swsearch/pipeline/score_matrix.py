@@ -33,7 +33,7 @@ def score_all_pairs(
     ndarray, shape (n_queries, n_subjects), int32
         Exact scores in matrix units, queries and subjects in input order.
     """
-    scores = _matrix(len(queries), database.n_subjects)
+    scores = _allocate_scores(len(queries), database.n_subjects)
     for _ in _scored(queries, database, engine, recurrence, progress, into=scores):
         pass
     return scores
@@ -54,12 +54,12 @@ def _scored(
             prepared = prepare(engine, group, recurrence)
             for loaded in chunks:
                 scores[:, loaded.chunk.subjects] = engine.score(prepared, loaded, progress)
-                chunks.done(loaded)
+                chunks.release(loaded)
             yield first, scores
             first = end
 
 
-def _matrix(n_queries: int, n_subjects: int) -> ScoreArray:
+def _allocate_scores(n_queries: int, n_subjects: int) -> ScoreArray:
     """Return a score matrix, or raise `MemoryLimitError` if it does not fit the memory."""
     n_bytes, memory = 4 * n_queries * n_subjects, host_memory()
     with suppress(MemoryError):

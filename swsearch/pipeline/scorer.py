@@ -32,7 +32,7 @@ from swsearch.pipeline.iterate import IterationQueue
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.prefetch import (
     InlineIterator,
-    Item,
+    ItemT,
     PrefetchIterator,
     SearchCancelled,
     check_cancelled,
@@ -55,21 +55,21 @@ class PreparedQueries:
     ----------
     queries : sequence of Query
         At least one.
-    nulls : sequence of FittedStatistics or None
+    null_models : sequence of FittedStatistics or None
         Each query's null, where statistics are fitted and it has residues.
     tops : sequence of TopHits or TopHitsAndMembers
         The best subjects of each query.
     group : QueryGroup
         The prepared queries of the engine.
-    tallies : sequence of ScoreCounter
+    counters : sequence of ScoreCounter
         Counts of each query's scores, if requested.
     """
 
     queries: Sequence[Query]
-    nulls: Sequence[FittedStatistics | None]
+    null_models: Sequence[FittedStatistics | None]
     tops: Sequence[TopHits | TopHitsAndMembers]
     group: QueryGroup
-    tallies: Sequence[ScoreCounter]
+    counters: Sequence[ScoreCounter]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Scorer:
     @property
     def options(self) -> SearchOptions:
         """The options by which subjects are selected."""
-        return self.criteria.selecting
+        return self.criteria.selection_options
 
     @property
     def recurrence(self) -> Recurrence:
@@ -124,28 +124,35 @@ class Scorer:
     ) -> PreparedQueries:
         """Make queries ready, which takes neither the engine's device nor the database; with nulls that are known."""
         if nulls is None:
-            maker = self.criteria.null_maker(self.threads)
+            maker = self.criteria.null_model_fitter(self.threads)
             nulls = [None] * len(queries) if maker is None else maker.fit_queries(queries)
-        tops = [self._top(len(query.codes), null) for query, null in zip(queries, nulls, strict=True)]
+        tops = [self._make_top_hits(len(query.codes), null) for query, null in zip(queries, nulls, strict=True)]
         tallies = [ScoreCounter() for _ in queries]
         return PreparedQueries(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
 
-    def _top(self, n: int, null: FittedStatistics | None) -> TopHits | TopHitsAndMembers:
+    def _make_top_hits(self, n: int, null: FittedStatistics | None) -> TopHits | TopHitsAndMembers:
         """Make the ranking of the subjects of a query of n residues."""
         criteria, limit = self.criteria, self.options.max_candidates
-        top = TopHits(criteria.bound(n, null), limit, criteria.allowed, criteria.rating(n, null))
+        top = TopHits(
+            criteria.engine_thresholds(n, null), limit, criteria.subject_mask, criteria.evalue_function(n, null)
+        )
         if criteria.inclusion is None:
             return top
         included, most = criteria.inclusion, criteria.inclusion.options.max_candidates
-        return TopHitsAndMembers(top, TopHits(included.bound(n, null), most, None, included.rating(n, null)))
+        return TopHitsAndMembers(
+            top, TopHits(included.engine_thresholds(n, null), most, None, included.evalue_function(n, null))
+        )
 
     def join(self, parts: Sequence[PreparedQueries]) -> PreparedQueries:
         """Join queries that were made ready one after the other, to be scored together."""
         if len(parts) == 1:
             return parts[0]
         queries = [query for each in parts for query in each.queries]
-        nulls, tops = [null for each in parts for null in each.nulls], [top for each in parts for top in each.tops]
-        tallies = [tally for each in parts for tally in each.tallies]
+        nulls, tops = (
+            [null for each in parts for null in each.null_models],
+            [top for each in parts for top in each.tops],
+        )
+        tallies = [tally for each in parts for tally in each.counters]
         return PreparedQueries(queries, nulls, tops, prepare(self.engine, queries, self.recurrence), tallies)
 
     def scan(
@@ -156,9 +163,9 @@ class Scorer:
         Of the chunks before it the best are kept at once, so that thresholds rise for those that follow.
         """
         last: list[ChunkResult] = []
-        for found in self._scored(prepared, loaded, in_flight, progress):
+        for result in self._scored(prepared, loaded, in_flight, progress):
             self.update_top_hits(prepared, last)
-            last = [found]
+            last = [result]
         return last
 
     def start(
@@ -171,17 +178,17 @@ class Scorer:
         callable or None
             Waits for what was begun and returns it as `scan` does; None where `scan` must be asked.
         """
-        chunk = loaded.whole
+        chunk = loaded.resident_chunk
         if chunk is None or in_flight < 2 or self.options.distribution:
             return None
         check_cancelled()
-        pending = self.engine.find(prepared.group, chunk, _thresholds(prepared, chunk.chunk), progress)
+        pending = self.engine.start_scan(prepared.group, chunk, _thresholds(prepared, chunk.chunk), progress)
 
         def finish() -> list[ChunkResult]:
             _first_ready([pending])
-            found = [ChunkResult(_bare(chunk.chunk), pending.wait(), None)]
-            loaded.done(chunk)
-            return found
+            results = [ChunkResult(_without_residues(chunk.chunk), pending.wait(), None)]
+            loaded.release(chunk)
+            return results
 
         return finish
 
@@ -189,24 +196,24 @@ class Scorer:
         """Return what may be reported for each query; takes neither the engine nor the database."""
         self.update_top_hits(prepared, waiting)
         limit = self.options.max_candidates
-        counts = [tally.counts() if self.options.distribution else None for tally in prepared.tallies]
-        each = zip(prepared.tops, prepared.nulls, counts, strict=True)
+        counts = [tally.counts() if self.options.distribution else None for tally in prepared.counters]
+        each = zip(prepared.tops, prepared.null_models, counts, strict=True)
         return [
             QueryCandidates(
                 top.ranked, limit, *self._statistics_of(null), count,
-                included=top.included.ranked if isinstance(top, TopHitsAndMembers) else None,
+                profile_candidates=top.included.ranked if isinstance(top, TopHitsAndMembers) else None,
             )
             for top, null, count in each
         ]  # fmt: skip
 
     def update_top_hits(self, prepared: PreparedQueries, waiting: Sequence[ChunkResult]) -> None:
         """Add results to the rankings; `candidates` does this too."""
-        for found in waiting:
-            self._collect(prepared, found)
+        for result in waiting:
+            self._collect(prepared, result)
 
     def clear(self, prepared: PreparedQueries) -> None:
         """Drop the results of queries, so that they can be scored again."""
-        for top, tally in zip(prepared.tops, prepared.tallies, strict=True):
+        for top, tally in zip(prepared.tops, prepared.counters, strict=True):
             top.clear()
             tally.clear()
 
@@ -214,7 +221,9 @@ class Scorer:
         """Return some of the queries, to be scored without the others; they share their rankings."""
         queries = prepared.queries[part]
         group = prepare(self.engine, queries, self.recurrence)
-        return PreparedQueries(queries, prepared.nulls[part], prepared.tops[part], group, prepared.tallies[part])
+        return PreparedQueries(
+            queries, prepared.null_models[part], prepared.tops[part], group, prepared.counters[part]
+        )
 
     def _scored(
         self, prepared: PreparedQueries, loaded: EngineDatabase, in_flight: int, progress: Progress | None
@@ -224,34 +233,36 @@ class Scorer:
 
         def ended(most: int) -> Iterator[ChunkResult]:
             while len(pending) > most:
-                chunk, found = pending.pop(_first_ready([found for _, found in pending]))
-                yield ChunkResult(_bare(chunk.chunk), found.wait(), None)
-                loaded.done(chunk)
+                chunk, hits = pending.pop(_first_ready([hits for _, hits in pending]))
+                yield ChunkResult(_without_residues(chunk.chunk), hits.wait(), None)
+                loaded.release(chunk)
 
         for chunk in loaded:
             check_cancelled()
             if self.options.distribution:
-                yield ChunkResult(_bare(chunk.chunk), None, self.engine.score(prepared.group, chunk, progress))
-                loaded.done(chunk)
+                yield ChunkResult(
+                    _without_residues(chunk.chunk), None, self.engine.score(prepared.group, chunk, progress)
+                )
+                loaded.release(chunk)
                 continue
-            found = self.engine.find(prepared.group, chunk, _thresholds(prepared, chunk.chunk), progress)
-            pending.append((chunk, found))
+            hits = self.engine.start_scan(prepared.group, chunk, _thresholds(prepared, chunk.chunk), progress)
+            pending.append((chunk, hits))
             yield from ended(in_flight - 1)
         yield from ended(0)
 
-    def _collect(self, prepared: PreparedQueries, found: ChunkResult) -> None:
+    def _collect(self, prepared: PreparedQueries, result: ChunkResult) -> None:
         """Add the results of a chunk to the rankings, and count its scores, if all are known."""
-        if found.candidates is not None:
-            for top, candidates in zip(prepared.tops, found.candidates, strict=True):
-                top.add(found.chunk, candidates)
+        if result.candidates is not None:
+            for top, candidates in zip(prepared.tops, result.candidates, strict=True):
+                top.add(result.chunk, candidates)
             return
-        assert found.scores is not None
-        thresholds, lengths, rows = _thresholds(prepared, found.chunk), found.chunk.lengths, found.scores
+        assert result.scores is not None
+        thresholds, lengths, rows = _thresholds(prepared, result.chunk), result.chunk.lengths, result.scores
 
         def collect(query: int) -> None:
             places = thresholds.select(query, lengths, rows[query])
-            prepared.tops[query].add(found.chunk, ChunkHits(places, rows[query][places]))
-            prepared.tallies[query].add(rows[query])
+            prepared.tops[query].add(result.chunk, ChunkHits(places, rows[query][places]))
+            prepared.counters[query].add(rows[query])
 
         parallel_for(collect, range(len(rows)), self.threads)
 
@@ -268,20 +279,22 @@ def prepare(engine: Engine, queries: Sequence[Query], recurrence: Recurrence) ->
     return engine.prepare([query.rows(recurrence.scoring) for query in queries], recurrence)
 
 
-def _bare(chunk: Chunk) -> Chunk:
+def _without_residues(chunk: Chunk) -> Chunk:
     """Return a chunk without its residues, which are not needed once it was scored."""
-    return chunk.kept() if len(chunk.residues) else chunk
+    return chunk.without_residues() if len(chunk.residues) else chunk
 
 
 def _thresholds(prepared: PreparedQueries, chunk: Chunk) -> HitThresholds:
-    return HitThresholds([top.by_length for top in prepared.tops], [top.least(chunk) for top in prepared.tops])
+    return HitThresholds(
+        [top.by_length for top in prepared.tops], [top.min_useful_score(chunk) for top in prepared.tops]
+    )
 
 
 def _first_ready(pending: Sequence[PendingHits]) -> int:
     """Wait until one of several is ready; return its place."""
     while True:
-        for place, found in enumerate(pending):
-            if found.is_ready():
+        for place, hits in enumerate(pending):
+            if hits.is_ready():
                 return place
         check_cancelled()
         time.sleep(0.0002)
@@ -302,10 +315,10 @@ class Stages:
 
     def begin(self, in_threads: bool) -> None:
         """Set whether each stage has a thread; otherwise all run when the last one is read."""
-        self.check_wanted()
+        self.check_cancelled()
         self._in_threads = in_threads
 
-    def add(self, name: str, items: Generator[Item]) -> Iterator[Item]:
+    def add(self, name: str, items: Generator[ItemT]) -> Iterator[ItemT]:
         """Run a generator as the next stage, and return its items."""
         if not self._in_threads:
             return items
@@ -313,17 +326,17 @@ class Stages:
         self._stages.append(stage)
         return stage
 
-    def last(self, name: str, items: Generator[Item]) -> Iterator[Item]:
+    def last(self, name: str, items: Generator[ItemT]) -> Iterator[ItemT]:
         """Return the items of the last stage, which end with `SearchCancelled` once the search was stopped."""
         self._stages.append(PrefetchIterator(items, name) if self._in_threads else InlineIterator(items))
-        self.check_wanted()
+        self.check_cancelled()
         yield from self._stages[-1]
 
     def on_close(self, call: Callable[[], None]) -> None:
         """Register a function to call before the stages are closed, e.g. to wake one that waits."""
         self._closing.append(call)
 
-    def check_wanted(self) -> None:
+    def check_cancelled(self) -> None:
         """Raise `SearchCancelled` if the search was stopped."""
         if self._is_stopped:
             raise SearchCancelled
@@ -379,7 +392,7 @@ def select_subjects(
 def collect_selections(batches: Iterable[tuple[Batch, PendingSelection | None]]) -> Generator[Batch]:
     """Collect candidates, without engine and subjects: the next batch is scored meanwhile."""
     for batch, pending in batches:
-        yield batch if pending is None else batch.having(pending.selections())
+        yield batch if pending is None else batch.with_selections(pending.selections())
 
 
 def restore_order(batches: Iterable[Batch], rounds: IterationQueue | None = None, first: int = 0) -> Generator[Batch]:
@@ -395,17 +408,17 @@ def restore_order(batches: Iterable[Batch], rounds: IterationQueue | None = None
     held: dict[int, tuple[QueryState, SubjectReader]] = {}
     place = first
     for batch in batches:
-        held.update((state.place, (state, batch.subjects)) for state in batch.states)
+        held.update((state.index, (state, batch.subjects)) for state in batch.states)
         ready: list[tuple[QueryState, SubjectReader]] = []
         while place in held:
             ready.append(held.pop(place))
             place += 1
         if rounds is not None:
             rounds.mark_delivered(place)
-        yield from batches_of(ready)
+        yield from group_states(ready)
 
 
-def batches_of(states: Iterable[tuple[QueryState, SubjectReader]]) -> Iterator[Batch]:
+def group_states(states: Iterable[tuple[QueryState, SubjectReader]]) -> Iterator[Batch]:
     """Return states in batches of those that have their subjects in common."""
     for _, some in groupby(states, key=lambda each: id(each[1])):
         each = list(some)

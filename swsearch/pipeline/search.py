@@ -18,7 +18,7 @@ from pathlib import Path
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import Backend, Session, SessionRequest
-from swsearch.pipeline.batch import Batch, QueryState, next_iteration, query_groups, restrict_to_database
+from swsearch.pipeline.batch import Batch, QueryState, query_groups, restrict_to_database, search_iteration
 from swsearch.pipeline.checkpoint import Checkpoint
 from swsearch.pipeline.evalues import assign_evalues
 from swsearch.pipeline.fingerprint import run_info
@@ -26,7 +26,7 @@ from swsearch.pipeline.hits import ResultBuilder, choose_hits
 from swsearch.pipeline.iterate import IterationQueue, ProfileGrower
 from swsearch.pipeline.loci import locate_loci
 from swsearch.pipeline.options import SearchOptions, check_profile_scales
-from swsearch.pipeline.pairs import LocalPairWork
+from swsearch.pipeline.pairs import LocalPairBackend
 from swsearch.pipeline.profile_update import ProfileHitSelector
 from swsearch.pipeline.scorer import (
     Stages,
@@ -91,20 +91,20 @@ class Search:
         self.checkpoint: Checkpoint | None = None
         self._grower = ProfileGrower(self.criteria) if options.makes_profiles else None
         threads = backend.threads
-        self._local = LocalPairWork(self.criteria.recurrence, threads, self.criteria.null_maker(threads))
+        self._local = LocalPairBackend(self.criteria.recurrence, threads, self.criteria.null_model_fitter(threads))
         self._stages = Stages()
         self._session: Session | None = None
 
-    def use_checkpoint(self, folder: Path, is_read: bool = False) -> None:
+    def use_checkpoint(self, folder: Path, is_read_only: bool = False) -> None:
         """Store finished work in a folder, and resume from it; see `Checkpoint`.
 
         Parameters
         ----------
-        is_read : bool, optional
-            Whether all is done, and `stored` is to read it.
+        is_read_only : bool, optional
+            Whether all is done, and `stored_results` is to read it.
         """
         self.checkpoint = Checkpoint(
-            folder, self._localized, self.criteria, self.subjects, self._grower, is_read=is_read
+            folder, self._scored_queries, self.criteria, self.subjects, self._grower, is_read_only=is_read_only
         )
 
     @property
@@ -112,8 +112,8 @@ class Search:
         """The session of the backend, opened on first access, which allocates its memory."""
         if self._session is None:
             lengths = [[len(query.codes) for query in group] for group in self._groups()]
-            asked = SessionRequest(self.subjects, self.criteria, lengths, self._count)
-            self._session = self.backend.open(asked)
+            request = SessionRequest(self.subjects, self.criteria, lengths, self._count)
+            self._session = self.backend.open(request)
         return self._session
 
     @property
@@ -136,13 +136,13 @@ class Search:
         aligned : bool, optional
             Whether hits come with their alignments, and further ones where they may have several.
         """
-        with self._begun() as (stages, session):
-            found = self._found(stages, session)
-            yield from stages.last("align", self._builder.results(found, session.pairs, aligned))
+        with self._run_stages() as (stages, session):
+            hits = self._find_hits(stages, session)
+            yield from stages.last("align", self._builder.results(hits, session.pairs, aligned))
 
     @contextmanager
-    def _begun(self) -> Iterator[tuple[Stages, Session]]:
-        self._stages.check_wanted()
+    def _run_stages(self) -> Iterator[tuple[Stages, Session]]:
+        self._stages.check_cancelled()
         try:
             session = self.session
             with self.checkpoint or nullcontext():
@@ -162,30 +162,30 @@ class Search:
         if self.checkpoint is not None:
             self.checkpoint.close()
 
-    def _found(self, stages: Stages, session: Session) -> Generator[Batch]:
+    def _find_hits(self, stages: Stages, session: Session) -> Generator[Batch]:
         """Begin the stages, the first one first, and return the hits of all queries, in query order."""
         rounds = IterationQueue(self._first_states(), self.criteria.max_queries) if self._grower is not None else None
         if rounds is not None:
             stages.on_close(rounds.close)
-        ready = stages.add("prepare", prepare_batches(self._started(rounds), session))
+        ready = stages.add("prepare", prepare_batches(self._start_batches(rounds), session))
         selected = select_subjects(ready, session)
         if self.checkpoint is None or self._grower is not None or isinstance(self.subjects, FrameWindows):
-            found: Iterator[Batch] = collect_selections(stages.add("score", selected))
+            hits: Iterator[Batch] = collect_selections(stages.add("score", selected))
         else:  # what was scored is stored before more is scored
-            found = stages.add("score", self._kept(collect_selections(selected)))
+            hits = stages.add("score", self._store_batches(collect_selections(selected)))
         if isinstance(self.subjects, FrameWindows):
-            found = locate_loci(found, self.subjects, self.criteria, self.backend.threads)
+            hits = locate_loci(hits, self.subjects, self.criteria, self.backend.threads)
         if self._grower is not None and rounds is not None:
             selector = ProfileHitSelector(self.criteria, session.pairs, self._local)
-            included = stages.add("rate", self._grower.include_hits(found, selector))
-            grown = self._grower.grow_profiles(included, selector, rounds, self._keep, self._forgo)
-            found = stages.add("build", grown)
-        rated: Iterator[Batch] = assign_evalues(self._kept(found), self.criteria, session.pairs)
+            included = stages.add("rate", self._grower.include_hits(hits, selector))
+            grown = self._grower.grow_profiles(included, selector, rounds, self._store, self._skip)
+            hits = stages.add("build", grown)
+        rated: Iterator[Batch] = assign_evalues(self._store_batches(hits), self.criteria, session.pairs)
         if self._grower is None:
-            rated = stages.add("rate", self._kept(rated))
-        return restore_order(self._kept(choose_hits(rated, self.criteria, session.pairs)), rounds)
+            rated = stages.add("rate", self._store_batches(rated))
+        return restore_order(self._store_batches(choose_hits(rated, self.criteria, session.pairs)), rounds)
 
-    def stored(self, first: int, count: int, aligned: bool = False) -> Generator[list[SearchResult]]:
+    def stored_results(self, first: int, count: int, aligned: bool = False) -> Generator[list[SearchResult]]:
         """Yield the results of some queries in a row as the checkpoint has them; nothing is scored.
 
         Parameters
@@ -194,17 +194,17 @@ class Search:
             Place of the first query, counted from 0.
         """
         aligned = aligned or self.options.max_alignments > 1
-        yield from self.results_of(self._stored(first, count), aligned)
+        yield from self.results_of(self._stored_states(first, count), aligned)
 
     def results_of(self, batches: Iterable[Batch], aligned: bool = False) -> Generator[list[SearchResult]]:
         """Yield the results of hits that were found before, in query order."""
         yield from self._builder.results(batches, self._local, aligned)
 
-    def _stored(self, first: int, count: int) -> Generator[Batch]:
+    def _stored_states(self, first: int, count: int) -> Generator[Batch]:
         assert self.checkpoint is not None
         n, end = self.options.n_frames, self.options.n_frames * (first + count)
         for place in range(n * first, end, n * STORED_QUERIES):
-            stored = self.checkpoint.stored(range(place, min(place + n * STORED_QUERIES, end)))
+            stored = self.checkpoint.read_stored(range(place, min(place + n * STORED_QUERIES, end)))
             rated = assign_evalues(stored, self.criteria, self._local)
             yield from restore_order(choose_hits(rated, self.criteria, self._local), None, place)
 
@@ -219,7 +219,7 @@ class Search:
         return query_groups(self.searched, self.backend.max_group_queries(self.criteria), self.options.n_frames)
 
     @cached_property
-    def _localized(self) -> Sequence[Query]:
+    def _scored_queries(self) -> Sequence[Query]:
         """The scored queries. Their profiles name only subjects of the database."""
         return [restrict_to_database(query, self.subjects.database) for query in self.searched]
 
@@ -228,17 +228,17 @@ class Search:
         make = QueryState if self._grower is None else self._grower.first_state
         place = 0
         for group in self._groups():
-            yield [make(place + k, self._localized[place + k]) for k in range(len(group))]
+            yield [make(place + k, self._scored_queries[place + k]) for k in range(len(group))]
             place += len(group)
 
-    def _started(self, rounds: IterationQueue | None) -> Generator[Batch]:
+    def _start_batches(self, rounds: IterationQueue | None) -> Generator[Batch]:
         """Yield batches of queries as they begin or come back, or as the checkpoint has them: further on."""
         for states in self._first_states() if rounds is None else iter(rounds.take, []):
             if self.checkpoint is None:
                 yield Batch(states, self.subjects)
                 continue
             started = set(map(id, states))
-            for batch in self.checkpoint.resumed(states):
+            for batch in self.checkpoint.resume(states):
                 self._count_restored([state for state in batch.states if id(state) not in started])
                 yield batch
 
@@ -249,22 +249,22 @@ class Search:
         if residues and (count := self.restored or self.progress) is not None:
             count(residues * self.session.n_residues)
         for state in states:
-            if state.history is not None and state.is_ended:
-                self._forgo((state.history.last - next_iteration(state.query.profile)) * len(state))
+            if state.history is not None and state.is_finished:
+                self._skip((state.history.last - search_iteration(state.query.profile)) * len(state))
 
     # what happens beside the stages
 
-    def _kept(self, batches: Iterable[Batch]) -> Generator[Batch]:
+    def _store_batches(self, batches: Iterable[Batch]) -> Generator[Batch]:
         """Store what passes, if it is not as it was stored."""
         for batch in batches:
-            self._keep(batch.states, batch.subjects)
+            self._store(batch.states, batch.subjects)
             yield batch
 
-    def _keep(self, states: Sequence[QueryState], subjects: SubjectReader) -> None:
+    def _store(self, states: Sequence[QueryState], subjects: SubjectReader) -> None:
         if self.checkpoint is not None and states:
             self.checkpoint.save(states, subjects)
 
-    def _forgo(self, residues: int) -> None:
+    def _skip(self, residues: int) -> None:
         if self.forgone is not None:
             self.forgone(residues * self.subjects.n_residues)
 

@@ -21,7 +21,7 @@ from swsearch.errors import InputError, OptionError, SequenceError
 from swsearch.inputs import QueriesLike, Query, read_queries
 from swsearch.options.kinds import SortKey
 from swsearch.pipeline.options import SearchOptions
-from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, joined
+from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, concatenate
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.translation import CODON, Frame, QueryTranslation
@@ -65,16 +65,16 @@ def search_queries(
     if query_format not in ("auto", "fasta"):
         raise OptionError("query_format", query_format, "auto or fasta", _REMEDY)
     try:
-        found = read_queries(_as_letters(queries), DNA, argument=argument)
+        queries_read = read_queries(_as_letters(queries), DNA, argument=argument)
     except SequenceError as error:
         if "is no residue letter" not in error.problem:
             raise
         raise SequenceError(error.source, f"{error.problem}; {_REMEDY}", error.record, error.line) from None
-    _check_dna(found, argument)
-    return found
+    _check_dna(queries_read, argument)
+    return queries_read
 
 
-def query_notes(source: str, queries: Sequence[Query]) -> list[str]:
+def query_warnings(source: str, queries: Sequence[Query]) -> list[str]:
     """Return a warning about queries without residues, if there are any."""
     empty = [query.identifier for query in queries if not len(query.codes)]
     return [f"{source}: {len(empty)} queries have no residues, such as {empty[0]!r}"] if empty else []
@@ -84,12 +84,14 @@ def _as_letters(queries: Any) -> Any:
     """Return what stands for queries, records of a database as letters; refuse profiles."""
     from swsearch.db import Record
 
-    def letters(given: Any) -> Any:
-        if isinstance(given, (Profile, QueryAlignment)):
-            raise InputError(f"queries: got a {type(given).__name__}, expected DNA; {_REMEDY}")
-        if isinstance(given, Record):
-            return f"{given.identifier} {given.description}", letters_with_mask(given.codes, given.masked).tobytes()
-        return given
+    def letters(record: Any) -> Any:
+        if isinstance(record, (Profile, QueryAlignment)):
+            raise InputError(f"queries: got a {type(record).__name__}, expected DNA; {_REMEDY}")
+        if isinstance(record, Record):
+            return f"{record.identifier} {record.description}", letters_with_mask(
+                record.codes, record.masked
+            ).tobytes()
+        return record
 
     is_pair = isinstance(queries, tuple) and len(queries) == 2 and isinstance(queries[0], str)
     if isinstance(queries, (list, tuple)) and not is_pair:
@@ -110,8 +112,8 @@ def prepare_queries(queries: Sequence[Query], options: SearchOptions) -> list[Qu
     """Return the scored queries, masked: queries or parts of them, or the frames of DNA queries in order."""
     translation = options.translation
     if translation is None:
-        return [clip_query(query.masked(options.query_mask), options.query_loc) for query in queries]
-    return [frame.masked(options.query_mask) for query in queries for frame in query_frames(query, translation)]
+        return [clip_query(query.with_mask(options.query_mask), options.query_loc) for query in queries]
+    return [frame.with_mask(options.query_mask) for query in queries for frame in query_frames(query, translation)]
 
 
 def clip_query(query: Query, loc: tuple[int, int] | None) -> Query:
@@ -189,7 +191,7 @@ def best_frame_hits(
     rows : ndarray, shape (n,), int64
         Its place among the hits of all frames, one frame's after the other's.
     """
-    frames, every = np.repeat(np.arange(len(parts)), [len(each) for each in parts]), joined(parts)
+    frames, every = np.repeat(np.arange(len(parts)), [len(each) for each in parts]), concatenate(parts)
     by_score = (frames, every.subjects, -every.scores)
     order = np.lexsort(by_score if every.evalues is None or sort == "score" else (*by_score, every.evalues))
     by_subject = np.argsort(every.subjects[order], kind="stable")  # the best of each subject first

@@ -142,10 +142,10 @@ class SearchResults:
             try:
                 if database.genetic_code is not None and not is_distribution_asked:
                     options = replace(options, distribution=False)  # a report would show it, and does without
-                made = Search(queries, options, backend_of(database), progress, origin)
+                search = Search(queries, options, backend_of(database), progress, origin)
                 if checkpoint is not None:
-                    made.use_checkpoint(checkpoint)
-                return made
+                    search.use_checkpoint(checkpoint)
+                return search
             except BaseException:
                 if database is not subjects:
                     database.close()
@@ -181,7 +181,7 @@ class SearchResults:
         if self._search.opened is None:
             self._search.options = replace(self._search.options, distribution=True)
 
-    def watch(self, watcher: Callable[[SearchResult], None]) -> None:
+    def on_result(self, watcher: Callable[[SearchResult], None]) -> None:
         """Register a function to call with each result, in the thread that takes results."""
         self._search.watchers.append(watcher)
 
@@ -228,7 +228,7 @@ class SearchResults:
             raise StopIteration
         return self._waiting.popleft()
 
-    def _taken(self) -> Iterator[SearchResult]:
+    def _take(self) -> Iterator[SearchResult]:
         for batch in self.batches(aligned=True):
             yield from batch
 
@@ -238,15 +238,15 @@ class SearchResults:
         One row per alignment; ``query_index`` counts the results from 0, and a query without hits has no row. See
         `swsearch.results.result`, whose functions take lists of results too.
         """
-        return to_pandas(self._taken())
+        return to_pandas(self._take())
 
     def to_polars(self) -> polars.DataFrame:
         """Return what `to_pandas` does as one DataFrame of polars."""
-        return to_polars(self._taken())
+        return to_polars(self._take())
 
     def to_arrow(self) -> pyarrow.Table:
         """Return what `to_pandas` does as one Table of pyarrow."""
-        return to_arrow(self._taken())
+        return to_arrow(self._take())
 
     def stop(self) -> None:
         """Cancel the search from another thread: `SearchCancelled` is raised where its results are awaited."""

@@ -26,7 +26,7 @@ from swsearch.errors import InputError
 from swsearch.lazy import Lazy
 from swsearch.options.kinds import Mask
 from swsearch.pipeline.filters import HitFilters, SubjectMask, allowed_subjects
-from swsearch.processors import OwnProcess, has_room_for_threads
+from swsearch.processors import OwnProcess, can_start_threads
 from swsearch.results import Headers, SubjectCodes
 from swsearch.translation import Frames
 
@@ -53,7 +53,7 @@ class ChunkSource(Protocol):
 class EngineDatabase:
     """A database as an engine takes it: masked, read ahead in a thread, and kept by the engine if it can.
 
-    Iterating yields the loaded chunks; each is given back by `done`.
+    Iterating yields the loaded chunks; each is given back by `release`.
     """
 
     def __init__(self, engine: Engine, database: ChunkSource, plan: ChunkPlan, mask: Mask | None = None) -> None:
@@ -61,29 +61,29 @@ class EngineDatabase:
         self._kept: list[LoadedChunk] = []
         self._process = OwnProcess("this search")
         self._merged: list[LoadedChunk] | None = None
-        engine.reads_again(self._chunks)
+        engine.set_reload(self._chunks)
 
     def _chunks(self) -> Iterator[Chunk]:
         plan = self._plan
-        return self._database.chunks(plan.chunk_bytes, mixed=plan.mixed, mask=self._mask)
+        return self._database.chunks(plan.chunk_bytes, mixed=plan.mix_lengths, mask=self._mask)
 
     def __iter__(self) -> Iterator[LoadedChunk]:
         if self._kept:
             yield from self._held()
             return
         kept: list[LoadedChunk] = []
-        with closing(read_ahead(self._chunks())) as chunks:
+        with closing(prefetch_chunks(self._chunks())) as chunks:
             for chunk in chunks:
                 loaded = self._engine.load(chunk)
-                if self._plan.keep:
+                if self._plan.keep_loaded:
                     kept.append(loaded)
                 yield loaded
                 del chunk, loaded  # while the next is read
-        if self._plan.keep:
+        if self._plan.keep_loaded:
             self._kept = kept
 
     @property
-    def whole(self) -> LoadedChunk | None:
+    def resident_chunk(self) -> LoadedChunk | None:
         """The database as one chunk, where the engine keeps it so; None before it was gone through once."""
         held = self._held() if self._kept else []
         return held[0] if len(held) == 1 else None
@@ -93,9 +93,9 @@ class EngineDatabase:
             self._merged = self._engine.merge(self._kept)
         return self._merged
 
-    def done(self, loaded: LoadedChunk) -> None:
+    def release(self, loaded: LoadedChunk) -> None:
         """Release a chunk after use."""
-        if not self._plan.keep:
+        if not self._plan.keep_loaded:
             self._engine.release(loaded)
 
     def close(self) -> None:
@@ -117,9 +117,9 @@ def host_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def read_ahead(chunks: Iterator[Chunk]) -> Generator[Chunk]:
+def prefetch_chunks(chunks: Iterator[Chunk]) -> Generator[Chunk]:
     """Read the next chunk while one is used."""
-    if not has_room_for_threads():
+    if not can_start_threads():
         yield from chunks
         return
     with ThreadPoolExecutor(1, thread_name_prefix="swsearch-read") as reader:
@@ -153,10 +153,10 @@ class SubjectReader(Protocol):
     def published_lengths_of(self, places: IntArray) -> IntArray:
         """Return the subject lengths that published statistics use, shape (n,), int64."""
 
-    def scored(self, places: IntArray) -> SequencePool:
+    def read_masked(self, places: IntArray) -> SequencePool:
         """Return subjects, shape (n,), as they are scored: codes end to end, and where each begins."""
 
-    def shown(self, places: IntArray) -> SubjectCodes:
+    def read_with_letters(self, places: IntArray) -> SubjectCodes:
         """Return subjects, shape (n,), as they are scored, with the letters that reports show."""
 
     def headers(self, places: IntArray) -> Headers:
@@ -216,13 +216,13 @@ class Subjects(SubjectReader, ChunkSource, Protocol):
     def counts(self) -> SubjectCounts:
         """Counts for statistics and reports."""
 
-    def allowed(self, filters: HitFilters) -> SubjectMask | None:
+    def find_allowed(self, filters: HitFilters) -> SubjectMask | None:
         """Return which places may be hits, shape (n_places,); None if all may."""
 
-    def part(self, allowed: SubjectMask) -> ChunkSource | None:
+    def select(self, subject_mask: SubjectMask) -> ChunkSource | None:
         """Return the subjects that may be hits, shape (n_places,), to be scored alone; None where all are scored."""
 
-    def share(self, place: int, of: int) -> Subjects:
+    def share(self, index: int, count: int) -> Subjects:
         """Return the chunks of one of several shares; places still refer to the whole database."""
 
 
@@ -230,7 +230,7 @@ class ProteinSubjects:
     """The proteins of a database; see `Subjects`. They stay open after the database was closed."""
 
     def __init__(self, database: Database, mask: Mask) -> None:
-        self.database: Database = database.shared()
+        self.database: Database = database.duplicate()
         self.name, self.mask, self.n_places = database.name, mask, database.n_subjects
         self.length_runs, self.n_residues = database.length_runs, database.n_residues
         self.residue_bytes, self.n_segments = database.residue_bytes, database.n_segments
@@ -247,17 +247,17 @@ class ProteinSubjects:
         """Load the residues, some blocks at a time."""
         yield from self.database.chunks(max_bytes, mixed=mixed, mask=self.mask if mask is None else mask)
 
-    def share(self, place: int, of: int) -> ProteinSubjects:
+    def share(self, index: int, count: int) -> ProteinSubjects:
         """Return the chunks of one of several shares."""
-        return ProteinSubjects(self.database.share(place, of), self.mask)
+        return ProteinSubjects(self.database.share(index, count), self.mask)
 
-    def allowed(self, filters: HitFilters) -> SubjectMask | None:
+    def find_allowed(self, filters: HitFilters) -> SubjectMask | None:
         """Return which subjects may be hits."""
         return allowed_subjects(self.database, filters)
 
-    def part(self, allowed: SubjectMask) -> ChunkSource | None:
+    def select(self, subject_mask: SubjectMask) -> ChunkSource | None:
         """Return the subjects that may be hits."""
-        return self.database.subset(allowed)
+        return self.database.subset(subject_mask)
 
     def lengths_of(self, places: IntArray) -> IntArray:
         """Return the residues of subjects, shape (n,), int64."""
@@ -265,12 +265,12 @@ class ProteinSubjects:
 
     published_lengths_of = lengths_of
 
-    def scored(self, places: IntArray) -> SequencePool:
+    def read_masked(self, places: IntArray) -> SequencePool:
         """Return subjects as they are scored: codes end to end, and where each begins."""
         pool: SequencePool = self.database.codes_of(places)
         return pool if self.mask == "none" else mask_pool(pool, self._runs(places))[0]
 
-    def shown(self, places: IntArray) -> SubjectCodes:
+    def read_with_letters(self, places: IntArray) -> SubjectCodes:
         """Return subjects as they are scored, with the letters that reports show."""
         pool: SequencePool = self.database.codes_of(places)
         if self.mask == "none":

@@ -13,8 +13,8 @@ from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import Chunk, IntArray
 from swsearch.db.dna_segment import FramePieces, frame_lengths
-from swsearch.db.frame_windows import FrameSubjects, Windows, span_bound, windows_for
-from swsearch.db.loaded_blocks import LoadedBlocks, Run, all_blocks, chunks_of, share_of
+from swsearch.db.frame_windows import FrameSubjects, Windows, span_bound, window_sizes
+from swsearch.db.loaded_blocks import LoadedBlocks, Run, all_blocks, chunks_of, select_share
 from swsearch.engines.pools import SequencePool
 from swsearch.errors import InputError, OptionError
 from swsearch.inputs import Query
@@ -84,7 +84,7 @@ def choose_windows(
     span = max((min(_span(query, scoring, longest), longest) for query in queries), default=1)
     if least is not None and least.margin >= span:
         return least
-    return windows_for(span, 2 * int(lengths.sum(dtype=np.int64)))
+    return window_sizes(span, 2 * int(lengths.sum(dtype=np.int64)))
 
 
 def _span(query: Query, scoring: Scoring, longest: int) -> int:
@@ -125,7 +125,7 @@ class FramePieceReader(ABC):
 
     def translated(self, pieces: FramePieces) -> tuple[ByteArray, IntArray]:
         """Translate n pieces of frames, end to end, and return where each begins, shape (n + 1,)."""
-        codes = self.frames.translated(pieces)
+        codes = self.frames.translate(pieces)
         return codes.data, codes.offsets
 
     def lengths_of(self, places: IntArray) -> IntArray:
@@ -136,13 +136,13 @@ class FramePieceReader(ABC):
         """Return a third of the nucleotides of the records, shape (n,), int64."""
         return np.maximum(self.dna_lengths[self.pieces_of(places).records] // CODON, 1)
 
-    def scored(self, places: IntArray) -> SequencePool:
+    def read_masked(self, places: IntArray) -> SequencePool:
         """Return subjects as they are scored: codes end to end, and where each begins."""
         return self.translated(self.pieces_of(places))
 
-    def shown(self, places: IntArray) -> SubjectCodes:
+    def read_with_letters(self, places: IntArray) -> SubjectCodes:
         """Return subjects as they are scored, with the letters that reports show."""
-        codes, offsets = self.scored(places)
+        codes, offsets = self.read_masked(places)
         return SubjectCodes(codes, None, offsets)
 
     def headers(self, places: IntArray) -> Headers:
@@ -176,16 +176,16 @@ class FrameWindows(FramePieceReader, LoadedBlocks):
     def __init__(
         self, database: Database, windows: Windows, runs: Sequence[Run[FrameSubjects]] | None = None
     ) -> None:
-        shared = database.shared()
+        shared = database.duplicate()
         super().__init__(shared, FrameSubjects(shared, windows))
         self.name, self.windows = database.name, windows
         self.n_places = self.frames.n_subjects
         self._runs = all_blocks([self.frames]) if runs is None else runs
         self._count(self._runs)
 
-    def share(self, place: int, of: int) -> FrameWindows:
+    def share(self, index: int, count: int) -> FrameWindows:
         """Return the chunks of one of several shares."""
-        return FrameWindows(self.database, self.windows, share_of(self._runs, place, of))
+        return FrameWindows(self.database, self.windows, select_share(self._runs, index, count))
 
     @property
     def volume_firsts(self) -> list[int]:
@@ -216,12 +216,12 @@ class FrameWindows(FramePieceReader, LoadedBlocks):
             self.database.check_open()
             yield segment.chunk(first, last, "none")
 
-    def allowed(self, filters: HitFilters) -> SubjectMask | None:
+    def find_allowed(self, filters: HitFilters) -> SubjectMask | None:
         """Return a mask of the windows of allowed records."""
         allowed = allowed_subjects(self.database, filters)
         return None if allowed is None else allowed[self.pieces_of(np.arange(self.n_places)).records]
 
-    def part(self, allowed: SubjectMask) -> ChunkSource | None:
+    def select(self, subject_mask: SubjectMask) -> ChunkSource | None:
         """Return None: all windows are scored."""
         return None
 

@@ -67,7 +67,7 @@ class QueryAlignment:
         return codes
 
     @classmethod
-    def of_query(cls, identifier: str, description: str, codes: ByteArray) -> QueryAlignment:
+    def from_query(cls, identifier: str, description: str, codes: ByteArray) -> QueryAlignment:
         """Return the alignment that holds a query, shape (n,), uint8, alone."""
         return cls(
             [identifier],

@@ -144,7 +144,7 @@ def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
         "params": {
             **_rounded(parameters(run)),
             **({} if run.genetic_code is None else {"query_gencode": run.genetic_code}),
-            **({} if run.database_code is None else {"db_gencode": run.database_code}),
+            **({} if run.database_genetic_code is None else {"db_gencode": run.database_genetic_code}),
         },
         "results": {"search": search},
     }

@@ -98,7 +98,7 @@ def translated(of: RunInfo | SearchResult) -> dict[str, Any]:
     """Return program and genetic codes of a translated search; empty for proteins."""
     if of.program == "blastp":
         return {}
-    codes = {"genetic_code": of.genetic_code, "database_code": of.database_code}
+    codes = {"genetic_code": of.genetic_code, "database_code": of.database_genetic_code}
     return {"program": of.program, **{name: code for name, code in codes.items() if code is not None}}
 
 

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from swsearch.blocks import FloatArray
-from swsearch.errors import counted
+from swsearch.errors import format_count
 from swsearch.profiles import calibration
 from swsearch.profiles.profile import Profile
 from swsearch.report import base, headers
@@ -251,7 +251,8 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
 def _iterations_note(result: SearchResult) -> str:
     """Return the number of subjects that each iteration included."""
     found = ", ".join(
-        f"{step.iteration} included {counted(step.included, 'subject')} ({step.new:,} new)" for step in result.steps
+        f"{step.iteration} included {format_count(step.included, 'subject')} ({step.new:,} new)"
+        for step in result.steps
     )
     return f"Iteration {found}; {'converged' if result.converged else 'not converged'}"
 
@@ -398,7 +399,7 @@ def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, st
 
 
 def _database_unit(run: RunInfo) -> str:
-    return "nucleotides" if run.database_code is not None else "residues"
+    return "nucleotides" if run.database_genetic_code is not None else "residues"
 
 
 def _execution(run: RunInfo) -> list[tuple[str, str]]:

@@ -310,7 +310,7 @@ def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, It
             for result in batch:
                 if not isinstance(result, SearchResult):
                     raise OptionError("results", result, EXPECTED_RESULTS)
-                if result.run is None or not run.is_of(result.run):
+                if result.run is None or not run.is_same_search(result.run):
                     raise InputError(
                         f"results: got {first.query_id!r} and {result.query_id!r} from different databases or "
                         "options, expected one search; write them to different files"

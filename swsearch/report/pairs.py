@@ -74,7 +74,7 @@ class ScoreWriter(PairWriter):
     def write(self, pair: ScoredPair) -> None:
         """Write the line of one pair."""
         score = pair.found if isinstance(pair.found, int) else pair.found.score
-        self._write_fields(*pair.names, self._run.recurrence.scoring.shown(score))
+        self._write_fields(*pair.names, self._run.recurrence.scoring.to_display(score))
 
 
 class CigarWriter(PairWriter):
@@ -84,7 +84,7 @@ class CigarWriter(PairWriter):
         """Write the line of one pair."""
         found = pair.aligned
         places = (found.query_start + 1, found.query_end, found.subject_start + 1, found.subject_end)
-        self._write_fields(*pair.names, found.scoring.shown(found.score), *places, found.cigar_string or "*")
+        self._write_fields(*pair.names, found.scoring.to_display(found.score), *places, found.cigar_string or "*")
 
 
 class JsonWriter(PairWriter):
@@ -93,7 +93,7 @@ class JsonWriter(PairWriter):
     def write(self, pair: ScoredPair) -> None:
         """Write the line of one pair."""
         found, recurrence = pair.aligned, self._run.recurrence
-        shown = found.scoring.shown
+        shown = found.scoring.to_display
         top, middle, bottom = found.rows()
         record = {
             "query": _sequence_facts(pair.query),
@@ -131,7 +131,7 @@ class BlockWriter(PairWriter):
         """Write the head that tells programs which format this is."""
         super().begin(run)
         scoring, rule = run.recurrence.scoring, "#" * 40
-        gaps = f"{scoring.shown(scoring.gap_open)} + {scoring.shown(scoring.gap_extend)} a residue"
+        gaps = f"{scoring.to_display(scoring.gap_open)} + {scoring.to_display(scoring.gap_extend)} a residue"
         self._write_lines(
             rule,
             "# Program: swsearch align",
@@ -160,14 +160,14 @@ class BlockWriter(PairWriter):
             f"# 1: {names[0]}",
             f"# 2: {names[1]}",
             f"# Matrix: {headers.one_line(scoring.matrix.name)}",
-            f"# Gap_penalty: {scoring.shown(scoring.gap_first):.1f}",
-            f"# Extend_penalty: {scoring.shown(scoring.gap_extend):.1f}",
+            f"# Gap_penalty: {scoring.to_display(scoring.gap_first):.1f}",
+            f"# Extend_penalty: {scoring.to_display(scoring.gap_extend):.1f}",
             "#",
             f"# Length: {length}",
             share("Identity", found.identities),
             share("Similarity", found.positives),
             share("Gaps", found.gaps),
-            f"# Score: {scoring.shown(found.score):.1f}",
+            f"# Score: {scoring.to_display(found.score):.1f}",
             "#",
             "#",
             rule,
@@ -214,7 +214,7 @@ def emboss_marks(pair: PairAlignment) -> str:
     a, b = pair.paired_codes
     marks = np.full(pair.length, ord(" "), dtype=np.uint8)
     similar = np.where(pair.scoring.matrix.scores[a, b] > 0, ord(":"), ord("."))
-    marks[pair.column_ops == ord("M")] = np.where(pair.same, ord("|"), similar)
+    marks[pair.column_ops == ord("M")] = np.where(pair.identical_pairs, ord("|"), similar)
     return marks.tobytes().decode("ascii")
 
 

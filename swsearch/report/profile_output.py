@@ -177,13 +177,13 @@ def saved(
     with contextlib.ExitStack() as stack:
         if profiles is not None:
             format_, stream = format_to_write(profiles), stack.enter_context(open_output(profiles))
-            results.watch(lambda result: _save_profile(stream, format_, result))
+            results.on_result(lambda result: _save_profile(stream, format_, result))
         if alignments is not None and is_stockholm(alignments):
             file = stack.enter_context(open_output(alignments))
-            results.watch(lambda result: _save_stockholm(file, result))
+            results.on_result(lambda result: _save_stockholm(file, result))
         elif alignments is not None:
             folder = AlignmentFolder(Path(alignments), identifiers, "a3m", "--save-msa")
-            results.watch(lambda result: folder.write(_alignment_of(result)))
+            results.on_result(lambda result: folder.write(_alignment_of(result)))
         yield
 
 

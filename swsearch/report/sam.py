@@ -77,9 +77,9 @@ class Aligned(NamedTuple):
     def of(cls, pair: PairAlignment) -> Aligned:
         """Return it of an alignment."""
         return cls(
-            pair.scoring.shown(pair.score), pair.query_start, pair.query_end, pair.subject_start, pair.subject_end,
-            pair.length,
-            pair.identities, pair.gaps, pair.cigar_string, len(pair.query), len(pair.subject),
+            pair.scoring.to_display(pair.score), pair.query_start, pair.query_end, pair.subject_start,
+            pair.subject_end, pair.length, pair.identities, pair.gaps, pair.cigar_string,
+            len(pair.query), len(pair.subject),
         )  # fmt: skip
 
     @property
@@ -152,7 +152,7 @@ def md_tag(pair: PairAlignment) -> str:
     top, _, bottom = (np.frombuffer(row.encode("ascii"), dtype=np.uint8) for row in pair.rows())
     kept = bottom != ord("-")
     top, bottom = top[kept], bottom[kept]
-    at = np.flatnonzero(pair.unlike[kept])
+    at = np.flatnonzero(pair.differing_columns[kept])
     letters = bottom[at].tobytes().decode("ascii")
     parts: list[str] = []
     begin, deleting = 0, False

@@ -48,15 +48,15 @@ class SingleLetters:
     @property
     def query(self) -> str:
         """The whole query as it is shown, masked residues in lower case; empty without alignments."""
-        return _text(self._pairs[0].shown[0]) if self._pairs else ""
+        return _text(self._pairs[0].display_letters[0]) if self._pairs else ""
 
     def queries(self, some: slice) -> list[str]:
         """Return the whole query as each alignment shows it."""
-        return [_text(pair.shown[0]) for pair in self._pairs[some]]
+        return [_text(pair.display_letters[0]) for pair in self._pairs[some]]
 
     def subject_parts(self, some: slice) -> list[str]:
         """Return the aligned parts of the subjects as they are shown, without gaps."""
-        return [_text(pair.shown[1][pair.subject_start : pair.subject_end]) for pair in self._pairs[some]]
+        return [_text(pair.display_letters[1][pair.subject_start : pair.subject_end]) for pair in self._pairs[some]]
 
     def rows(self, some: slice) -> Rows:
         """Return the rows of text."""

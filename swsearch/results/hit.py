@@ -120,7 +120,7 @@ class Hit:
         """Whether `pair` is computed already."""
         if self._alignment is None:
             return False
-        return self._alignment.is_known or bool(getattr(self._alignment.source, "is_known", False))
+        return self._alignment.is_computed or bool(getattr(self._alignment.source, "is_known", False))
 
     @property
     def sequences(self) -> Callable[[], PairAlignment] | None:

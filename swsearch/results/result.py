@@ -115,7 +115,7 @@ class SearchResult:
     program : {"blastp", "blastx", "tblastn", "tblastx"}
         BLAST's name for what was searched with what: proteins with proteins, DNA with proteins, proteins with DNA, or
         DNA with DNA, which is translated in each case.
-    genetic_code, database_code : int or None
+    genetic_code, database_genetic_code : int or None
         NCBI's numbers of the codes that the query and the database were translated by; None where they are protein.
 
     Examples
@@ -151,7 +151,7 @@ class SearchResult:
     next_profile: Profile | None = field(default=None, repr=False, compare=False)
     program: Program = "blastp"
     genetic_code: int | None = None
-    database_code: int | None = None
+    database_genetic_code: int | None = None
 
     @property
     def has_query_frames(self) -> bool:
@@ -400,7 +400,7 @@ def alignment_of(
         If the result has no hits, and was made or pickled without its query's letters.
     """
     matrix = result.scoring.matrix
-    query = QueryAlignment.of_query(result.query_id, result.query_description, query_codes(result))
+    query = QueryAlignment.from_query(result.query_id, result.query_description, query_codes(result))
     if not len(result.hits):
         return query
     hits, hsps = result.table, result.hsps

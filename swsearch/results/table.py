@@ -171,7 +171,7 @@ def frames_of(frames: Sequence[Frame | None]) -> Frames | None:
     known = [frame for frame in frames if frame is not None]
     if known and len(known) < len(frames):
         raise ValueError(f"got frames of {len(known)} rows out of {len(frames)}, expected those of all or of none")
-    return Frames.of(known) if known else None
+    return Frames.from_frames(known) if known else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +244,7 @@ class HspTable:
         scores = np.array([hsp.score for _, hsp in shown], dtype=np.int64)
         return cls(
             np.array([row for row, _ in shown], dtype=np.int64),
-            replace(AlignmentTable.of([hsp.pair for _, hsp in shown]), score=scores),
+            replace(AlignmentTable.from_pairs([hsp.pair for _, hsp in shown]), score=scores),
             numbers_of([hsp for _, hsp in shown]),
             frames_of([hsp.query_frame for _, hsp in shown]),
             frames_of([hsp.subject_frame for _, hsp in shown]),

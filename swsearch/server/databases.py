@@ -251,7 +251,7 @@ class ServedDatabase:
         """
         asked = self._settings
         of_gpu = {"device": asked.device, "gpu_memory": asked.gpu_memory} if kind in ("gpu", "auto") else {}
-        return create_engine(kind, threads=asked.threads, notice=log.warning, **of_gpu)
+        return create_engine(kind, threads=asked.threads, on_message=log.warning, **of_gpu)
 
     def _opened(self, engine: Engine, is_probed: bool = False) -> ResidentBackend:
         """Load the database in an engine, which is closed on failure; a probe is a search that must succeed."""

@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 
 from swsearch.client.search_request import OPTION_NAMES
 from swsearch.client.urls import API_PATH, TOKEN_VARIABLE
-from swsearch.errors import OptionError, SwsearchError, counted
+from swsearch.errors import OptionError, SwsearchError, format_count
 from swsearch.matrices import PRESET_MATRICES
 from swsearch.pipeline.fingerprint import PROGRAM_NAMES
 from swsearch.report import OUTPUT_FORMATS, OutputFormat
@@ -217,7 +217,7 @@ def progress_of(job: Job, now: float) -> dict[str, Any]:
     words = f"Searching: {percent}%" if job.state == "running" else STATE_WORDS[job.state].capitalize()
     if job.state == "queued" and job.queue_position is not None:
         ahead = (
-            f"{counted(job.queue_position, 'search', 'searches')} ahead"
+            f"{format_count(job.queue_position, 'search', 'searches')} ahead"
             if job.queue_position
             else "next in the queue"
         )

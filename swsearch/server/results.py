@@ -147,7 +147,7 @@ class StoredResults:
         self, job: Job, database: ServedDatabase, wanted: Format, first: int, count: int
     ) -> Generator[bytes]:
         with self._opened(job, database, wanted.needs_distribution) as search:
-            stored = self._readable(job, search.stored(first, count, wanted.needs_alignments))
+            stored = self._readable(job, search.stored_results(first, count, wanted.needs_alignments))
             yield from wanted.written(lambda: search.run, stored)
 
     def output(self, job: Job, number: int) -> tuple[JobOutput, int]:
@@ -181,7 +181,7 @@ class StoredResults:
 
     def _subjects(self, job: Job, database: ServedDatabase, query: int, hits: Sequence[int]) -> Generator[bytes]:
         with self._opened(job, database) as search:
-            ((result,),) = self._readable(job, search.stored(query - 1, 1))
+            ((result,),) = self._readable(job, search.stored_results(query - 1, 1))
             subjects = shown_hits(result.table).record_places.tolist()
         for hit in hits:
             if not 1 <= hit <= len(subjects):
@@ -204,7 +204,7 @@ class StoredResults:
                     database.backend, *request.read_queries(), distribution=distribution, origin=origin
                 )
                 search = results.search
-                search.use_checkpoint(self._store.checkpoint_of(job.identifier), is_read=True)
+                search.use_checkpoint(self._store.checkpoint_of(job.identifier), is_read_only=True)
             with closing(search):
                 yield search
         finally:

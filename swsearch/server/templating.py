@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.types import Scope
 
-from swsearch.errors import counted, printable
+from swsearch.errors import format_count, printable
 from swsearch.version import version
 
 CONTENT_POLICY = (
@@ -81,10 +81,10 @@ def templates() -> Environment:
         "machine_time": lambda seconds: datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds"),
         "lasting": format_duration,
         "in_days": lambda days: (
-            counted(int(days), "day") if days >= 1 and days % 1 == 0 else format_duration(days * 86400)
+            format_count(int(days), "day") if days >= 1 and days % 1 == 0 else format_duration(days * 86400)
         ),
         "segment": lambda text: quote(str(text), safe=""),
-        "of": counted,
+        "of": format_count,
     }
     return made
 

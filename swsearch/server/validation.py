@@ -12,7 +12,7 @@ from swsearch.pipeline.filters import SUBJECT_FILTERS
 from swsearch.pipeline.fingerprint import PROGRAM_NAMES
 from swsearch.pipeline.options import SearchOptions, check_profile_scales
 from swsearch.pipeline.search import Search
-from swsearch.pipeline.search_queries import query_notes
+from swsearch.pipeline.search_queries import query_warnings
 from swsearch.report.outputs import check_outputs_fit
 from swsearch.server.databases import ServedDatabase
 from swsearch.server.errors import ServerProblem
@@ -85,7 +85,7 @@ def validate_request(
     except RecursionError:
         raise InputError("queries: got JSON that is nested too deeply, expected what swsearch wrote") from None
     _check_count("queries", len(queries), limits.queries)
-    notes += query_notes(request.run_origin.queries or "queries", queries)
+    notes += query_warnings(request.run_origin.queries or "queries", queries)
     result = ValidatedRequest(request, queries, asked, tuple(notes))
     _check_count("query residues", result.n_residues, limits.residues)
     check_outputs_fit(request.outputs, queries, PROGRAM_NAMES[asked.translation is not None, database.is_dna])

@@ -84,11 +84,11 @@ class PearsonThree:
 
     def upper(self, probability: float) -> float:
         """Return the value above which this probability lies; at most a half."""
-        return _bisected(self, probability)
+        return _invert_survival(self, probability)
 
 
 @lru_cache(maxsize=64)
-def _bisected(distribution: PearsonThree, probability: float) -> float:
+def _invert_survival(distribution: PearsonThree, probability: float) -> float:
     """Invert the survival function; each query of a job asks for the same few values, and it takes 10 ms."""
     low, high = 0.0, 1.0
     while distribution.survival(high) > probability:
@@ -119,12 +119,12 @@ class Lengths:
         self.counts: IntArray = counted[self.distinct]
 
     @classmethod
-    def of_runs(cls, lengths: RunLengths) -> Lengths:
+    def from_runs(cls, lengths: RunLengths) -> Lengths:
         """Make lengths from runs of subjects sorted by length, the longest first."""
-        made = cls.__new__(cls)
+        new = cls.__new__(cls)
         filled = lengths.values > 0
-        made.distinct, made.counts = lengths.values[filled][::-1].astype(np.int64), lengths.counts[filled][::-1]
-        return made
+        new.distinct, new.counts = lengths.values[filled][::-1].astype(np.int64), lengths.counts[filled][::-1]
+        return new
 
     @property
     def n(self) -> int:

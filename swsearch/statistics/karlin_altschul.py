@@ -34,7 +34,7 @@ Constants = dict[str, tuple[tuple[float, float], list[tuple[float, ...]]]]
 @cache
 def _constants() -> Constants:
     """Read ``blast_constants.txt``: by matrix, ungapped (a, alpha), then the rows of its gap costs."""
-    found: Constants = {}
+    constants: Constants = {}
     rows: list[tuple[float, ...]] = []
     text = (files("swsearch.statistics") / "blast_constants.txt").read_text(encoding="ascii")
     for line in text.splitlines():
@@ -45,8 +45,8 @@ def _constants() -> Constants:
             rows.append(tuple(map(float, words)))
         else:
             rows = []
-            found[words[0]] = (float(words[1]), float(words[2])), rows
-    return found
+            constants[words[0]] = (float(words[1]), float(words[2])), rows
+    return constants
 
 
 EffectiveLength = tuple[FloatArray, FloatArray]
@@ -161,9 +161,9 @@ class KarlinAltschul:
         y = np.asarray(scores, dtype=np.float64)
         n = np.asarray(subject_lengths, dtype=np.float64)
         query = self.finite_size(y, np.asarray(query_length, dtype=np.float64))
-        return self.combine(y, self.chance(y), query, self.finite_size(y, n), database_residues / n)
+        return self.combine(y, self.expected_per_pair(y), query, self.finite_size(y, n), database_residues / n)
 
-    def chance(self, y: FloatArray | np.float64) -> FloatArray:
+    def expected_per_pair(self, y: FloatArray | np.float64) -> FloatArray:
         """Compute the expected number of alignments that begin at a pair of residues and score this much.
 
         Parameters
@@ -192,7 +192,7 @@ class KarlinAltschul:
         y : ndarray, shape (n,), float64, or float
             Raw scores, matrix units.
         chance : ndarray, shape (n,), float64
-            What `chance` returns for them.
+            What `expected_per_pair` returns for them.
         query, subject : tuple of ndarray, shape (n,), float64
             What `finite_size` returns for them.
         subjects : ndarray, shape (n,), float64
@@ -259,7 +259,7 @@ class ScoreCutoffs:
         self._sides: dict[int, EffectiveLength] = {}
         self._queries: dict[int, _QuerySide] = {}
 
-    def of(self, evalue: float, query_length: int) -> npt.NDArray[np.int64]:
+    def by_length(self, evalue: float, query_length: int) -> npt.NDArray[np.int64]:
         """Find for each subject length the least score whose E-value is at most ``evalue``.
 
         Returns
@@ -271,11 +271,11 @@ class ScoreCutoffs:
             return np.zeros(0, dtype=np.int64)
         query = self._query(query_length)
         score = _first(lambda score: bool(self._good(score, evalue, query).all()))
-        found = np.full(len(self._lengths), score, dtype=np.int64)
+        cutoffs = np.full(len(self._lengths), score, dtype=np.int64)
         while score > 1 and (good := self._good(score - 1, evalue, query)).any():
             score -= 1
-            found[good] = score
-        return found
+            cutoffs[good] = score
+        return cutoffs
 
     def evalues(
         self, scores: npt.NDArray[np.integer], query_length: int, subject_lengths: npt.NDArray[np.integer]
@@ -298,10 +298,10 @@ class ScoreCutoffs:
         if highest < _TABLED:
             chance, side = self._query(query_length).at(scores, highest)
         else:
-            chance, side = statistics.chance(y), statistics.finite_size(y, np.float64(query_length))
+            chance, side = statistics.expected_per_pair(y), statistics.finite_size(y, np.float64(query_length))
         return statistics.combine(y, chance, side, statistics.finite_size(y, n), self._residues / n)
 
-    def lowest(self, evalue: float, query_length: int, shortest: int, longest: int) -> int:
+    def min_score(self, evalue: float, query_length: int, shortest: int, longest: int) -> int:
         """Find the least score whose E-value is at most ``evalue`` with some subject of these lengths.
 
         Parameters
@@ -350,7 +350,7 @@ class _QuerySide:
         chances, rooms, probabilities = self._table
         if highest >= len(chances):
             scores = np.arange(max(256, 2 * highest), dtype=np.float64)
-            chances = self._statistics.chance(scores)
+            chances = self._statistics.expected_per_pair(scores)
             rooms, probabilities = self._statistics.finite_size(scores, self._length)
             self._table = (chances, rooms, probabilities)
         return chances[score], (rooms[score], probabilities[score])

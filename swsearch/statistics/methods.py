@@ -81,13 +81,13 @@ class HitStatistics:
 
 def optional(values: FloatArray) -> list[float | None]:
     """Return numbers, shape (n,), as a list, None for NaN."""
-    found: list[float | None] = values.tolist()
+    items: list[float | None] = values.tolist()
     missing = np.isnan(values)
     if missing.all():
-        return [None] * len(found)
+        return [None] * len(items)
     for place in np.flatnonzero(missing).tolist():
-        found[place] = None
-    return found
+        items[place] = None
+    return items
 
 
 def hit_statistics_arrays(

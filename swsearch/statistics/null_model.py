@@ -12,13 +12,12 @@ The null model has two parts:
   several lengths (`swsearch.statistics.random_panel`), as functions of log length. The panel costs as much as a
   database of 300,000 residues. Subjects whose E-value by it is small enough are candidates.
 - `PairNullModels` belong to the candidates. The chance level of a pair is the mean score of the query with shuffled
-copies
-  of the subject, raised where the reversed subject scores far more. Shuffling keeps the composition of each stretch;
-  reversal also keeps periodic patterns, such as the heptads of coiled coils and the triplets of collagen. Where the
-  chance level is above the panel's mean, it raises the mean of the null. `rise` says by how much: differences within
-  the noise of few copies hardly count, because they would change the order of hits and lose homologs (SCOPe). So
-  copies only make E-values larger. The variance is always the panel's: one estimated from a pair's few copies would
-  order hits by noise.
+  copies of the subject, raised where the reversed subject scores far more. Shuffling keeps the composition of each
+  stretch; reversal also keeps periodic patterns, such as the heptads of coiled coils and the triplets of collagen.
+  Where the chance level is above the panel's mean, it raises the mean of the null. `mean_shift` says by how much:
+  differences within the noise of few copies hardly count, because they would change the order of hits and lose
+  homologs (SCOPe). So copies only make E-values larger. The variance is always the panel's: one estimated from a
+  pair's few copies would order hits by noise.
 
 Scores follow a Gumbel distribution in local and semi-global mode, and in global mode Pearson's type III with the
 panel's skewness, about a third. ``benchmarks/results/calibration.txt`` shows how well that holds.
@@ -92,8 +91,9 @@ MIN_VARIANCE = 1 / 12
 
 REVERSED_FULL, REVERSED_POWER = 5.0, 4
 """Standard deviations above the shuffled copies from which the score of a reversed subject is the chance level, and
-the power by which less counts (`rise`): it is one score, which varies more than a mean. Chosen with coiled coils and
-with SCOPe's domains: a ``full`` of 4 or a power of 2 loses 0.1 to 0.2 percentage points of the relatives."""
+the power by which less counts (`mean_shift`): it is one score, which varies more than a mean. Chosen with coiled
+coils and with SCOPe's domains: a ``full`` of 4 or a power of 2 loses 0.1 to 0.2 percentage points of the
+relatives."""
 
 SMOOTHINGS = 2
 """Number of times that variances are averaged with those of neighbouring lengths.
@@ -102,7 +102,7 @@ Variances change slowly, and a few dozen random sequences of each length estimat
 MIN_SHAPE = 9
 """Least shape of Pearson's type III: a skewness of two thirds, which only very short queries come near."""
 
-USUAL_SKEW, USUAL_SCORES = 1 / 3, 500
+TYPICAL_SKEW, TYPICAL_SCORES = 1 / 3, 500
 """Skewness of global scores that is assumed before a panel is scored, and for how many scores that stands."""
 
 LIKELY = 0.4
@@ -197,7 +197,7 @@ class FittedStatistics:
             The number of subjects for an empty one, of which the panel says nothing.
         """
         n = np.asarray(subject_lengths, dtype=np.int64)
-        means, variances = self.at(n)
+        means, variances = self.moments(n)
         z = (np.asarray(scores, dtype=np.float64) - 0.5 - means) / np.sqrt(variances)
         survival = np.where(n > 0, self.distribution.survival(z), 1.0)
         return self.fit.subjects(database_residues) * survival
@@ -206,7 +206,7 @@ class FittedStatistics:
         """Return None, whatever the arrays, shape (n,): bits belong to a pair, see `PairNullModels.bit_scores`."""
         return None
 
-    def at(self, subject_lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
+    def moments(self, subject_lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of scores with random sequences, two of shape (n,), float64, matrix units.
 
         Parameters
@@ -216,7 +216,7 @@ class FittedStatistics:
         """
         return self._on(PiecewiseLinear(subject_lengths, self.lengths), subject_lengths)
 
-    def least_scores(self, evalue: float, longest: int, database_residues: int) -> IntArray:
+    def min_scores(self, evalue: float, longest: int, database_residues: int) -> IntArray:
         """Bound from below the scores for which `evalues` are at most ``evalue``, by subject length.
 
         Returns
@@ -243,7 +243,7 @@ class FittedStatistics:
 
     def parameters(self) -> dict[str, Any]:
         """Return the null as plain values: mean and standard deviation at the lengths of the random sequences."""
-        means, variances = self.at(np.array(self.lengths))
+        means, variances = self.moments(np.array(self.lengths))
         knots = [
             {"length": length, "mean": mean, "standard_deviation": math.sqrt(variance)}
             for length, mean, variance in zip(self.lengths, means.tolist(), variances.tolist(), strict=True)
@@ -252,14 +252,14 @@ class FittedStatistics:
 
     def describe(self) -> str:
         """Return one line about the null, with its values at the query's own length."""
-        mean, variance = (float(values[0]) for values in self.at(np.array([self.query_length])))
+        mean, variance = (float(values[0]) for values in self.moments(np.array([self.query_length])))
         return (
             f"random sequences of the query's length score {mean:.1f} on average, standard deviation "
             f"{math.sqrt(variance):.1f}"
         )
 
 
-def rise(above: FloatArray, full: float, power: int = 2) -> FloatArray:
+def mean_shift(above: FloatArray, full: float, power: int = 2) -> FloatArray:
     """Return by how much a level rises, shape (n,), in standard deviations, towards a score that is so much above it.
 
     It is nothing below 0, ``full`` times (above / full)**power up to ``full``, and then all of it.
@@ -268,7 +268,7 @@ def rise(above: FloatArray, full: float, power: int = 2) -> FloatArray:
 
 
 def _slope(above: FloatArray, full: float, power: int = 2) -> FloatArray:
-    """Return the derivative of `rise`, shape (n,), but at most 1."""
+    """Return the derivative of `mean_shift`, shape (n,), but at most 1."""
     return np.minimum(power * _share(above, full, power), 1.0)
 
 
@@ -308,31 +308,31 @@ class PairNullModels:
     _usual: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._set(*self.statistics.at(self.lengths))
+        self._set(*self.statistics.moments(self.lengths))
 
     def _set(self, usual: FloatArray, variances: FloatArray, means: FloatArray | None = None) -> PairNullModels:
         """Store the panel's means and variances; compute the pairs' means unless they are given."""
         if means is None:
             deviations = np.sqrt(variances)
-            raised = usual + deviations * rise((self.levels - usual) / deviations, self._full)
+            raised = usual + deviations * mean_shift((self.levels - usual) / deviations, self._full)
             means = np.where(self.bounds < NO_BOUND, usual, raised)  # shuffled copies of the query itself are like it
         for name, values in (("means", means), ("variances", variances), ("_usual", usual)):
             object.__setattr__(self, name, values)
         return self
 
     @classmethod
-    def _of(
+    def _incomplete(
         cls, statistics: FittedStatistics, lengths: IntArray, levels: FloatArray, bounds: FloatArray
     ) -> PairNullModels:
         """Create an instance without means and variances, which `_set` stores."""
-        made = cls.__new__(cls)
+        new = cls.__new__(cls)
         fields = {"statistics": statistics, "lengths": lengths, "levels": levels, "bounds": bounds}
         for name, value in fields.items():
-            object.__setattr__(made, name, value)
-        return made
+            object.__setattr__(new, name, value)
+        return new
 
     @classmethod
-    def joined(cls, statistics: FittedStatistics, parts: Sequence[PairNullModels]) -> PairNullModels:
+    def concatenate(cls, statistics: FittedStatistics, parts: Sequence[PairNullModels]) -> PairNullModels:
         """Put nulls of pairs of one query one after the other."""
         if len(parts) == 1:
             return parts[0]
@@ -342,8 +342,8 @@ class PairNullModels:
         def together(name: str) -> npt.NDArray[Any]:
             return np.concatenate([getattr(part, name) for part in all_parts])
 
-        made = cls._of(statistics, together("lengths"), together("levels"), together("bounds"))
-        return made._set(together("_usual"), together("variances"), together("means"))
+        new = cls._incomplete(statistics, together("lengths"), together("levels"), together("bounds"))
+        return new._set(together("_usual"), together("variances"), together("means"))
 
     def with_copies(self, shuffled: FloatArray, reversed_: IntArray) -> PairNullModels:
         """Return the null models of the same pairs by the scores of copies, matrix units.
@@ -356,8 +356,10 @@ class PairNullModels:
             Scores with the reversed subjects.
         """
         deviations = np.sqrt(self.variances)
-        levels = shuffled + deviations * rise((reversed_ - shuffled) / deviations, REVERSED_FULL, REVERSED_POWER)
-        return self._of(self.statistics, self.lengths, levels, self.bounds)._set(self._usual, self.variances)
+        levels = shuffled + deviations * mean_shift(
+            (reversed_ - shuffled) / deviations, REVERSED_FULL, REVERSED_POWER
+        )
+        return self._incomplete(self.statistics, self.lengths, levels, self.bounds)._set(self._usual, self.variances)
 
     def errors(self, shuffled: FloatArray, reversed_: IntArray, n_copies: int) -> FloatArray:
         """Estimate the errors of the means that come from taking few shuffled copies, in standard deviations.
@@ -385,10 +387,10 @@ class PairNullModels:
         return len(self.lengths)
 
     def __getitem__(self, chosen: slice | npt.NDArray[Any]) -> PairNullModels:
-        made = self._of(self.statistics, self.lengths[chosen], self.levels[chosen], self.bounds[chosen])
-        return made._set(self._usual[chosen], self.variances[chosen], self.means[chosen])
+        new = self._incomplete(self.statistics, self.lengths[chosen], self.levels[chosen], self.bounds[chosen])
+        return new._set(self._usual[chosen], self.variances[chosen], self.means[chosen])
 
-    def further(self, rows: IntArray) -> PairNullModels:
+    def for_hsps(self, rows: IntArray) -> PairNullModels:
         """Return the nulls of alignments that are not their pairs' best; ``rows`` has shape (n,), int64."""
         return PairNullModels(self.statistics, self.lengths[rows], self.levels[rows], np.full(len(rows), NO_BOUND))
 
@@ -401,8 +403,8 @@ class PairNullModels:
         -------
         ndarray, shape (n,), float64
         """
-        (found,) = probabilities_of([self], [scores])
-        return found
+        (probabilities,) = probabilities_of([self], [scores])
+        return probabilities
 
     def evalues(self, scores: npt.ArrayLike, database_residues: int) -> FloatArray:
         """Compute the expected number of chance hits at least as good; each score, shape (n,), with its null.
@@ -436,7 +438,7 @@ class PairNullModels:
         log_k = lambda_ * (self.means + 0.5) - EULER - log_area
         return (lambda_ * np.asarray(scores, dtype=np.float64) - log_k) / portable_math.LN2
 
-    def least_scores(self, evalue: float, database_residues: int) -> IntArray:
+    def min_scores(self, evalue: float, database_residues: int) -> IntArray:
         """Bound from below the scores that have an E-value of at most ``evalue``, shape (n,), int64."""
         subjects = max(self.statistics.fit.subjects(database_residues), 1e-300)
         probability = max(evalue / subjects, 1e-300)
@@ -462,7 +464,7 @@ def probabilities_of(pairs: Sequence[PairNullModels], scores: Sequence[npt.Array
         (np.asarray(of_query, dtype=np.float64) - 0.5 - each.means) / np.sqrt(each.variances)
         for each, of_query in zip(pairs, scores, strict=True)
     ]
-    found: list[FloatArray] = [*z]
+    probabilities: list[FloatArray] = [*z]
     places: dict[Distribution, list[int]] = {}
     for place, each in enumerate(pairs):
         places.setdefault(each.statistics.distribution, []).append(place)
@@ -470,8 +472,8 @@ def probabilities_of(pairs: Sequence[PairNullModels], scores: Sequence[npt.Array
         chance = _survival(distribution, np.concatenate([z[place] for place in alike]))
         ends = np.cumsum([len(z[place]) for place in alike])
         for place, part in zip(alike, np.split(chance, ends[:-1]), strict=True):
-            found[place] = np.where(part > DOUBTED, np.minimum(part, pairs[place].bounds), part)
-    return found
+            probabilities[place] = np.where(part > DOUBTED, np.minimum(part, pairs[place].bounds), part)
+    return probabilities
 
 
 def _survival(distribution: Distribution, z: FloatArray) -> FloatArray:
@@ -503,8 +505,8 @@ def fit_panel(
         Means are those of all scores of a length; variances come from those of the copies of one sequence around its
         mean, since random sequences differ in composition too.
     """
-    (found,) = fit_panels(fit, [query_length], lengths, [each[None] for each in scores])
-    return found
+    (fitted,) = fit_panels(fit, [query_length], lengths, [each[None] for each in scores])
+    return fitted
 
 
 def fit_panels(
@@ -526,16 +528,16 @@ def fit_panels(
     """
     moments = [_moments(of_length) for of_length in scores]  # by length, then by kind, then by query
     weights = [float(of_length[0].size) for of_length in scores]
-    found = []
+    fitted = []
     for place, query_length in enumerate(query_lengths):
         means, variances, skews = ([kind[place] for kind in kinds] for kinds in zip(*moments, strict=True))
         share = SPREADS[fit.mode].share(query_length)
         known = _length_cost(fit, query_length, np.array(lengths))
         adjusted = tuple(mean + float(cost) for mean, cost in zip(means, known.tolist(), strict=True))
-        spread = tuple(share * variance for variance in _smoothed(variances, weights))
+        spread = tuple(share * variance for variance in _smooth(variances, weights))
         distribution = _distribution(fit.mode, skews, weights)
-        found.append(FittedStatistics(fit, query_length, lengths, adjusted, spread, distribution))
-    return found
+        fitted.append(FittedStatistics(fit, query_length, lengths, adjusted, spread, distribution))
+    return fitted
 
 
 def _moments(scores: npt.NDArray[np.integer]) -> tuple[list[float], list[float], list[float]]:
@@ -564,22 +566,22 @@ def _length_cost(fit: FitSettings, query_length: int, lengths: npt.NDArray[np.in
     return fit.gap_extend * np.abs(lengths.astype(np.int64) - query_length)
 
 
-def _smoothed(values: list[float], weights: list[float]) -> tuple[float, ...]:
+def _smooth(values: list[float], weights: list[float]) -> tuple[float, ...]:
     """Average each value but the first with its neighbours, `SMOOTHINGS` times, with weights of 2 and 1."""
-    found = list(values)
+    smoothed = list(values)
     for _ in range(SMOOTHINGS):
-        held = list(zip(weights, found, strict=True))
+        held = list(zip(weights, smoothed, strict=True))
         for k in range(1, len(held)):
             near = [held[k - 1], held[k], held[k], *held[k + 1 : k + 2]]
-            found[k] = sum(weight * each for weight, each in near) / sum(weight for weight, _ in near)
-    return tuple(found)
+            smoothed[k] = sum(weight * each for weight, each in near) / sum(weight for weight, _ in near)
+    return tuple(smoothed)
 
 
 def _distribution(mode: Mode, skews: list[float], weights: list[float]) -> Distribution:
     """Return what scores are held to: in global mode the shape comes from the skewness, pooled over all lengths."""
     if mode != "global":
         return Gumbel()
-    total = sum(weight * each for weight, each in zip(weights, skews, strict=True)) + USUAL_SCORES * USUAL_SKEW
-    skew = total / (sum(weights) + USUAL_SCORES)
+    total = sum(weight * each for weight, each in zip(weights, skews, strict=True)) + TYPICAL_SCORES * TYPICAL_SKEW
+    skew = total / (sum(weights) + TYPICAL_SCORES)
     shape = round(4.0 / (skew * skew)) if skew > 0.01 else MAX_SHAPE
     return PearsonThree(min(max(shape, MIN_SHAPE), MAX_SHAPE))

@@ -57,8 +57,8 @@ def exp(x: npt.ArrayLike) -> FloatArray:
     """
     power, above = _power_and_rest(x)
     with np.errstate(over="ignore", under="ignore"):
-        found: FloatArray = np.ldexp(1.0 + above, power)
-    return found
+        result: FloatArray = np.ldexp(1.0 + above, power)
+    return result
 
 
 def expm1(x: npt.ArrayLike) -> FloatArray:
@@ -76,8 +76,8 @@ def expm1(x: npt.ArrayLike) -> FloatArray:
     power, above = _power_and_rest(x)
     with np.errstate(under="ignore"):
         scale = np.ldexp(1.0, power)
-        found: FloatArray = scale * above + (scale - 1.0)
-    return found
+        result: FloatArray = scale * above + (scale - 1.0)
+    return result
 
 
 def _power_and_rest(x: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], FloatArray]:
@@ -120,8 +120,8 @@ def log1p(x: npt.ArrayLike) -> FloatArray:
     -------
     ndarray, shape of ``x``, float64
     """
-    given = np.asarray(x, dtype=np.float64)
-    return _log_ratio(given / (2.0 + given))
+    values = np.asarray(x, dtype=np.float64)
+    return _log_ratio(values / (2.0 + values))
 
 
 _ODD = tuple(1.0 / k for k in range(3, 37, 2))
@@ -146,8 +146,8 @@ def erfc(x: npt.ArrayLike) -> FloatArray:
     ndarray, shape of ``x``, float64
         Within 1e-15 of the result, relatively, times the square of ``x`` where that is above 1.
     """
-    given = np.asarray(x, dtype=np.float64)
-    size = np.minimum(np.abs(given), 40.0)  # far beyond where the result is 0
+    values = np.asarray(x, dtype=np.float64)
+    size = np.minimum(np.abs(values), 40.0)  # far beyond where the result is 0
     t = 2.0 / (2.0 + size)
     twice = 4.0 * t - 2.0
     one, other = np.zeros_like(t), np.zeros_like(t)
@@ -155,7 +155,7 @@ def erfc(x: npt.ArrayLike) -> FloatArray:
         one, other = twice * one - other + coefficient, one
     above = 0.5 * (_ERFC[0] + twice * one) - other
     positive = t * exp(above - size * size)
-    return np.where(given < 0.0, 2.0 - positive, positive)
+    return np.where(values < 0.0, 2.0 - positive, positive)
 
 
 def _polynomial(coefficients: tuple[float, ...], x: FloatArray) -> FloatArray:

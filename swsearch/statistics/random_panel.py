@@ -69,10 +69,10 @@ class Panel:
 
         Those of a length are cut from one and the same run of random residues, whatever other lengths there are.
         """
-        found: list[ByteArray] = []
+        sequences: list[ByteArray] = []
         for length, n in zip(self.lengths, self.sequences, strict=True):
-            found += list(random_codes(length, length * n).reshape(n, length))
-        return found
+            sequences += list(random_codes(length, length * n).reshape(n, length))
+        return sequences
 
     @property
     def n_scores(self) -> int:
@@ -84,7 +84,7 @@ class Panel:
         """Residues of all random sequences, each once."""
         return sum(length * n for length, n in zip(self.lengths, self.sequences, strict=True))
 
-    def parted(self, scores: npt.NDArray[np.integer]) -> Sequence[npt.NDArray[np.integer]]:
+    def split_scores(self, scores: npt.NDArray[np.integer]) -> Sequence[npt.NDArray[np.integer]]:
         """Part queries' scores by length.
 
         Parameters
@@ -100,7 +100,7 @@ class Panel:
         return [part.reshape(len(scores), -1, COPIES) for part in parts]
 
 
-def panel_for(mode: Mode, query_length: int) -> Panel:
+def choose_panel(mode: Mode, query_length: int) -> Panel:
     """Return the random sequences that a query is scored with.
 
     Parameters
@@ -134,7 +134,7 @@ def random_codes(seed: int, n: int) -> ByteArray:
     state = _splitmix(np.array([seed], dtype=np.uint64) + (_SEED << np.uint64(32)))
     with np.errstate(over="ignore"):
         states = state + np.arange(1, n + 1, dtype=np.uint64) * _GOLDEN
-    drawn = ((_mixed(states) >> np.uint64(32)) * np.uint64(len(of_number))) >> np.uint64(32)
+    drawn = ((_mix(states) >> np.uint64(32)) * np.uint64(len(of_number))) >> np.uint64(32)
     codes: ByteArray = of_number[drawn.astype(np.int64)]
     codes.flags.writeable = False
     return codes
@@ -159,10 +159,10 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 def _splitmix(states: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return the next value of generators splitmix64 in some states."""
     with np.errstate(over="ignore"):
-        return _mixed(states + _GOLDEN)
+        return _mix(states + _GOLDEN)
 
 
-def _mixed(states: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _mix(states: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return what splitmix64 makes of its state."""
     with np.errstate(over="ignore"):
         mixed = (states ^ (states >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -58,7 +58,7 @@ class ScoreCounts:
     counts: IntArray
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
-        return _joined([self, other])
+        return _add_counts([self, other])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreCounts):
@@ -96,14 +96,14 @@ class ScoreCounter:
         """Add scores, shape (n,), integer, in any order, to the counts."""
         if not len(scores):
             return
-        given = np.asarray(scores, dtype=np.int64)
-        lowest, highest = int(given.min()), int(given.max())
-        if highest - lowest < SPREAD_WIDE * len(given) + FEW_KEPT:
-            counted = np.bincount(given - lowest)  # ten times as fast as sorting them
+        values_given = np.asarray(scores, dtype=np.int64)
+        lowest, highest = int(values_given.min()), int(values_given.max())
+        if highest - lowest < SPREAD_WIDE * len(values_given) + FEW_KEPT:
+            counted = np.bincount(values_given - lowest)  # ten times as fast as sorting them
             places = np.flatnonzero(counted)
             self._parts.append(ScoreCounts(lowest + places, counted[places].astype(np.int64)))
         else:  # as of a few very long subjects in global mode
-            values, counts = np.unique(given, return_counts=True)
+            values, counts = np.unique(values_given, return_counts=True)
             self._parts.append(ScoreCounts(values, counts.astype(np.int64)))
         self._kept += len(self._parts[-1].scores)
         if self._kept > self._most:
@@ -113,11 +113,11 @@ class ScoreCounter:
     def counts(self) -> ScoreCounts:
         """Return how many scores of each kind there were so far."""
         if len(self._parts) != 1:
-            self._parts = [_joined(self._parts)]
+            self._parts = [_add_counts(self._parts)]
         return self._parts[0]
 
 
-def _joined(parts: Sequence[ScoreCounts]) -> ScoreCounts:
+def _add_counts(parts: Sequence[ScoreCounts]) -> ScoreCounts:
     """Add any number of counts."""
     nothing = np.zeros(0, dtype=np.int64)
     scores, place = np.unique(np.concatenate([nothing, *(each.scores for each in parts)]), return_inverse=True)
@@ -187,7 +187,7 @@ class ScoreDistribution:
     __hash__ = None  # type: ignore[assignment]
 
 
-def distribution_of(
+def make_distribution(
     counted: ScoreCounts, query_length: int, lengths: Lengths, statistics: Statistics | None, database_residues: int
 ) -> ScoreDistribution | None:
     """Compare a query's scores with what is expected by chance.
@@ -231,7 +231,7 @@ def _expectation(statistics: Statistics, query_length: int, lengths: Lengths, re
             y = scores.astype(np.float64)[:, None]
             sides = statistics.finite_size(y, np.float64(query_length)), statistics.finite_size(y, real)
             # the E-value of one pair is the mean of a Poisson distribution: at low scores far above 1
-            mean = statistics.combine(y, statistics.chance(y), *sides, once)
+            mean = statistics.combine(y, statistics.expected_per_pair(y), *sides, once)
             numbers: FloatArray = (lengths.counts * (0.0 - portable_math.expm1(-mean))).sum(axis=1)
             return numbers
 

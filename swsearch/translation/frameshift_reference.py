@@ -121,10 +121,12 @@ def shifted_align(codons: ByteArray, subject: ByteArray, scoring: Scoring, shift
     while state != "M" or H[i][j] > 0:
         if state == "M":
             score = int(scoring.matrix.scores[codons[i - CODON], subject[j - 1]])
-            found = [(before, how) for value, before, how in _pairs(H, i, j, shift) if value + score == H[i][j]]
-            if found:
-                i, j = found[0][0], j - 1
-                steps += ["M", *found[0][1]]
+            predecessors = [
+                (before, how) for value, before, how in _pairs(H, i, j, shift) if value + score == H[i][j]
+            ]
+            if predecessors:
+                i, j = predecessors[0][0], j - 1
+                steps += ["M", *predecessors[0][1]]
             else:
                 state = "I" if F[i][j] == H[i][j] else "D"
         elif state == "I":

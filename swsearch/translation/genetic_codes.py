@@ -116,7 +116,7 @@ class Frames:
         return (self[row] for row in range(len(self)))
 
     @classmethod
-    def of(cls, frames: Sequence[Frame]) -> Frames:
+    def from_frames(cls, frames: Sequence[Frame]) -> Frames:
         """Return the columns of frames."""
         return cls(
             np.array([frame.number for frame in frames], dtype=np.int64),
@@ -225,14 +225,14 @@ def make_translation(
         As for `QueryTranslation`; by default its own.
     """
     check_flag("translate", translate)
-    given = {"genetic_code": genetic_code, "strand": strand, "frame_shift": frame_shift}
-    asked = {name: value for name, value in given.items() if value is not None}
+    options = {"genetic_code": genetic_code, "strand": strand, "frame_shift": frame_shift}
+    given_options = {name: value for name, value in options.items() if value is not None}
     if not translate:
-        for name, value in asked.items():
+        for name, value in given_options.items():
             remedy = "add --translate (in Python translate=True) for DNA queries, or leave it out"
             raise OptionError(name, value, "none without translation", remedy)
         return None
-    return QueryTranslation(**asked)  # type: ignore[arg-type]  # checked there
+    return QueryTranslation(**given_options)  # type: ignore[arg-type]  # checked there
 
 
 def frames_of(strand: Strand) -> tuple[int, ...]:
@@ -278,13 +278,13 @@ def codon_table(genetic_code: int) -> ByteArray:
     table = unambiguous_dna_by_id[genetic_code]
     exact = dict.fromkeys(table.stop_codons, "*") | dict(table.forward_table)
     n = len(DNA.letters)
-    found = np.empty((n, n, n), dtype=np.uint8)
+    meanings = np.empty((n, n, n), dtype=np.uint8)
     for places in product(range(n), repeat=CODON):
         choices = product(*(_BASES[DNA.letters[place]] for place in places))
         meant = {exact["".join(codon)] for codon in choices}
-        found[places] = PROTEIN.letters.index(meant.pop() if len(meant) == 1 else "X")
-    found.setflags(write=False)
-    return found
+        meanings[places] = PROTEIN.letters.index(meant.pop() if len(meant) == 1 else "X")
+    meanings.setflags(write=False)
+    return meanings
 
 
 _COMPLEMENT: ByteArray = np.array([DNA.letters.index(_COMPLEMENTS[letter]) for letter in DNA.letters], dtype=np.uint8)

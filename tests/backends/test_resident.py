@@ -70,7 +70,7 @@ def test_results_are_those_of_a_search(database, queries, options, aligned):
 
 
 def test_more_queries_than_are_scored_together(database, queries, monkeypatch):
-    monkeypatch.setattr(resident, "MAX_JOINED_QUERIES", 3)
+    monkeypatch.setattr(resident, "MAX_BATCH_QUERIES", 3)
     with swsearch.Searcher(database, engine="cpu") as searcher:
         assert text_of(searcher.search(queries)) == expected(database, queries)
         assert [result.query_id for result in searcher.search(queries)] == [name for name, _ in queries]
@@ -92,7 +92,7 @@ def test_a_query_longer_than_was_planned(database, monkeypatch):
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_calls_from_several_threads_get_their_own_results(database, queries, keep, monkeypatch):
-    monkeypatch.setattr(CpuEngine, "plan", lambda self, work: ChunkPlan(1 << 12, keep=keep, in_flight=2))
+    monkeypatch.setattr(CpuEngine, "plan", lambda self, work: ChunkPlan(1 << 12, keep_loaded=keep, in_flight=2))
     monkeypatch.setattr(resident, "fits_in_memory", lambda database: keep)
     wanted = {name: expected(database, [(name, letters)]) for name, letters in queries}
     with swsearch.Searcher(database, engine="cpu") as searcher, ThreadPoolExecutor(8) as threads:
@@ -203,7 +203,7 @@ def test_searches_with_other_options_are_scored_together_where_that_is_possible(
 
 
 def test_a_short_search_waits_for_a_turn_of_a_long_one(database, queries, monkeypatch):
-    monkeypatch.setattr(resident, "MAX_JOINED_QUERIES", 2)
+    monkeypatch.setattr(resident, "MAX_BATCH_QUERIES", 2)
     options, read = make_search_options(statistics="none"), read_queries(queries, PROTEIN)
     with gated(database) as (place, engine, threads):
         long_one = threads.submit(list, searching(place, read, options))
@@ -280,7 +280,7 @@ def test_a_search_that_cannot_be_scored_fails_no_other(database, queries, option
 
     class Picky(GatedEngine):
         def plan(self, workload):
-            return ChunkPlan(1 << 12, keep=True)
+            return ChunkPlan(1 << 12, keep_loaded=True)
 
         def score(self, group, loaded, progress=None):
             scores = super().score(group, loaded, progress)
@@ -450,7 +450,7 @@ def several_pending(monkeypatch):
     monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (150, 150))
     monkeypatch.setattr(batch, "SMALL_GROUP_RESIDUES", 150)
     monkeypatch.setattr(batch, "MIN_GROUPS", 100)
-    monkeypatch.setattr(resident, "MAX_JOINED_QUERIES", 8)
+    monkeypatch.setattr(resident, "MAX_BATCH_QUERIES", 8)
     ready, prepare, select = [], ResidentSession.prepare, ResidentSession.select
 
     def prepared(self, queries):

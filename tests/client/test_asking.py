@@ -30,7 +30,7 @@ from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.run_info import Origin
 from swsearch.scoring import Matrix, Scoring, load_matrix
 
-PROFILE = swsearch.Profile.from_alignment(QueryAlignment.of_query("p", "a profile", PROTEIN.encode(PARENT)))
+PROFILE = swsearch.Profile.from_alignment(QueryAlignment.from_query("p", "a profile", PROTEIN.encode(PARENT)))
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"preset": "sensitive"},
@@ -82,7 +82,7 @@ def facts(queries: list[Query]) -> list[Any]:
         "MKVLAAGIVGllaq*XBZUOJ",
         [("name with blanks\tand tab", "MKVllaGIV"), "MKVLAAGIV", ("", "MKVLAAG"), ("\ud800", "MKV")],
         {"a": "MKVLAAG", "empty": ""},
-        [PROFILE, ("s", "MKVLAAGIVG"), QueryAlignment.of_query("q", "", PROTEIN.encode("MKVLAAGIVGLLAQ"))],
+        [PROFILE, ("s", "MKVLAAGIVG"), QueryAlignment.from_query("q", "", PROTEIN.encode("MKVLAAGIVGLLAQ"))],
         b"mkvMKVLAAGIVG",
     ],
 )

@@ -45,7 +45,7 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
 def test_what_listens_and_says_nothing_is_given_up(monkeypatch):
     """Dask would wait for it for ever."""
     monkeypatch.setattr(opening, "REACH_SECONDS", 0.2)
-    monkeypatch.setattr(opening, "MORE_SECONDS", 0.2)
+    monkeypatch.setattr(opening, "EXTRA_SECONDS", 0.2)
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         pytest.raises(ClusterError, match="no Dask scheduler answered"),

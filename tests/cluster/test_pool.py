@@ -143,7 +143,7 @@ def test_what_a_paused_worker_has_begun_ends_there_and_others_do_what_waits(dask
         try:
             until(lambda: len(started) == 30)
             released.set()
-            assert of.all_of(calls) == list(range(30))
+            assert of.collect(calls) == list(range(30))
         finally:
             released.set()
             dask_client.run(resume, workers=[paused])
@@ -237,7 +237,7 @@ def test_large_tasks_go_without_a_warning(dask_client, monkeypatch):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with opening.pool_of_client(dask_client, EngineRequest("cpu")) as of:
-            (found,) = of.all_of([of.call(tasks.fit, tasks.encode_arguments(bytes(12 << 20)))])
+            (found,) = of.collect([of.call(tasks.fit_queries, tasks.encode_arguments(bytes(12 << 20)))])
     assert len(found) == 24 << 20
     assert [str(each.message) for each in said] == []
 
@@ -252,7 +252,7 @@ def test_a_task_is_told_to_stop_before_its_number_is_forgotten(monkeypatch):
 
     dask_worker = SimpleNamespace(get_current_task=str, state=SimpleNamespace(tasks=SimpleNamespace(get=get)))
     monkeypatch.setattr(distributed, "get_worker", lambda: dask_worker)
-    monkeypatch.setattr(tasks, "WANTED_SECONDS", 0.001)
+    monkeypatch.setattr(tasks, "CANCEL_CHECK_SECONDS", 0.001)
     monkeypatch.setattr(tasks, "cancel_task", lambda number: order.append("stopped"))
     monkeypatch.setattr(tasks, "end_task", lambda number: order.append("forgotten"))
 
@@ -280,7 +280,7 @@ def test_threads_that_wait_for_a_result_end_when_its_task_is_stopped(dask_client
     of._busy = {"a": (set(), 0.0)}
 
     def wait(number):
-        of.all_of([of.call(tasks.fit, tasks.encode_arguments())])
+        of.collect([of.call(tasks.fit_queries, tasks.encode_arguments())])
 
     results = map_in_threads(wait, range(4), 4)
     taking = PrefetchIterator(results, "rate")
@@ -332,7 +332,7 @@ def test_a_worker_that_gives_nothing_back_is_started_anew(watched):
     of.client.busy = {"a": ["swsearch_1"], "b": ["swsearch_2"], "other": ["somebody's"], "idle": []}
     for second in range(30):
         of.client.busy["b"] = [f"swsearch_{second}"]
-        of.look()
+        of.update_workers()
         of.client.busy["a"].append(f"swsearch_new_{second}")  # which waits there
     assert set(of.client.restarted) == {"a"}
     assert notices[0] == "worker a: returned no result within the task timeout of 10 s; restarting it"
@@ -343,13 +343,13 @@ def test_a_worker_without_a_nanny_is_left_out(watched):
     of, notices = watched
     of.client.busy = {"no nanny": ["swsearch_1"], "b": []}
     for _ in range(15):
-        of.look()
+        of.update_workers()
     assert of.workers == ["b"]
     assert notices[-1] == (
         "worker no nanny is not used: it returned no result within 10 s (ValueError: it has no nanny)"
     )
     of.client.busy = {"b": []}
-    of.look()
+    of.update_workers()
     assert len(notices) == 2  # it was not in use any more
 
 
@@ -364,46 +364,46 @@ def test_a_search_that_ends_while_a_worker_is_started_anew_says_nothing_of_it(wa
     monkeypatch.setattr(of.client, "restart_workers", restart_workers)
     of.client.busy = {"a": ["swsearch_1"]}
     for _ in range(15):
-        of.look_later()
+        of.update_later()
     assert notices == ["worker a: returned no result within the task timeout of 10 s; restarting it"]
 
 
 def test_workers_are_there_while_the_scheduler_is_asked_for_them(watched, monkeypatch):
     of, _ = watched
     of.client.busy = {"a": [], "b": []}
-    of.look()
+    of.update_workers()
     seen = []
 
     def processing():
-        seen.append((of.workers, of.call(tasks.fit, tasks.encode_arguments()).future is not None))
+        seen.append((of.workers, of.call(tasks.fit_queries, tasks.encode_arguments()).future is not None))
         return of.client.busy
 
     monkeypatch.setattr(of.client, "processing", processing)
-    of.look()
+    of.update_workers()
     assert seen == [(["a", "b"], True)]
 
 
 def test_a_task_for_a_worker_that_has_gone_goes_elsewhere(watched):
     of, _ = watched
     of.client.busy = {"a": [], "b": []}
-    of.look()
-    call = of.call(tasks.fit, tasks.encode_arguments())
+    of.update_workers()
+    call = of.call(tasks.fit_queries, tasks.encode_arguments())
     call.avoided.add("a")
-    of._begin(call)
+    of._submit(call)
     of.client.busy = {"a": []}
-    of.look()
+    of.update_workers()
     assert of.client.submitted == [None, ["b"], None]
 
 
 def test_without_a_worker_for_long_the_search_ends(watched, monkeypatch):
     of, notices = watched
     of.client.busy = {"a": []}
-    of.look()
+    of.update_workers()
     of.client.busy = {}
-    for _ in range(int(pool.PATIENCE) - 10):
-        of.look()
+    for _ in range(int(pool.WORKER_WAIT_SECONDS) - 10):
+        of.update_workers()
     assert notices == ["worker a was lost; repeating its tasks"]
     with pytest.raises(
         ClusterError, match="the cluster: waited 120 s for a worker, and there is none: start workers"
     ):
-        [of.look() for _ in range(20)]
+        [of.update_workers() for _ in range(20)]

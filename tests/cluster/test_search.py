@@ -21,7 +21,7 @@ from swsearch.cluster import backend, tasks
 from swsearch.db import build_database, write_manifest
 from swsearch.errors import ClusterError, DatabaseError, InputError, MemoryLimitError, OptionError
 from swsearch.pipeline import batch, hits, iterate
-from swsearch.pipeline.pairs import LocalPairWork
+from swsearch.pipeline.pairs import LocalPairBackend
 
 FORMATS = ("6", "0", "xml", "json")
 
@@ -106,8 +106,8 @@ def small_parts(monkeypatch):
     """Cut little work into many parts, here and on workers, which are threads of this process."""
     monkeypatch.setattr(batch, "GROUP_RESIDUES", 150)
     monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (100,))
-    monkeypatch.setattr(hits, "HITS_PER_PART", 20)
-    monkeypatch.setattr(iterate, "HITS_PER_PART", 20)
+    monkeypatch.setattr(hits, "HITS_PER_BATCH", 20)
+    monkeypatch.setattr(iterate, "HITS_PER_BATCH", 20)
     monkeypatch.setattr(backend, "FIT_RESIDUES", 100)
     monkeypatch.setattr(backend, "MIN_CELLS", 20_000)
 
@@ -208,7 +208,7 @@ def test_workers_do_the_work(folders, dask_client, monkeypatch):
     for name in ("score", "fit", "pair_nulls", "align", "further"):
         monkeypatch.setattr(tasks, name, noted(getattr(tasks, name), called))
     for name in ("nulls", "align"):
-        monkeypatch.setattr(LocalPairWork, name, on_workers_only(getattr(LocalPairWork, name)))
+        monkeypatch.setattr(LocalPairBackend, name, on_workers_only(getattr(LocalPairBackend, name)))
     found(folders, "four", client=dask_client, max_alignments=2, evalue=100)
     assert called == {"score", "fit", "pair_nulls", "align", "further"}
 
@@ -289,7 +289,7 @@ def test_errors_keep_their_class_after_some_tries(folders, dask_client, monkeypa
 def test_a_group_is_a_task_of_every_share(folders, dask_client):
     with swsearch.search(folders["queries"], folders["one"] / "db.h5", engine="cpu", client=dask_client) as results:
         session = results.search.session
-        assert [(share.place, share.of) for share in session.shares] == [(k, 4) for k in range(4)]
+        assert [(share.index, share.count) for share in session.shares] == [(k, 4) for k in range(4)]
         assert sum(share.subjects.n_residues for share in session.shares) == session.n_residues
         assert "1 volume in 4 shares" in session.note
 

@@ -63,7 +63,7 @@ def test_a_worker_of_another_version_is_not_asked_further(dask_client, monkeypat
     ],
 )  # fmt: skip
 def test_what_a_worker_cannot_say_is_its_problem(dask_client, monkeypatch, error, problem):
-    looked = opening._look_closely
+    looked = opening._examine
 
     def refuse(files, worker):
         if worker.address == bad:
@@ -71,7 +71,7 @@ def test_what_a_worker_cannot_say_is_its_problem(dask_client, monkeypatch, error
         return looked(files, worker)
 
     bad = min(dask_client.scheduler_info()["workers"])
-    monkeypatch.setattr(opening, "_look_closely", refuse)
+    monkeypatch.setattr(opening, "_examine", refuse)
     assert [each.problem for each in opening.inspect_cluster(dask_client)] == [problem, ""]
 
 

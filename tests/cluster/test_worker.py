@@ -111,7 +111,7 @@ def test_shares_are_kept_up_to_half_of_the_memory(state, subjects):
     alone = state.share(engine, 3, subjects, "none", (1, 100))
     assert 3 not in state._shares
     list(alone.loaded)
-    assert alone.loaded.whole is None  # it is read again
+    assert alone.loaded.resident_chunk is None  # it is read again
 
 
 class Device:
@@ -124,7 +124,7 @@ class Device:
 
     def plan(self, workload):
         self.plans.append(workload.residue_bytes)
-        return ChunkPlan(1 << 20, keep=workload.residue_bytes <= self.room)
+        return ChunkPlan(1 << 20, keep_loaded=workload.residue_bytes <= self.room)
 
     def reads_again(self, chunks):
         pass

@@ -73,7 +73,7 @@ def check(db: Database, subjects: Any, mask: Mask = "lower") -> None:
     assert offsets.dtype == np.int64 and starts.dtype == ends.dtype == np.int32 and offsets[-1] == len(starts)
     runs = list(zip(starts.tolist(), ends.tolist(), strict=True))
     found = [runs[a:b] for a, b in pairwise(offsets.tolist())]
-    assert found == [db.masked(place, mask) for place in each]
+    assert found == [db.masked_runs(place, mask) for place in each]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def check_subset(database: Database, taken: np.ndarray, max_bytes: int, mask: st
         assert chunk.residues.nbytes <= max_bytes or chunk.n_blocks == 1
         for place, ordinal in enumerate(chunk.subjects.tolist()):
             codes = database.codes(ordinal).copy()
-            for start, end in database.masked(ordinal, mask):
+            for start, end in database.masked_runs(ordinal, mask):
                 codes[start:end] = MASK_CODE
             lane = chunk.block(place // LANES)[:, place % LANES]
             assert lane.tolist() == [*codes.tolist(), *[31] * (len(lane) - len(codes))]

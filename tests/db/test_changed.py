@@ -69,7 +69,7 @@ READS: dict[str, Callable[[Database], object]] = {
     "header": lambda database: [database.header(place) for place in range(N)],
     "find": lambda database: database.find("nothing"),
     "chunks": lambda database: list(database.chunks(1 << 20)),
-    "masked": lambda database: [database.masked(place, "lower") for place in range(N)],
+    "masked": lambda database: [database.masked_runs(place, "lower") for place in range(N)],
     "sources": lambda database: database.sources(),
     "codes_of": lambda database: [each.tobytes() for each in database.codes_of(range(N))],
     "headers_of": lambda database: [each.tobytes() for each in database.headers_of(range(N))],

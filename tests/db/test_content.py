@@ -43,7 +43,7 @@ READS: Reads = {
     "codes": [lambda database: [*map(database.codes, range(N))], lambda database: database.codes_of(range(N))],
     "headers": [lambda database: [*map(database.header, range(N))], lambda database: database.headers_of(range(N))],
     "masked": [
-        lambda database: [database.masked(place, "lower") for place in range(N)],
+        lambda database: [database.masked_runs(place, "lower") for place in range(N)],
         lambda database: database.masked_runs_of(range(N), "lower"),
     ],
 }

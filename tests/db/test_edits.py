@@ -169,13 +169,13 @@ def test_a_database_that_changes_while_records_are_removed(
     path, other = tmp_path / "db", tmp_path / "other"
     build_database(written(tmp_path / "in", drawn(1, 9)), path, volume_size=size)
     build_database(written(tmp_path / "new", [("a", "MKV")]), other, volume_size=size)
-    read = Database.places_of
+    read = Database.find_many_as_arrays
 
     def changing(*given: Any) -> Any:
         shutil.move(other, path)  # by a program that knows no lock
         return read(*given)
 
-    monkeypatch.setattr(Database, "places_of", changing)
+    monkeypatch.setattr(Database, "find_many_as_arrays", changing)
     with pytest.raises(OutputError, match="changed while records were removed; remove them again"):
         remove_records(path, ["s1_1"])
     assert held(path) == [("a", "MKV")]

@@ -111,7 +111,7 @@ def test_what_is_no_place_is_refused(database: Database) -> None:
 def test_a_database_goes_to_another_process_by_its_files(fasta: Path, database: Database, tmp_path: Path) -> None:
     with (
         Database.build(fasta, tmp_path / "v.json", volume_size=100_000) as volumes,
-        Database.joined([database, volumes]) as joined,
+        Database.concatenate([database, volumes]) as joined,
     ):
         volumes.name = "mine"
         assert len(volumes.volumes) > 1

@@ -166,9 +166,13 @@ def chains(raw: bytearray) -> Iterator[tuple[str, Any, str]]:
     yield "other hash", [*last[:2], "0" * 64], "checksum differs"
     yield "in the user block", [0, 512, "0" * 64], "not where they can be"
     yield "forward", [len(raw), *last[1:]], "not where they can be"
-    yield "no bytes", [last[0], 0, BytesPlace.of(0, b"").sha256], "the contents are not JSON"
+    yield "no bytes", [last[0], 0, BytesPlace.from_bytes(0, b"").sha256], "the contents are not JSON"
     array = entry_of(raw, "residues")
-    yield "an array", [array.at, 64, BytesPlace.of(0, bytes(raw[array.at : array.at + 64])).sha256], "are not JSON"
+    yield (
+        "an array",
+        [array.at, 64, BytesPlace.from_bytes(0, bytes(raw[array.at : array.at + 64])).sha256],
+        "are not JSON",
+    )
     yield "segments again", last, "are in two arrays"
 
 
@@ -243,7 +247,7 @@ def test_a_file_of_holes(folder: Path, tmp_path: Path) -> None:
         file.seek(size)
         file.write(text)
         file.seek(0)
-        file.write(UserBlock(size + len(text), BytesPlace.of(size, text)).pack())
+        file.write(UserBlock(size + len(text), BytesPlace.from_bytes(size, text)).pack())
     if path.stat().st_blocks * 512 > size // 2:
         pytest.skip("no holes in files here")
     for call in calls(folder):

@@ -144,7 +144,7 @@ def database() -> Database:
 def test_entries_are_found_by_their_names(database: Database) -> None:
     assert dict(zip(FOUND, database.find_many(FOUND), strict=True)) == FOUND
     assert {name: database.find(name) for name in FOUND} == FOUND  # by an index
-    asked, subjects = database.places_of(["Q28933", "nothing", "NP_000001", "Q28933"])
+    asked, subjects = database.find_many_as_arrays(["Q28933", "nothing", "NP_000001", "Q28933"])
     assert (asked.tolist(), subjects.tolist()) == ([0, 2, 2, 3], [6, 1, 2, 6])
     assert database.find_many([]) == []
     for wrong in (["a", 1], "text", 5):

@@ -66,14 +66,18 @@ def test_what_a_database_knows_of_its_taxa() -> None:
     with Database.open("db.h5") as database:
         tree = database.taxonomy
         assert tree.taxa.tolist() == [1, 2, 562, 2759, 9443, 9598, 9606, 10090, 40674, 63221, 83333, 131567]
-        assert tree.below([9606]).tolist() == [9606, 63221]
-        assert tree.below([40674, 4242]).tolist() == [4242, 9443, 9598, 9606, 10090, 40674, 63221]
+        assert tree.descendants([9606]).tolist() == [9606, 63221]
+        assert tree.descendants([40674, 4242]).tolist() == [4242, 9443, 9598, 9606, 10090, 40674, 63221]
         assert tree.taxon(9606)[1:] == ("Homo sapiens", "human", "primates", "Eukaryota")
         assert tree.taxon(9598).common == "chimpanzee" and tree.taxon(4242)[1:] == ("", "", "", "")
         above = [("primates", "Eukaryota"), ("mammals", "Eukaryota"), ("eubacteria", "Bacteria"), ("", "")]
         assert [tree.taxon(taxid)[3:] for taxid in (63221, 10090, 83333, 1)] == above
         assert [t for t in (9606, 666, 9605777, 1423, 777, 12345, 4242) if tree.has(t)] == [9606, 666, 9605777]
-        assert tree.current(666) == 9606 and tree.current(9606) == 9606 and tree.taxon(666)[1] == "Homo sapiens"
+        assert (
+            tree.current_taxid(666) == 9606
+            and tree.current_taxid(9606) == 9606
+            and tree.taxon(666)[1] == "Homo sapiens"
+        )
         assert database.subjects_of([9606, 4242, 5]).tolist() == [0, 7]
         info = database.info()
         assert (info["format_version"], info["n_with_taxid"], info["n_taxids"], info["n_taxonomy"]) == (4, 7, 7, 12)
@@ -108,7 +112,7 @@ def test_taxids_of_a_file_of_accessions(text: str) -> None:
     Path("taxids.gz").write_bytes(gzip.compress(text.encode()))
     with Database.build("in.fasta", "a.h5", taxids="taxids.gz") as database:
         assert taxids(database) == [[9606], [10090], [], [], [562, 83333], [9598], [], []]
-        assert not len(database.taxonomy) and database.taxonomy.below([9606]).tolist() == [9606]
+        assert not len(database.taxonomy) and database.taxonomy.descendants([9606]).tolist() == [9606]
 
 
 @pytest.mark.parametrize("source", ["-", "/dev/stdin"])
@@ -146,7 +150,7 @@ def test_volumes_and_joined_databases_keep_their_taxa() -> None:
         append_database("db.h5", "in.fasta", on_duplicate="keep")
     assert verified("db.h5") == TAXIDS + NONE
     with Database.open("db.h5") as database:
-        assert database.taxonomy.below([9606]).tolist() == [9606, 63221]
+        assert database.taxonomy.descendants([9606]).tolist() == [9606, 63221]
     with Database.open(["plain.h5", "v.json"]) as database:
         assert taxids(database) == NONE + TAXIDS
         found = database.taxids_of([15, 0, 8, 8])
@@ -169,7 +173,7 @@ def test_records_that_are_appended_have_their_taxa(rule: OnDuplicate, with_tree:
     with Database.open("db.h5") as database:
         last = database.taxa_of([len(database) - 3, len(database) - 1])
         assert [taxon.scientific for (taxon,) in last] == ["Escherichia coli", "Bacillus subtilis" * with_tree]
-        found = database.subjects_of(database.taxonomy.below([9443])).tolist()
+        found = database.subjects_of(database.taxonomy.descendants([9443])).tolist()
         assert [database.identifier(subject) for subject in found[3:]] == ["new1", "new3"]
 
 

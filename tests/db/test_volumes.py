@@ -73,7 +73,7 @@ def test_volumes_say_where_they_begin(made: Path) -> None:
                 assert volume.identity() == alone.identity()
     with Database.from_records(RECORDS[:3]) as database:
         with pytest.raises(DatabaseError, match="<memory>: is given twice"):
-            Database.joined([database, database])
+            Database.concatenate([database, database])
         assert [(each.path, each.first, each.n_subjects) for each in database.volumes] == [("", 0, 3)]
 
 
@@ -85,7 +85,7 @@ def test_shares_are_the_database(made: Path, name: str, of: int) -> None:
         shares = [database.share(place, of) for place in range(of)]
         parts = [blocks_of(share) for share in shares]
         assert [block for part in parts for block in part] == whole
-        joined = RunLengths.counted([share.length_runs for share in shares])
+        joined = RunLengths.from_unsorted([share.length_runs for share in shares])
         assert joined.ends.tolist() == database.length_runs.ends.tolist()
         largest = max(len(block) for _, block in whole)
         for share, part in zip(shares, parts, strict=True):
@@ -284,7 +284,7 @@ def test_files_are_closed_with_the_last_of_their_users(made: Path) -> None:
     assert open_files() == before
     database = Database.open(made / "all.json")
     assert len(open_files()) == len(before) + 4
-    twin, joined = database.shared(), Database.joined([database])
+    twin, joined = database.duplicate(), Database.concatenate([database])
     database.close()
     share = joined.share(1, 2)
     twin.close()

@@ -13,7 +13,7 @@ from support.fake_pycuda import Card
 from swsearch.cli.tables import DeviceNumbers
 from swsearch.engines import choice
 from swsearch.engines.choice import create_engine, create_pair_aligner
-from swsearch.engines.devices import MAX_DEVICES, available_devices_message, checked_devices, resolve_devices
+from swsearch.engines.devices import MAX_DEVICES, available_devices_message, check_devices, resolve_devices
 from swsearch.engines.reference import ReferenceEngine, ReferencePairAligner
 from swsearch.errors import GpuUnavailableError, OptionError, SwsearchWarning
 
@@ -39,7 +39,7 @@ BOTH = "there are 0 (NVIDIA L4), 1 (NVIDIA H200)"
     ],
 )
 def test_devices(given, expected):
-    found = checked_devices(given)
+    found = check_devices(given)
     assert found == expected
     assert all(type(each) is int for each in (found if isinstance(found, tuple) else ()))
 

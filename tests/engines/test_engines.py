@@ -48,7 +48,7 @@ def cpu(request):
     All sets in all ways are in `every_cpu` and, without Python, in tests/cpu/search.cpp.
     """
     with cpu_engine(request.param[0], 2) as made:
-        made.way = request.param[1]
+        made.lane_layout = request.param[1]
         yield made
 
 
@@ -57,7 +57,7 @@ def every_cpu():
     """All of these at once."""
     made = [cpu_engine(name, 2) for name in extension.instruction_sets() for _ in LANE_LAYOUTS]
     for engine, way in zip(made, len(extension.instruction_sets()) * LANE_LAYOUTS, strict=True):
-        engine.way = way
+        engine.lane_layout = way
     return made
 
 
@@ -141,7 +141,7 @@ def in_lanes_of(bits, cpu, query, chunk, scoring, mode):
         chunk.lengths, np.zeros(0, dtype=np.int64), False, scoring.matrix.scores.astype(np.int8), scoring.gap_first,
         scoring.gap_extend, scoring.gap_first, scoring.gap_extend,
         ("local", "global", "semiglobal").index(mode), bits, bits, cpu.threads,
-        LANE_LAYOUTS.index(cpu.way), cpu.instructions, None, values, flags,
+        LANE_LAYOUTS.index(cpu.lane_layout), cpu.instructions, None, values, flags,
     )  # fmt: skip
     return values[0], flags[0] != 0
 
@@ -211,7 +211,7 @@ def test_threads_and_grouping_do_not_change_scores(cpu, mode):
         expected = scores_of(one, queries, subjects, Scoring(), mode)
     for threads in (1, 2, 5, 200):
         with cpu_engine(cpu.instructions, threads) as several:
-            several.way = cpu.way
+            several.lane_layout = cpu.lane_layout
             assert np.array_equal(scores_of(several, queries, subjects, Scoring(), mode), expected)
     each = [scores_of(cpu, [query], subjects, Scoring(), mode)[0] for query in queries]
     assert np.array_equal(np.array(each), expected)
@@ -296,9 +296,9 @@ def test_hits_are_the_scores_that_reach_the_thresholds(engine, mode):
     middle = int(np.median(scores[2]))
     table = np.full(20, middle, dtype=np.int64)
     table[10:] += 2  # longer subjects must score more
-    found = engine.find(group, loaded, HitThresholds([None, None, table], [None, 0, None])).wait()
+    found = engine.start_scan(group, loaded, HitThresholds([None, None, table], [None, 0, None])).wait()
     expected = [np.ones(30, dtype=bool), scores[1] >= 0, scores[2] >= table[chunk.lengths]]
     assert 0 < expected[2].sum() < 30
     for hits, good, row in zip(found, expected, scores, strict=True):
-        assert sorted(hits.places.tolist()) == np.flatnonzero(good).tolist()
-        assert hits.scores.tolist() == row[hits.places].tolist()
+        assert sorted(hits.indices.tolist()) == np.flatnonzero(good).tolist()
+        assert hits.scores.tolist() == row[hits.indices].tolist()

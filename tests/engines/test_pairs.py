@@ -82,7 +82,7 @@ def test_pools_are_what_pairs_are_in_columns(aligner, mode):
     scored = (pools[0], (apply_mask(pools[1][0], [(3, 9), (20, 24)]), pools[1][1]))
     pairs, recurrence = np.array(places), Recurrence(Scoring(), mode)
     for known in (None, np.zeros(len(pairs), dtype=np.int64)):
-        table = aligner.align_pools(PoolPairs(*scored, pairs, letters, known=known), recurrence)
+        table = aligner.align_pools(PoolPairs(*scored, pairs, letters, known_scores=known), recurrence)
         for k, (q, s) in enumerate(places):
             part = slice(*scored[1][1][s : s + 2])
             one = aligner.align(queries[q], scored[1][0][part], recurrence)
@@ -107,7 +107,7 @@ def test_profiles_are_aligned_where_sequences_are(aligner):
         expected = [reference.align(*pair, scoring, mode) for pair in several]
         found = list(aligner.align_many(several, recurrence))
         assert [summary(pair) for pair in found] == expected
-        assert [pair.rescored() for pair in found] == [one[0] for one in expected]
+        assert [pair.recompute_score() for pair in found] == [one[0] for one in expected]
         assert [pair.query_rows for pair in found[:3]] == [ungapped] * 3
         assert found[3].query_rows is None
         assert list(aligner.score_many(several, recurrence)) == [one[0] for one in expected]
@@ -195,7 +195,7 @@ def test_scores_are_biopythons_and_parasails_on_random_pairs(cpu_pairs, name, mo
     decode = scoring.matrix.alphabet.decode
     for (query, subject), pair in zip(several, cpu_pairs.align_many(several, Recurrence(scoring, mode)), strict=True):
         case = (name, mode, decode(query), decode(subject))
-        assert pair.score == pair.rescored() == biopython_score(biopython, *case[2:]), case
+        assert pair.score == pair.recompute_score() == biopython_score(biopython, *case[2:]), case
         score, added_up = parasail_align(query, subject, scoring, mode)
         # without a pair, parasail's semi-global score may lie below that of aligning nothing
         assert score == added_up == pair.score or (mode == "semiglobal" and score < pair.score == 0), case
@@ -213,7 +213,7 @@ def test_alignments_with_any_free_ends_are_as_good_as_biopythons(cpu_pairs, ends
         several, cpu_pairs.align_many(several, Recurrence(scoring, "semiglobal", ends)), strict=True
     ):
         case = (ends.describe(), PROTEIN.decode(query), PROTEIN.decode(subject))
-        assert pair.score == pair.rescored() == biopython_score(biopython, *case[1:]), case
+        assert pair.score == pair.recompute_score() == biopython_score(biopython, *case[1:]), case
         # an end that is not free is part of the alignment
         assert pair.query_start == 0 or ends.query_start, case
         assert pair.subject_start == 0 or ends.subject_start, case
@@ -403,7 +403,7 @@ def test_genomes_score_as_parasail_has_it(shared_data, cpu_pairs, dna_parasail, 
         next(iter(read_genomes(shared_data, f"{name}.fasta.xz").values())) for name in files
     )
     pair = cpu_pairs.align(first, other, recurrence)
-    assert pair.score == pair.rescored() == cpu_pairs.score(first, other, recurrence)
+    assert pair.score == pair.recompute_score() == cpu_pairs.score(first, other, recurrence)
     assert pair.identities > 0.99 * pair.length
     assert dna_parasail(first, other, mode) == pair.score
     assert (len(phage), len(herpes)) == (48_502, 124_884)

@@ -44,7 +44,7 @@ def place_of(raw: bytearray) -> BytesPlace:
 
 def point(raw: bytearray, at: int, n_bytes: int) -> None:
     """Let the user block lead to some bytes, with their right hash."""
-    raw[:USER_BLOCK] = UserBlock(len(raw), BytesPlace.of(at, bytes(raw[at : at + n_bytes]))).pack()
+    raw[:USER_BLOCK] = UserBlock(len(raw), BytesPlace.from_bytes(at, bytes(raw[at : at + n_bytes]))).pack()
 
 
 def flipped(generator: random.Random, raw: bytearray) -> None:
@@ -92,8 +92,8 @@ def pointed_elsewhere(generator: random.Random, raw: bytearray) -> None:
     place, near = place_of(raw), numbers(generator, len(raw))
     at, n_bytes = generator.choice(near), generator.choice([0, 1, 100, place.n_bytes, 10**8 - 1, 10**9])
     size = generator.choice([*near, len(raw), len(raw), len(raw)])
-    changes = generator.choice([None, None, None, BytesPlace.of(at, bytes(raw[at : at + n_bytes]))])
-    contents = generator.choice([place, BytesPlace.of(at, bytes(raw[at : at + n_bytes]))])
+    changes = generator.choice([None, None, None, BytesPlace.from_bytes(at, bytes(raw[at : at + n_bytes]))])
+    contents = generator.choice([place, BytesPlace.from_bytes(at, bytes(raw[at : at + n_bytes]))])
     raw[:USER_BLOCK] = UserBlock(size, contents, changes).pack()
 
 
@@ -109,7 +109,7 @@ def chained(generator: random.Random, raw: bytearray) -> None:
         if number == last and generator.random() < 0.8:
             n = generator.choice(numbers(generator, len(raw)))
             other = generator.choice(
-                [*old, *old, BytesPlace.of(n, bytes(raw[n : n + 100])), BytesPlace(len(raw), 500, "0" * 64)]
+                [*old, *old, BytesPlace.from_bytes(n, bytes(raw[n : n + 100])), BytesPlace(len(raw), 500, "0" * 64)]
             )
             before = generator.choice([[other.at, other.n_bytes, other.sha256], [0, 0, ""], [], {}, 5, [before], "x"])
             if isinstance(before, list) and len(before) == 3 and generator.random() < 0.3:

@@ -64,7 +64,7 @@ def main() -> int:
                         )
                         results.append(engine.score(prepared, loaded))
                         n = len(members)
-                        engine.find(prepared, loaded, HitThresholds([np.full(81, 30)] * n, [None] * n)).wait()
+                        engine.start_scan(prepared, loaded, HitThresholds([np.full(81, 30)] * n, [None] * n)).wait()
                     engine.release(loaded)
                 for expected, got in zip(results[:3], results[3:], strict=True):
                     wrong += int((expected != got).sum())

@@ -207,8 +207,8 @@ def test_hits_are_those_of_all_scores(gpu, cpu):
         for engine in (cpu, gpu):
             loaded = engine.load(chunk)
             prepared = engine.prepare([scoring.rows(query) for query in group], Recurrence(scoring, "local"))
-            one = engine.find(prepared, loaded, thresholds)
-            found.append([sorted(zip(c.places.tolist(), c.scores.tolist(), strict=True)) for c in one.wait()])
+            one = engine.start_scan(prepared, loaded, thresholds)
+            found.append([sorted(zip(c.indices.tolist(), c.scores.tolist(), strict=True)) for c in one.wait()])
             engine.release(loaded)
         assert found[0] == found[1]
         assert sum(map(len, found[0])) > 20

@@ -217,7 +217,7 @@ def test_a_part_is_brought_while_the_one_before_is_scored(gpu, cpu, monkeypatch)
     assert (gpu.memory_plan.n_areas, len(gpu._slots)) == (2, 2)
     started = []
     for number, group in enumerate(gpu.prepare(each, LOCAL) for each in profiles):
-        started.append(gpu.find(group, loaded, thresholds))
+        started.append(gpu.start_scan(group, loaded, thresholds))
         # what was begun before the last one is done, since its area and its slot are taken again
         assert [slot.is_awaited for slot in gpu._slots].count(True) == min(number + 1, 2)
         assert len(gpu._uploaded) == min(number + 1, 2)
@@ -234,7 +234,7 @@ def test_what_is_overwritten_is_done_and_nothing_else_is_waited_for(monkeypatch)
         loaded = gpu.load(chunk)
         groups = [gpu.prepare([each], LOCAL) for each in rows_of_each(53, [300] * 3)]
         for number in (0, 0, 1, 2):
-            gpu.find(groups[number], loaded, HitThresholds([None], [10**6]))
+            gpu.start_scan(groups[number], loaded, HitThresholds([None], [10**6]))
             awaited.append(sum(slot.is_awaited for slot in gpu._slots))
     assert awaited == [1, 2, 3, 2], "the third takes the place of the first, on which two were waiting"
 
@@ -273,7 +273,7 @@ def test_profiles_with_scores_around_the_16_bit_limit(gpu, cpu, fair_share, high
     profile = random_profile(generator, 32_768 // highest + 60, -highest, -1)
     query = profile.codes
     profile.scores[np.arange(len(query)), query] = highest
-    at = limits.lane16(scoring.covering([profile]), "local", profile, 1, 1).limit // highest
+    at = limits.lane16(scoring.with_bounds_for([profile]), "local", profile, 1, 1).limit // highest
     lengths = (*range(at - 3, at + 5), at + 50)
     subjects = [query[:n] for n in lengths] + [np.concatenate((query[: at - 1], query[at : at + 9]))]
     expected = check(gpu, cpu, [profile, query[:100]], subjects, scoring)
@@ -305,12 +305,12 @@ def test_gap_costs_by_position_are_refused(gpu):
 
 def of(pending):
     """Return the places and scores of each query's hits."""
-    return [sorted(zip(each.places.tolist(), each.scores.tolist(), strict=True)) for each in pending.wait()]
+    return [sorted(zip(each.indices.tolist(), each.scores.tolist(), strict=True)) for each in pending.wait()]
 
 
 def hits_of(engine, profiles, chunk, thresholds, mode="local"):
     group = engine.prepare(profiles, Recurrence(Scoring(), mode))
-    return of(engine.find(group, engine.load(chunk), thresholds))
+    return of(engine.start_scan(group, engine.load(chunk), thresholds))
 
 
 def check_hits(gpu, cpu, profiles, chunk, thresholds, mode="local"):
@@ -368,7 +368,7 @@ def test_two_finds_in_flight_and_results_that_are_taken_late(gpu, cpu):
     lengths = np.concatenate([chunk.lengths for chunk in chunks])
     gpu.plan(Workload(sum(chunk.residues.nbytes for chunk in chunks), lengths, [[15, 25]]))
     loaded = [gpu.load(chunk) for chunk in chunks]
-    pending = [gpu.find(group, each, thresholds) for each in loaded for _ in range(3)]
+    pending = [gpu.start_scan(group, each, thresholds) for each in loaded for _ in range(3)]
     expected = [hits_of(cpu, profiles, chunk, thresholds) for chunk in chunks]
     assert [of(each) for each in pending[::-1]] == [expected[1]] * 3 + [expected[0]] * 3
 
@@ -378,9 +378,9 @@ def test_thresholds_that_a_find_in_flight_uses_are_not_overwritten(gpu, cpu):
     chunk, profiles = make_chunk(draw(61, [20] * 90)), rows_of_each(62, [15, 25])
     one, other = (HitThresholds([np.full(21, least, dtype=np.int64)] * 2, [None, None]) for least in (12, 18))
     group, loaded = gpu.prepare(profiles, LOCAL), gpu.load(chunk)
-    pending = [gpu.find(group, loaded, one), gpu.find(group, loaded, one)]
+    pending = [gpu.start_scan(group, loaded, one), gpu.start_scan(group, loaded, one)]
     assert sum(each.is_awaited for each in gpu._slots) == 2, "the same thresholds let both run"
-    pending.append(gpu.find(group, loaded, other))
+    pending.append(gpu.start_scan(group, loaded, other))
     assert sum(each.is_awaited for each in gpu._slots) == 1, "all others are done before theirs are overwritten"
     for found, thresholds in zip(pending, (one, one, other), strict=True):
         assert of(found) == hits_of(cpu, profiles, chunk, thresholds)

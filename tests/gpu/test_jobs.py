@@ -186,7 +186,7 @@ def test_as_much_is_in_flight_as_was_said_and_no_more(database, monkeypatch, res
     Small(monkeypatch, CHUNK, resident)
     waiting, most, loaded = [], [], []
     with fake_engine(monkeypatch) as gpu:
-        find = gpu.find
+        find = gpu.start_scan
 
         def watched(*arguments):
             pending = find(*arguments)
@@ -195,7 +195,7 @@ def test_as_much_is_in_flight_as_was_said_and_no_more(database, monkeypatch, res
             loaded.append(len(gpu._loaded))
             return PendingHits(lambda: (waiting.remove(pending), pending.wait())[1], pending.is_ready)
 
-        gpu.find = watched
+        gpu.start_scan = watched
         list(swsearch.search(QUERIES, database, engine=gpu))
         n_slots = gpu.memory_plan.n_slots
     assert 1 < max(most) == min(n_slots, len(most))
@@ -308,7 +308,7 @@ def test_a_search_that_is_given_up(database, cpu, monkeypatch):
 def test_usage_and_descriptions(gpu, database):
     plan = gpu.plan(Workload(database.residue_bytes, database.length_runs, [[*map(len, QUERIES)]]))
     assert gpu.description == "gpu (Fake GPU, sm_90, fake compiler)"
-    assert plan.keep
+    assert plan.keep_loaded
     assert plan.in_flight == gpu.memory_plan.n_slots
     assert plan.note == f"device 0, Fake GPU: {gpu.memory_plan}"
     assert fake_gpu.INFO.architecture == "sm_90"

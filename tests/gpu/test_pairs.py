@@ -252,7 +252,7 @@ def test_profiles_equal_the_reference(make_aligner, mode, ends, lowest, highest)
     with make_aligner(seed=3) as aligner:
         found = list(aligner.align_many(pairs, recurrence))
         assert [summary(each) for each in found] == expected
-        assert [each.rescored() for each in found] == [each[0] for each in expected]
+        assert [each.recompute_score() for each in found] == [each[0] for each in expected]
         assert [each.query_rows for each in found[:7]] == [query for query, _ in pairs[:7]]
         assert found[-1].query_rows is None
         assert list(aligner.score_many(pairs, recurrence)) == [each[0] for each in expected]

@@ -69,12 +69,12 @@ def expected(database, queries):
 def test_searches_at_a_time_are_those_of_the_cpu(
     real_gpu, database, queries, expected, monkeypatch, stays, n_together
 ):
-    monkeypatch.setattr(resident, "MAX_JOINED_QUERIES", n_together)
+    monkeypatch.setattr(resident, "MAX_BATCH_QUERIES", n_together)
     Small(monkeypatch, CHUNK, stays)
     monkeypatch.setattr(real_gpu, "_memory_limit", 512 * MIB)  # what is said to be a gigabyte larger does not stay
     read = read_queries(queries, PROTEIN)
     with closing(ResidentBackend(database, real_gpu)) as place, ThreadPoolExecutor(len(ASKED)) as threads:
-        assert place.plan.keep == stays
+        assert place.plan.keep_loaded == stays
         for _ in range(ROUNDS):
             found = threads.map(lambda each: text_of(searching(place, read, make_search_options(**each))), ASKED)
             assert list(found) == expected

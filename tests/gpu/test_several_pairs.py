@@ -366,7 +366,7 @@ def test_devices_that_cannot_be_opened(several, monkeypatch):
     monkeypatch.setattr(threading.Thread, "start", none_left)
     with pytest.raises(EngineError, match=r"no thread for a GPU could be started \(can't start new thread\)"):
         several([0, 1])
-    monkeypatch.setattr(device_group, "has_room_for_threads", lambda count: count < 2)
+    monkeypatch.setattr(device_group, "can_start_threads", lambda count: count < 2)
     with pytest.raises(EngineError, match="a limit of memory, ulimit -v, is near"):
         several([0, 1])
 

@@ -116,7 +116,7 @@ def test_a_table_checks_its_values() -> None:
         number: int = option(3, "A number.")
         flag: bool = option(False, "A flag.")
 
-    assert Made.of({"number": 5, "other": 1}).number == 5
+    assert Made.from_values({"number": 5, "other": 1}).number == 5
     with pytest.raises(OptionError, match="number: got 'x', expected a whole number"):
         Made(number="x")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="flag: got 1, expected True or False"):

@@ -49,7 +49,7 @@ def test_they_are_the_references(query, subject, scoring, most, least):
             assert pairs == reference.pairs_of(*numbers([pair])[0][1:])
             assert not used & pairs
             used |= pairs
-            assert pair.rescored() == pair.score
+            assert pair.recompute_score() == pair.score
 
 
 @pytest.mark.parametrize("open_", [0, 11])
@@ -62,7 +62,7 @@ def test_long_gaps_and_alignments_through_many_kept_rows(open_):
     best = align_codes(query, subject, Recurrence(scoring))
     (second,) = further_after(best, 1)
     # the reference in numpy's words: mask what the first used and ask the plain recurrence for the score
-    expected = reference.align(query, subject, scoring, forbidden=reference.pairs_of(*numbers([best])[0][1:]))
+    expected = reference.align(query, subject, scoring, forbidden_pairs=reference.pairs_of(*numbers([best])[0][1:]))
     assert numbers([second]) == [expected]
 
 

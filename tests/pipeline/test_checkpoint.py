@@ -95,7 +95,7 @@ def opened(folder, n_queries=9, **options):
         subjects = ProteinSubjects(ten, "none")
         queries = read_queries([("q", "MKVW")] * n_queries, PROTEIN)
         chosen = replace(OPTIONS, **options)
-        return Checkpoint(folder, queries, Criteria.of(chosen, subjects), subjects, None)
+        return Checkpoint(folder, queries, Criteria.from_options(chosen, subjects), subjects, None)
 
 
 def save(kept, first, selections):
@@ -106,7 +106,7 @@ def save(kept, first, selections):
 def load(kept, first, count):
     """The scores of queries in a row; None where one of them is to be searched."""
     states = [QueryState(place, kept._queries[place]) for place in range(first, first + count)]
-    found = {state.place: state.selection for batch in kept.resumed(states) for state in batch.states}
+    found = {state.index: state.selection for batch in kept.resume(states) for state in batch.states}
     assert sorted(found) == [*range(first, first + count)]
     if None in found.values():
         return None
@@ -458,7 +458,7 @@ def test_stored_results_that_are_damaged_are_refused(tmp_path):
         pytest.warns(SwsearchWarning, match="damaged"),
         pytest.raises(OutputError, match="stored results of queries 1 to 2 are damaged; search them again"),
     ):
-        list(kept.stored([0, 1]))
+        list(kept.read_stored([0, 1]))
 
 
 def test_a_file_of_other_queries_or_of_another_checkpoint_is_not_used(tmp_path):
@@ -578,21 +578,21 @@ def test_files_are_read_once_however_queries_lie_in_them(tmp_path, monkeypatch):
         for n in (3, 0, 2, 1):
             save(kept, n, [some(n)])
             save(kept, n + 4, [some(n + 4)])
-    hold, times = Checkpoint._hold, []
-    monkeypatch.setattr(Checkpoint, "_hold", lambda self, name: times.append(name) or hold(self, name))
+    hold, times = Checkpoint._read_file, []
+    monkeypatch.setattr(Checkpoint, "_read_file", lambda self, name: times.append(name) or hold(self, name))
     with opened(tmp_path) as kept:
         assert [load(kept, n, 1) for n in range(8)] == [[[n]] for n in range(8)]
     assert sorted(times) == files_of(tmp_path)
 
 
 def test_files_are_read_once_for_queries_that_are_asked_for_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "HELD_BYTES", 1)  # nothing is held from one group to the next
+    monkeypatch.setattr(checkpoints, "CACHE_BYTES", 1)  # nothing is held from one group to the next
     with opened(tmp_path) as kept:
         for n in (3, 0, 2, 1):
             batch = [QueryState(place, kept._queries[place], some(place)) for place in (n, n + 4)]
             kept.save(batch, kept._subjects)
-    hold, times = Checkpoint._hold, []
-    monkeypatch.setattr(Checkpoint, "_hold", lambda self, name: times.append(name) or hold(self, name))
+    hold, times = Checkpoint._read_file, []
+    monkeypatch.setattr(Checkpoint, "_read_file", lambda self, name: times.append(name) or hold(self, name))
     with opened(tmp_path) as kept:
         assert load(kept, 0, 8) == [[n] for n in range(8)]
     assert sorted(times) == files_of(tmp_path)

@@ -13,7 +13,7 @@ from swsearch.db import Database
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query
 from swsearch.pipeline.batch import QueryState
-from swsearch.pipeline.codec import CorruptDataError, StateDecoder, encode, joined, parted
+from swsearch.pipeline.codec import CorruptDataError, StateDecoder, encode, pack, unpack
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects
 from swsearch.pipeline.search import Search
@@ -84,7 +84,7 @@ def written(search):
 
 def read(search, data, options=None):
     criteria = replace(search.criteria, options=options or search.options)
-    return StateDecoder(search.searched, criteria, None, search.subjects).decode(*parted(data))
+    return StateDecoder(search.searched, criteria, None, search.subjects).decode(*unpack(data))
 
 
 FIT = {"fit": ["global", 1, 5, 50, 1], "query_length": 7, "lengths": [5, 9], "shape": 9,
@@ -117,12 +117,12 @@ def test_what_does_not_fit_is_refused(others, problem, search):
     facts, arrays = written(search)
     facts["states"][0]["selection"] |= others.get("facts", {})
     with pytest.raises(CorruptDataError, match=problem):
-        read(search, joined(facts, arrays | {name: each for name, each in others.items() if name != "facts"}))
+        read(search, pack(facts, arrays | {name: each for name, each in others.items() if name != "facts"}))
 
 
 def test_any_bytes_are_refused(search):
-    data = joined(*written(search))
-    assert len(read(search, data).states[0].found.candidates) == 2
+    data = pack(*written(search))
+    assert len(read(search, data).states[0].candidates.candidates) == 2
     for other in (b"", b"PK", data[:-30], data[30:], b"\x93NUMPY" + data, np.arange(3).tobytes()):
         with pytest.raises(CorruptDataError):
             read(search, other)

@@ -122,7 +122,7 @@ def test_queries_that_are_rated_together_have_the_hits_of_each_alone(query, data
     monkeypatch.setattr(rated, "MIN_BATCH_SIZE", 5)
     monkeypatch.setattr(rated, "MAX_BATCH_SIZE", 7)
     alone = [search(each, database, max_hits=6) for each in queries]
-    monkeypatch.setattr(rated, "MAX_RATED", most)
+    monkeypatch.setattr(rated, "MAX_CANDIDATES", most)
     monkeypatch.setattr(rated, "PROBABILITIES_PER_BATCH", most)
     monkeypatch.setattr(null_models, "MAX_RESIDUES", 700)
     together = list(swsearch.search(queries, database, engine="cpu", max_hits=6))

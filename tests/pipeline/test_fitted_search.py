@@ -113,12 +113,12 @@ def test_output_does_not_depend_on_chunks_groups_or_threads(small, mode, monkeyp
     assert run(threads=2) == expected
     monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     assert run(threads=2) == expected
-    monkeypatch.setattr(hits, "HITS_PER_PART", 1)
-    monkeypatch.setattr(ahead, "has_room_for_threads", lambda *_: False)
+    monkeypatch.setattr(hits, "HITS_PER_BATCH", 1)
+    monkeypatch.setattr(ahead, "can_start_threads", lambda *_: False)
     assert run(threads=2) == expected
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(chunk_bytes=1))
     assert run(threads=2) == expected
-    monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1, keep=True, in_flight=3))
+    monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1, keep_loaded=True, in_flight=3))
     assert run(threads=2) == expected
 
 

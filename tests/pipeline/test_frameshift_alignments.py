@@ -93,7 +93,7 @@ def test_scores_and_alignments_are_the_references(reads, proteins, shift, n_prot
             hit, is_reverse = found[place], both[0][0] < best[0]
             pair = hit.pair
             assert (pair.score, pair.query_start, pair.subject_start, pair.cigar) == best
-            assert replace(pair, frame_shift=shift).rescored() == best[0]
+            assert replace(pair, frame_shift=shift).recompute_score() == best[0]
             assert hit.query_frame.number == (-1 if is_reverse else 1)
 
 
@@ -107,7 +107,7 @@ def test_counts_are_those_of_each_alignment(reads, proteins) -> None:
         table = result.hits.alignments
         if table is None:
             continue
-        alone = AlignmentTable.of([replace(hit.pair, counts=None) for hit in result])
+        alone = AlignmentTable.from_pairs([replace(hit.pair, counts=None) for hit in result])
         for name in (*ALIGNMENT_COLUMNS, "run_offsets", "run_lengths", "run_operations"):
             assert getattr(table, name).tolist() == getattr(alone, name).tolist(), name
         n_shifted += sum("F" in hit.cigar or "R" in hit.cigar for hit in result)

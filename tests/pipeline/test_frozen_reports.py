@@ -360,7 +360,7 @@ def lines_of(result: SearchResult) -> Iterator[str]:
         "database": (
             result.database_name, result.database_subjects, result.database_residues, result.effective_residues,
         ),
-        "program": (result.program, result.genetic_code, result.database_code, result.mode, result.options),
+        "program": (result.program, result.genetic_code, result.database_genetic_code, result.mode, result.options),
         "scoring": result.scoring.describe(),
         "statistics": getattr(statistics, "parameters", lambda: None)(),
         "why not": (result.no_evalue_reason, result.warning),

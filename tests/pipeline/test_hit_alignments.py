@@ -87,7 +87,7 @@ def test_hits_of_profiles_are_aligned_by_their_rows(tmp_path):
                 expected = reference.align_with_hsps(rows, subject, Scoring(), 3)
                 found = [hit.pair, *(hsp.pair for hsp in hit.hsps[1:])]
                 assert [(each.score, each.query_start, each.subject_start, each.cigar) for each in found] == expected
-                assert [each.rescored() for each in found] == [each[0] for each in expected]
+                assert [each.recompute_score() for each in found] == [each[0] for each in expected]
                 assert hit.alignment.score == hit.score == expected[0][0]
                 assert found[0].identities <= found[0].positives
-            assert {hit.pair.rescored() == hit.score for hit in of_sequence.hits} == {True}
+            assert {hit.pair.recompute_score() == hit.score for hit in of_sequence.hits} == {True}

@@ -156,7 +156,7 @@ def test_results_are_the_same_in_all_groups_and_with_all_threads(database, monke
     expected = facts_of(search(database, iterations=3))
     monkeypatch.setattr(batch, "GROUP_RESIDUES", rows)
     monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (rows, rows))
-    monkeypatch.setattr(iterate, "HITS_PER_PART", rows)
+    monkeypatch.setattr(iterate, "HITS_PER_BATCH", rows)
     assert facts_of(search(database, iterations=3, threads=threads)) == expected
 
 
@@ -164,7 +164,7 @@ def test_results_are_the_same_where_no_thread_can_be_had(database, monkeypatch):
     expected = facts_of(search(database, iterations=3))
     monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (1, 1))
     monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
-    monkeypatch.setattr(ahead, "has_room_for_threads", lambda *_: False)
+    monkeypatch.setattr(ahead, "can_start_threads", lambda *_: False)
     assert facts_of(search(database, iterations=3)) == expected
 
 

@@ -21,8 +21,8 @@ from swsearch.pipeline.null_models import (
     REVERSED,
     NullModelFitter,
     NullModelRequest,
+    make_shuffled_chunk,
     scores_with_copies,
-    shuffled_chunk,
 )
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search import Search
@@ -135,7 +135,7 @@ def codes_of(*letters):
 def levels_of(made, query, null, subjects):
     """Return the chance levels of pairs by each number of copies, shape (n_numbers, n_subjects)."""
     copies = range(REVERSED, N_COPIES[-1])
-    chunk = shuffled_chunk(subjects, copies, 1)
+    chunk = make_shuffled_chunk(subjects, copies, 1)
     scores = scores_with_copies([query], made.recurrence, chunk, 1)[0].reshape(len(subjects), len(copies))
     pairs = PairNullModels(
         null, np.array([len(each) for each in subjects]), np.zeros(len(subjects)), np.ones(len(subjects))
@@ -162,7 +162,7 @@ def test_means_are_those_of_the_copies(mode):
     # a pair that is no hit by a few copies is given up
     assert found.levels[1] == levels_of(made, asked.codes, null, subjects)[0][1]
     # what only makes E-values larger makes none smaller, but of what is identical
-    assert (found.means >= null.at(found.lengths)[0]).all()
+    assert (found.means >= null.moments(found.lengths)[0]).all()
 
 
 def test_nulls_do_not_depend_on_threads_or_on_what_is_scored_at_a_time(monkeypatch):

@@ -33,7 +33,7 @@ CASES = [
     for sort in ("evalue", "score")
     for limits in ({"max_hits": 1000}, {"max_hits": 7}, {"max_hits": 1})
 ]  # fmt: skip
-PLANS = {"whole": ChunkPlan(), "streamed": ChunkPlan(1), "mixed": ChunkPlan(1, mixed=True, in_flight=3)}
+PLANS = {"whole": ChunkPlan(), "streamed": ChunkPlan(1), "mixed": ChunkPlan(1, mix_lengths=True, in_flight=3)}
 
 
 def relatives(generator, ancestor, n, lengths):
@@ -84,13 +84,13 @@ def fitted(database, queries, scores):
         for mode in MODES:
             asked = [Query(f"query_{k}", "", codes) for k, codes in enumerate(queries, 1)]
             job = Search(asked, SearchOptions(mode=mode), LocalBackend(database, engine))
-            maker = job.criteria.null_maker(1)
+            maker = job.criteria.null_model_fitter(1)
             places = np.arange(database.n_subjects)
             for query, null, row in zip(asked, maker.fit_queries(asked), scores[mode], strict=True):
                 each = NullModelRequest(
                     query, null, places, row.astype(np.int64), database.lengths.astype(np.int64), 1.0
                 )
-                (nulls,) = maker.fit_pairs([each], job.subjects.scored)
+                (nulls,) = maker.fit_pairs([each], job.subjects.read_masked)
                 made[mode, query.identifier] = nulls.evalues(row, database.n_residues)
     return made
 
@@ -158,15 +158,15 @@ def test_the_orders_differ_here(database, queries):
 
 def test_thresholds_rise_with_the_hits_and_know_lengths(database, queries, monkeypatch):
     asked = []
-    find = CpuEngine.find
+    find = CpuEngine.start_scan
 
     def watched(self, group, loaded, thresholds, progress=None):
         assert isinstance(thresholds, HitThresholds)
-        asked.append((thresholds.by_length[0], thresholds.least[0]))
+        asked.append((thresholds.by_length[0], thresholds.min_scores[0]))
         return find(self, group, loaded, thresholds, progress)
 
     monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1))
-    monkeypatch.setattr(CpuEngine, "find", watched)
+    monkeypatch.setattr(CpuEngine, "start_scan", watched)
     query = PROTEIN.decode(queries[1])
     list(swsearch.search(query, database, engine="cpu", max_hits=5, evalue=1e6, **PUBLISHED))
     tables, least = [table for table, _ in asked], [bound for _, bound in asked]

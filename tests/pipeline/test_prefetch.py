@@ -26,7 +26,7 @@ def threads():
 
 @pytest.fixture(params=[True, False], ids=["threads", "none"])
 def has_threads(request, monkeypatch):
-    monkeypatch.setattr(ahead, "has_room_for_threads", lambda: request.param)
+    monkeypatch.setattr(ahead, "can_start_threads", lambda: request.param)
     return request.param
 
 

@@ -70,7 +70,7 @@ def test_a_query_that_ends_before_the_part_and_what_has_no_parts_is_told(case: t
         found(query, subjects, query_loc="141-150")
     with pytest.raises(OptionError, match=r"query_loc: got .*, expected none with --iterations 2; cut the queries"):
         found(query, subjects, query_loc="1-50", iterations=2)
-    profile = swsearch.Profile.from_alignment(QueryAlignment.of_query("q", "", PROTEIN.encode(query)))
+    profile = swsearch.Profile.from_alignment(QueryAlignment.from_query("q", "", PROTEIN.encode(query)))
     with pytest.raises(InputError, match="query q: got --query-loc with a profile, expected a protein"):
         found(profile, subjects, query_loc="1-50")
 

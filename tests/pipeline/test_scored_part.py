@@ -72,8 +72,8 @@ def test_results_are_the_same(
         options["evalue"] = None
     found = outputs(subjects, engine, **options)
     seen = []
-    part = local._scored_part
-    monkeypatch.setattr(local, "_scored_part", lambda asked: seen.append(part(asked)) or asked.subjects)
+    part = local._subjects_to_score
+    monkeypatch.setattr(local, "_subjects_to_score", lambda asked: seen.append(part(asked)) or asked.subjects)
     assert outputs(subjects, engine, **options) == found
     assert [isinstance(each, ProteinSubjects) for each in seen] == [bool(options.get("distribution"))]
 

@@ -68,7 +68,7 @@ def test_hits_are_the_best_by_score_then_by_place(queries, subjects, mode, max_h
         order = sorted(range(len(subjects)), key=lambda k: (-scores[k], k))
         expected = [(scores[k], k) for k in order if mode == "global" or scores[k] > 0][:max_hits]
         assert [(hit.score, hit.subject_index) for hit in result.hits] == expected
-        assert all(hit.pair.score == hit.pair.rescored() == hit.score for hit in result.hits)
+        assert all(hit.pair.score == hit.pair.recompute_score() == hit.score for hit in result.hits)
 
 
 def test_ties_are_in_the_order_of_the_input(database):
@@ -125,7 +125,7 @@ def test_output_does_not_depend_on_chunks_groups_threads_or_engine(monkeypatch):
     assert expected == run(threads=2)
     monkeypatch.setattr(batch, "GROUP_RESIDUES", 1)
     assert expected == run(threads=2)
-    monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1, keep=True, in_flight=3))
+    monkeypatch.setattr(CpuEngine, "plan", lambda self, workload: ChunkPlan(1, keep_loaded=True, in_flight=3))
     assert expected == run(threads=2)
 
 
@@ -208,8 +208,8 @@ def test_without_statistics_there_are_no_numbers(database):
     fitted = only(swsearch.search("MKVLAAGIVGWW", database, scoring=Scoring(load_matrix("RAO"))))
     assert fitted.statistics is not None
     assert fitted.hits[0].evalue < 1e-9
-    assert SearchOptions(statistics="none").threshold is None
-    assert SearchOptions(scoring=Scoring(gap_open=3)).threshold == 10
+    assert SearchOptions(statistics="none").evalue_threshold is None
+    assert SearchOptions(scoring=Scoring(gap_open=3)).evalue_threshold == 10
 
 
 def test_hits_outlive_the_search_and_survive_pickling():
@@ -249,7 +249,7 @@ def test_align_hits_in_parallel_finds_what_each_hit_would(database):
     for result in results:
         for hit in result.hits:
             assert hit.is_aligned
-            assert hit.pair.rescored() == hit.score
+            assert hit.pair.recompute_score() == hit.score
 
 
 def test_engines_can_be_shared_by_searches(database):

@@ -13,9 +13,9 @@ from swsearch.options.kinds import MODES
 from swsearch.pipeline import null_models as module
 from swsearch.pipeline.null_models import (
     REVERSED,
+    make_shuffled_chunk,
     score_shuffled,
     scores_with_copies,
-    shuffled_chunk,
     split_by_residues,
 )
 from swsearch.recurrence import Recurrence
@@ -41,7 +41,7 @@ def rows(chunk, n_copies):
 def test_copies_are_those_that_python_makes(threads):
     sequences = some_sequences()
     for copies in (range(2, 7), range(REVERSED, 6)):
-        chunk = shuffled_chunk(sequences, copies, threads)
+        chunk = make_shuffled_chunk(sequences, copies, threads)
         found = rows(chunk, len(copies))
         assert len(found) == len(copies) * len(sequences)
         for (which, copy), codes in found.items():
@@ -50,7 +50,7 @@ def test_copies_are_those_that_python_makes(threads):
 
 def test_windows_keep_their_residues():
     (codes,) = some_sequences((127,))
-    for copy in rows(shuffled_chunk([codes], range(4), 1), 4).values():
+    for copy in rows(make_shuffled_chunk([codes], range(4), 1), 4).values():
         assert copy.tolist() != codes.tolist()
         for start in range(0, len(codes), WINDOW):
             window = slice(start, start + WINDOW)
@@ -60,7 +60,7 @@ def test_windows_keep_their_residues():
 def test_every_order_of_a_window_is_as_likely():
     codes = np.array([0, 1, 2], dtype=np.uint8)
     n = 60_000
-    found = rows(shuffled_chunk([codes], range(n), 2), n)
+    found = rows(make_shuffled_chunk([codes], range(n), 2), n)
     orders, counts = np.unique([copy.tolist() for copy in found.values()], axis=0, return_counts=True)
     assert len(orders) == 6
     assert np.abs(counts - n / 6).max() < 5 * np.sqrt(n / 6)
@@ -68,13 +68,13 @@ def test_every_order_of_a_window_is_as_likely():
 
 def test_a_copy_does_not_depend_on_the_others():
     sequences = some_sequences()
-    whole = rows(shuffled_chunk(sequences, range(8), 2), 8)
-    alone = rows(shuffled_chunk(sequences[2:3], range(5, 6), 1), 1)
+    whole = rows(make_shuffled_chunk(sequences, range(8), 2), 8)
+    alone = rows(make_shuffled_chunk(sequences[2:3], range(5, 6), 1), 1)
     assert alone[0, 0].tolist() == whole[2, 5].tolist()
 
 
 def test_lanes_that_hold_nothing_are_padded():
-    chunk = shuffled_chunk(some_sequences((9, 3)), range(2), 1)
+    chunk = make_shuffled_chunk(some_sequences((9, 3)), range(2), 1)
     block = chunk.residues
     assert block.shape == (16, LANES)
     assert (block[:, 4:] == PAD).all()
@@ -83,8 +83,8 @@ def test_lanes_that_hold_nothing_are_padded():
 
 
 def test_no_sequences_and_empty_ones():
-    assert shuffled_chunk([], range(4), 1).n_subjects == 0
-    chunk = shuffled_chunk([np.empty(0, dtype=np.uint8)], range(4), 1)
+    assert make_shuffled_chunk([], range(4), 1).n_subjects == 0
+    chunk = make_shuffled_chunk([np.empty(0, dtype=np.uint8)], range(4), 1)
     assert chunk.lengths.tolist() == [0, 0, 0, 0]
 
 
@@ -122,7 +122,7 @@ def test_profiles_score_by_their_own_rows(mode):
         for (m, n), row in zip(pairs, found.tolist(), strict=True):
             copies = [shuffled(sequences[n], copy, WINDOW) for copy in range(2, 4)]
             assert row == [score(group[m], copy, recurrence.scoring, mode) for copy in copies], (m, n)
-    chunk = shuffled_chunk(sequences[::2], range(3), 1)
+    chunk = make_shuffled_chunk(sequences[::2], range(3), 1)
     found = scores_with_copies(queries[:3], recurrence, chunk, 2)
     assert found[0].tolist() == [
         score(own, shuffled(sequences[n], copy, WINDOW), recurrence.scoring, mode)
@@ -143,7 +143,7 @@ def alike():
 @pytest.mark.parametrize("mode", MODES)
 def test_every_instruction_set_scores_what_the_engine_does(alike, mode, name, monkeypatch):
     recurrence = Recurrence(Scoring(), mode)
-    chunk = shuffled_chunk(alike, range(4, 11), 2)
+    chunk = make_shuffled_chunk(alike, range(4, 11), 2)
     expected = scores_with_copies(alike, recurrence, chunk, 2).reshape(len(alike), len(alike), 7)
     pairs = np.random.default_rng(8).permutation([(m, n) for m in range(len(alike)) for n in range(len(alike))])
     monkeypatch.setenv(extension.SIMD_VARIABLE, name)

@@ -104,7 +104,7 @@ def test_windows_find_what_whole_frames_hold(seed: int, monkeypatch: pytest.Monk
     records.append(random_genome(rng, query, 2000))
     expected = whole_frames(records, query, scoring, LEAST)
     database = swsearch.Database.from_records([(f"r{k}", dna) for k, dna in enumerate(records)], translate=True)
-    monkeypatch.setattr(cutting, "windows_for", lambda span, _: Windows(span + seed % 7, span))
+    monkeypatch.setattr(cutting, "window_sizes", lambda span, _: Windows(span + seed % 7, span))
     for most in (1, 3, 1000):
         result = next(
             swsearch.search(query, database, statistics="none", min_score=LEAST, max_hits=most, scoring=scoring)

@@ -24,7 +24,7 @@ def aligned(*rows: str) -> QueryAlignment:
 def of_columns(columns: np.ndarray) -> QueryAlignment:
     """An alignment of codes; what it says beside its columns does not matter."""
     n = len(columns)
-    zeros, alone = np.zeros(n, dtype=np.int64), QueryAlignment.of_query("q", "", columns[0])
+    zeros, alone = np.zeros(n, dtype=np.int64), QueryAlignment.from_query("q", "", columns[0])
     return QueryAlignment(
         ["q", *(f"s{k}" for k in range(1, n))], ["about"] + [""] * (n - 1), columns, zeros,
         (columns != GAP).sum(axis=1), alone.insertions, alone.inserted, zeros - 1, np.zeros(n), zeros,
@@ -50,7 +50,7 @@ def family(generator: np.random.Generator, n: int, n_columns: int, change: float
 def test_the_query_alone_scores_as_the_matrix_does(name: str) -> None:
     scoring = Scoring(name)
     codes = PROTEIN.encode(PROTEIN.letters)
-    made = build_profile(QueryAlignment.of_query("q", "about", codes), scoring)
+    made = build_profile(QueryAlignment.from_query("q", "about", codes), scoring)
     assert np.array_equal(made.scores, scoring.matrix.scores[codes][:, :27])
     assert (made.identifier, made.description) == ("q", "about")
     assert (made.gap_open, made.gap_extend) == (scoring.gap_open, scoring.gap_extend)
@@ -105,6 +105,6 @@ def test_scores_have_the_matrixs_lambda() -> None:
 
 def test_what_is_no_protein_is_refused() -> None:
     with pytest.raises(InputError, match="DNA"):
-        build_profile(QueryAlignment.of_query("q", "", np.zeros(4, dtype=np.uint8)), Scoring(dna_matrix(), 5, 2))
+        build_profile(QueryAlignment.from_query("q", "", np.zeros(4, dtype=np.uint8)), Scoring(dna_matrix(), 5, 2))
     with pytest.raises(InputError, match="column 3"):
         build_profile(aligned("AC-E", "ACDE"), SCORING)

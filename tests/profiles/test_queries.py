@@ -107,7 +107,7 @@ def test_a_profile_of_another_matrix_is_refused(profile: Profile) -> None:
 
 def test_masked_positions_of_a_profile_score_as_x(profile: Profile) -> None:
     (query,) = read_queries([profile], scoring=SCORING)
-    lower = replace(query, lower=((1, 3),)).masked("lower")
+    lower = replace(query, lower=((1, 3),)).with_mask("lower")
     rows = lower.rows(SCORING).scores
     assert (rows[1:3, :20] == -1).all()
     assert np.array_equal(rows[3:, :27], profile.scores[3:])

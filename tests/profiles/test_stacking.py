@@ -54,8 +54,8 @@ def test_rows_are_those_of_the_pairs(mode: Mode, together: int, monkeypatch: pyt
     for subject in subjects:
         score, *ends, cigar = reference.align(query, subject, SCORING, mode)
         pairs.append(PairAlignment(query, subject, SCORING, score, ends[0], ends[1], cigar))
-    alone = QueryAlignment.of_query("q", "", query)
-    stacked = build_alignment(alone, found_of(subjects, list(range(12))), AlignmentTable.of(pairs), 2)
+    alone = QueryAlignment.from_query("q", "", query)
+    stacked = build_alignment(alone, found_of(subjects, list(range(12))), AlignmentTable.from_pairs(pairs), 2)
     assert a3m_rows(stacked)[1:] == [expected_row(pair) for pair in pairs]
     assert any(pair.gaps for pair in pairs) and len(stacked.insertions)
     assert stacked.starts.tolist() == [0, *(pair.subject_start for pair in pairs)]

@@ -38,7 +38,7 @@ def text_of_data(name: str) -> str:
 
 def of_sequence(letters: str, name: str = "q") -> Profile:
     """The profile that a search makes of a query without relatives."""
-    return build_profile(QueryAlignment.of_query(name, "", PROTEIN.encode(letters)), SCORING)
+    return build_profile(QueryAlignment.from_query(name, "", PROTEIN.encode(letters)), SCORING)
 
 
 def of_family(scoring: Scoring = SCORING, scaled: bool = True) -> Profile:

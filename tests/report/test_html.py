@@ -26,7 +26,7 @@ from swsearch.results import Hsp, SearchResult
 from swsearch.run_info import Checksum, Execution, RunInfo, checksums
 from swsearch.scoring import Scoring
 from swsearch.statistics.distributions import Lengths
-from swsearch.statistics.score_distribution import count_scores, distribution_of
+from swsearch.statistics.score_distribution import count_scores, make_distribution
 
 HOSTILE = (
     "<img src=x onerror=alert(1)></script><script>alert(2)</script><!-- \u2028 & \" ' \x01 second \ud800 \x1b[0m"
@@ -40,7 +40,7 @@ def data_of(page: Page, identifier: str) -> Any:
 def counted(result: SearchResult) -> SearchResult:
     scores = [20, 21, 21, 30, *[hit.score for hit in result.hits]]
     lengths = Lengths(np.full(len(scores), 70))
-    found = distribution_of(count_scores(scores), result.query_length, lengths, result.statistics, 1_000_000)
+    found = make_distribution(count_scores(scores), result.query_length, lengths, result.statistics, 1_000_000)
     return dataclasses.replace(result, distribution=found)
 
 

@@ -221,7 +221,7 @@ def test_frame_shifts_are_marked_and_numbers_go_on_behind_them() -> None:
     assert rows["B"][:5] == ["562", "353", "1", "70", "-3"]
     for hit in result:
         (pair,) = [hsp.pair for hsp in hit.hsps]
-        assert dataclasses.replace(pair, frame_shift=SHIFT).rescored() == pair.score
+        assert dataclasses.replace(pair, frame_shift=SHIFT).recompute_score() == pair.score
         alignment = hit.alignment
         assert alignment[1].replace("-", "") == pair.query_row().replace("-", "").replace("\\", "")
         first, last = sorted(map(int, rows[hit.subject_id][:2]))

@@ -50,7 +50,7 @@ def _further(pair: PairAlignment, generator: random.Random) -> list[Hsp]:
     if not pair.cigar or pair.cigar[0][1] != "M":
         return []
     lengths = generator.sample(range(1, pair.cigar[0][0] + 1), min(generator.randrange(3), pair.cigar[0][0]))
-    found = [pair.like(n, pair.query_start, pair.subject_start, ((n, "M"),)) for n in lengths]
+    found = [pair.with_path(n, pair.query_start, pair.subject_start, ((n, "M"),)) for n in lengths]
     return [Hsp(each, each.score, generator.choice(BITS), generator.choice(EVALUES)) for each in found]
 
 
@@ -80,10 +80,10 @@ def random_result(seed: int, name: str = "q1") -> SearchResult:
                 pair.score,
                 generator.choice(BITS),
                 generator.choice(EVALUES),
-                Lazy.known(pair),
+                Lazy.of_value(pair),
                 generator.choice([None, 3.25]),
                 generator.choice([None, *EVALUES]),
-                Lazy.known(_further(pair, generator)) if several else None,
+                Lazy.of_value(_further(pair, generator)) if several else None,
             )
         )
     return dataclasses.replace(empty, hits=hits or empty.hits)

@@ -51,7 +51,7 @@ def made_up(mode, n_sequences=8000, deviation=5.0, seed=1):
 def test_known_parameters_are_found(mode):
     null = made_up(mode)
     at = np.array(LENGTHS)
-    means, variances = null.at(at)
+    means, variances = null.moments(at)
     assert means == pytest.approx(mean_at(mode, at), abs=0.15)
     assert variances == pytest.approx(SPREADS[mode].share(QUERY) * np.full(4, 25 + 1 / 12), rel=0.04)
 
@@ -78,9 +78,9 @@ def test_the_shape_stays_within_bounds():
 def test_lines_go_on_beyond_the_panel(mode):
     null = made_up(mode)
     far = np.array([1, 4096, 30_000])
-    means, variances = null.at(far)
+    means, variances = null.moments(far)
     assert means == pytest.approx(mean_at(mode, far), abs=1.5)
-    ends = null.at(np.array([LENGTHS[0], LENGTHS[-1]]))[1]
+    ends = null.moments(np.array([LENGTHS[0], LENGTHS[-1]]))[1]
     assert variances == pytest.approx([ends[0], ends[1], ends[1]])
 
 
@@ -112,7 +112,7 @@ def test_scores_that_do_not_vary(mode):
 def test_least_scores_are_a_bound(mode, evalue):
     null = made_up(mode, n_sequences=20)
     lengths = np.arange(1, 1500)
-    least = null.least_scores(evalue, 1499, 300_000)
+    least = null.min_scores(evalue, 1499, 300_000)
     below = null.evalues(least[1:] - 1, QUERY, lengths, 300_000)
     assert (below > evalue).all()
     assert (null.evalues(least[1:] + 3, QUERY, lengths, 300_000) <= evalue).all()
@@ -120,8 +120,8 @@ def test_least_scores_are_a_bound(mode, evalue):
 
 def test_everything_is_within_a_large_evalue():
     null = made_up("local", n_sequences=20)
-    assert (null.least_scores(500.0, 30, 300_000) < -(10**12)).all()
-    assert (null.least_scores(1.0, 30, 300_000)[0]) == np.iinfo(np.int32).max
+    assert (null.min_scores(500.0, 30, 300_000) < -(10**12)).all()
+    assert (null.min_scores(1.0, 30, 300_000)[0]) == np.iinfo(np.int32).max
 
 
 def pairs_of(mode, means, lengths, bounds=None):
@@ -147,7 +147,7 @@ def test_evalues_of_pairs_are_the_number_of_subjects_times_the_probability(mode)
 @pytest.mark.parametrize("mode", MODES)
 def test_composition_counts_where_it_is_unusual_and_never_helps(mode):
     null = made_up(mode, n_sequences=50)
-    mean, variance = (values[0] for values in null.at(np.array([256])))
+    mean, variance = (values[0] for values in null.moments(np.array([256])))
     deviation, full = math.sqrt(variance), SPREADS[mode].full
     above = np.array([-20.0, -1.0, 0.0, full / 2, full, full + 2])
     pairs = PairNullModels(null, np.full(6, 256), mean + above * deviation, np.ones(6))
@@ -192,13 +192,13 @@ def test_what_is_identical_cannot_be_chance():
     # where random sequences leave a doubt, the bound says how good it is
     assert pairs_of("local", [45.0], [100], bounds=[1e-9]).probabilities([50]) == pytest.approx([1e-9])
     # another alignment of the same pair is not the identical one
-    assert pairs.further(np.zeros(1, dtype=np.int64)).evalues([400], 300_000)[0] == second
+    assert pairs.for_hsps(np.zeros(1, dtype=np.int64)).evalues([400], 300_000)[0] == second
 
 
 @pytest.mark.parametrize("evalue", [1e-9, 0.1, 10.0])
 def test_least_scores_of_pairs_are_a_bound(evalue):
     pairs = pairs_of("semiglobal", [41.0, 38.0, 60.0], [300, 150, 20])
-    least = pairs.least_scores(evalue, 300_000)
+    least = pairs.min_scores(evalue, 300_000)
     assert (pairs.evalues(least - 1, 300_000) > evalue).all()
     assert (pairs.evalues(least + 3, 300_000) <= evalue).all()
 
@@ -247,9 +247,9 @@ def test_nulls_that_are_cut_joined_or_given_other_copies_are_those_made_anew():
         return [each.tolist() for each in (*every, made.evalues(np.full(len(made), 50), 10_000))]
 
     whole = PairNullModels(null, n, means, bounds)
-    assert values(PairNullModels.joined(null, [whole[:7], whole[7:7], whole[7:]])) == values(whole)
+    assert values(PairNullModels.concatenate(null, [whole[:7], whole[7:7], whole[7:]])) == values(whole)
     nothing = np.full(20, -1000)
     assert values(whole.with_copies(means + 2, nothing)) == values(PairNullModels(null, n, means + 2, bounds))
     assert values(whole[np.array([3, 1])]) == values(PairNullModels(null, n[[3, 1]], means[[3, 1]], bounds[[3, 1]]))
-    assert len(PairNullModels.joined(null, [])) == 0
+    assert len(PairNullModels.concatenate(null, [])) == 0
     assert values(pickle.loads(pickle.dumps(whole))) == values(whole)

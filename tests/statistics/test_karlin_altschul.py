@@ -50,15 +50,17 @@ def test_minimum_scores_are_the_threshold(supported, query_length, evalue, resid
     statistics = published_statistics(Scoring(load_matrix(name), gap_open, gap_extend), "local")
     lengths = np.array([1, 2, 10, 100, 1_000, 35_213])
     table = ScoreCutoffs(statistics, lengths, residues)
-    assert np.array_equal(table.of(evalue, 1), table.of(evalue, 1))  # what one query left behind changes nothing
-    least = table.of(evalue, query_length)
+    assert np.array_equal(
+        table.by_length(evalue, 1), table.by_length(evalue, 1)
+    )  # what one query left behind changes nothing
+    least = table.by_length(evalue, query_length)
     assert (least >= 1).all()
     assert (statistics.evalues(least, query_length, lengths, residues) <= evalue).all()
     below = least - 1
     tested = below >= 1
     assert (statistics.evalues(below, query_length, lengths, residues)[tested] > evalue).all()
     for first, last in ((0, 5), (1, 2), (3, 3)):
-        assert table.lowest(evalue, query_length, lengths[first], lengths[last]) == least[first : last + 1].min()
+        assert table.min_score(evalue, query_length, lengths[first], lengths[last]) == least[first : last + 1].min()
 
 
 def test_a_table_is_whole_whenever_another_thread_looks(monkeypatch):
@@ -70,13 +72,13 @@ def test_a_table_is_whole_whenever_another_thread_looks(monkeypatch):
     def watched(self, y, length):
         if np.size(y) > 2 and not answers:
             answers.append([])
-            answers[0] = table.of(10.0, 120).tolist()  # as another thread would, in the middle
+            answers[0] = table.by_length(10.0, 120).tolist()  # as another thread would, in the middle
         return room(self, y, length)
 
     monkeypatch.setattr(KarlinAltschul, "finite_size", watched)
-    found = table.of(10.0, 120).tolist()
+    found = table.by_length(10.0, 120).tolist()
     monkeypatch.undo()
-    assert answers == [found] == [ScoreCutoffs(statistics, np.array([50, 300]), 10**8).of(10.0, 120).tolist()]
+    assert answers == [found] == [ScoreCutoffs(statistics, np.array([50, 300]), 10**8).by_length(10.0, 120).tolist()]
 
 
 @pytest.mark.parametrize("highest", [0, 300, 2_047, 2_048, 90_000])

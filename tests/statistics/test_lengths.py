@@ -9,7 +9,7 @@ from swsearch.statistics.distributions import Lengths
 
 @pytest.mark.parametrize("lengths", [[5, 3, 3, 0], [0, 0], [9], [7, 7, 7], [4, 2, 1, 1]])
 def test_runs_are_counted_as_a_list_is(lengths):
-    listed, runs = Lengths(np.array(lengths)), Lengths.of_runs(RunLengths.of(np.array(lengths)))
+    listed, runs = Lengths(np.array(lengths)), Lengths.from_runs(RunLengths.from_lengths(np.array(lengths)))
     assert runs.distinct.tolist() == listed.distinct.tolist() and runs.counts.tolist() == listed.counts.tolist()
     assert runs.distinct.dtype == listed.distinct.dtype and runs.counts.dtype == listed.counts.dtype
     assert runs.n == listed.n == sum(map(bool, lengths))

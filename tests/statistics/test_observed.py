@@ -18,7 +18,7 @@ from swsearch.statistics.score_distribution import (
     ScoreCounter,
     ScoreDistribution,
     count_scores,
-    distribution_of,
+    make_distribution,
 )
 
 
@@ -112,7 +112,7 @@ def test_expected_numbers_follow_from_evalues():
     statistics = published_statistics(Scoring(), "local")
     lengths = np.full(10_000, 300, dtype=np.int64)
     scores = np.full(10_000, 40, dtype=np.int64)
-    found = distribution_of(count_scores(scores), 250, Lengths(lengths), statistics, 3_000_000)
+    found = make_distribution(count_scores(scores), 250, Lengths(lengths), statistics, 3_000_000)
     for score in (56, 58, 60):
         expected = found.expected[found.edges[:-1] >= score].sum()
         evalue = float(statistics.evalues([score], 250, [300], 3_000_000)[0])
@@ -122,7 +122,7 @@ def test_expected_numbers_follow_from_evalues():
 
 def test_a_few_subjects_far_off_do_not_squeeze_the_bins():
     scores = np.concatenate((np.arange(4000) % 100, [-30_000, 25_000]))
-    found = distribution_of(count_scores(scores), 100, Lengths(np.full(4002, 100)), None, 400_200)
+    found = make_distribution(count_scores(scores), 100, Lengths(np.full(4002, 100)), None, 400_200)
     assert found.expected is None
     assert found.n_below == 1
     assert found.width < 20
@@ -130,14 +130,14 @@ def test_a_few_subjects_far_off_do_not_squeeze_the_bins():
 
 
 def test_edges_of_odd_input():
-    assert distribution_of(count_scores([]), 10, Lengths(np.zeros(0, dtype=np.int64)), None, 0) is None
-    same = distribution_of(
+    assert make_distribution(count_scores([]), 10, Lengths(np.zeros(0, dtype=np.int64)), None, 0) is None
+    same = make_distribution(
         count_scores([5, 5, 5]), 10, Lengths(np.array([3, 3, 0])), published_statistics(Scoring(), "local"), 6
     )
     assert same.scores.tolist() == [5]
     assert same.counts.tolist() == [3]
     assert len(same.edges) >= 2
-    empty_query = distribution_of(
+    empty_query = make_distribution(
         count_scores([0, 0]), 0, Lengths(np.array([3, 4])), published_statistics(Scoring(), "local"), 7
     )
     assert empty_query.expected is None

@@ -7,7 +7,7 @@ import pytest
 
 from swsearch.alphabet import PROTEIN
 from swsearch.statistics import random_panel
-from swsearch.statistics.random_panel import COPIES, Panel, panel_for, probability_of, random_codes
+from swsearch.statistics.random_panel import COPIES, Panel, choose_panel, probability_of, random_codes
 
 
 def test_the_residues_are_the_same_on_every_machine():
@@ -36,12 +36,12 @@ def test_seeds_give_unrelated_residues():
 
 @pytest.mark.parametrize("mode", ["local", "semiglobal"])
 def test_the_panel_does_not_depend_on_the_query(mode):
-    assert panel_for(mode, 1) == panel_for(mode, 35_213)
+    assert choose_panel(mode, 1) == choose_panel(mode, 35_213)
 
 
 @pytest.mark.parametrize("length", [1, 2, 15, 350, 5478, 35_213])
 def test_the_panel_of_global_mode_is_about_the_query(length):
-    panel = panel_for("global", length)
+    panel = choose_panel("global", length)
     assert length in panel.lengths
     assert list(panel.lengths) == sorted(set(panel.lengths))
     assert panel.lengths[0] >= 1
@@ -51,7 +51,7 @@ def test_the_panel_of_global_mode_is_about_the_query(length):
 
 def test_scores_are_parted_by_length():
     panel = Panel((3, 5), (2, 1))
-    one, other = (part[0] for part in panel.parted(np.arange(panel.n_scores)[None]))
+    one, other = (part[0] for part in panel.split_scores(np.arange(panel.n_scores)[None]))
     assert one.tolist() == [list(range(COPIES)), list(range(COPIES, 2 * COPIES))]
     assert other.tolist() == [list(range(2 * COPIES, 3 * COPIES))]
 

@@ -95,7 +95,7 @@ def content(path: Path) -> dict[str, Any]:
         return {
             "facts": (database.mask, database.genetic_code, database.n_residues, database.lengths.tolist()),
             "records": records,
-            "masked": [[database.masked(k, mask) for k in every] for mask in ("lower", database.mask)],
+            "masked": [[database.masked_runs(k, mask) for k in every] for mask in ("lower", database.mask)],
             "taxa": [list(each) for each in database.taxa_of(every)],
             "residues": sorted(
                 (subject, chunk.subject(place).tobytes())

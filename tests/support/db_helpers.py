@@ -72,7 +72,7 @@ def piece_of(raw: bytes | bytearray) -> dict[str, Any]:
 
 def seal(raw: bytearray, piece: dict[str, Any] | bytes) -> BytesPlace:
     """Put another piece of contents at the end of a file as its newest, with right checksums; return its place."""
-    place = BytesPlace.of(len(raw), piece if isinstance(piece, bytes) else json.dumps(piece).encode())
+    place = BytesPlace.from_bytes(len(raw), piece if isinstance(piece, bytes) else json.dumps(piece).encode())
     raw += piece if isinstance(piece, bytes) else json.dumps(piece).encode()
     raw[:USER_BLOCK] = UserBlock(len(raw), place).pack()
     return place
@@ -128,7 +128,7 @@ def all_of(path: Any) -> dict[str, Any]:
         chunks = [] if database.genetic_code else [*database.chunks(1 << 14)]
         return {
             "records": [(database.header(k), database.sequence(k)) for k in every],
-            "runs": {mask: [database.masked(k, mask) for k in every] for mask in ("lower", database.mask)},
+            "runs": {mask: [database.masked_runs(k, mask) for k in every] for mask in ("lower", database.mask)},
             "taxa": [list(of_one) for of_one in database.taxa_of(every)],
             "chunks": [(each.residues.tobytes(), each.lengths.tolist(), each.subjects.tolist()) for each in chunks],
             "facts": [database.mask, database.genetic_code, database.identity(), database.lengths.tolist()],

@@ -8,4 +8,4 @@ from swsearch.pipeline.pairs import find_further_hsps
 
 def further_after(first: PairAlignment, most: int, least: int = 1) -> list[PairAlignment]:
     """Return what `find_further_hsps` finds, as alignments."""
-    return [first.like(*each) for each in find_further_hsps(first, most, least)]
+    return [first.with_path(*each) for each in find_further_hsps(first, most, least)]

@@ -72,7 +72,7 @@ def second_alignment(hit: Hit) -> list[Hsp]:
     pair, columns = hit.pair, hit.pair.cigar[-1][0] - 2
     at = pair.query_end - columns, pair.subject_end - columns
     end = PairAlignment(pair.query, pair.subject, pair.scoring, 0, *at, ((columns, "M"),))
-    second = dataclasses.replace(end, score=end.rescored())
+    second = dataclasses.replace(end, score=end.recompute_score())
     bits = None if hit.bit_score is None else hit.bit_score / 4
     return [Hsp(second, second.score, bits, None if hit.evalue is None else 2.5)]
 
@@ -89,17 +89,17 @@ def as_columns(result: SearchResult) -> SearchResult:
     masked = np.array([pair.subject_letters is not None for pair in pairs], dtype=np.bool_)
     subjects = SubjectCodes(
         np.concatenate([empty, *(pair.subject for pair in pairs)]),
-        np.concatenate([empty, *(pair.shown[1] for pair in pairs)]) if masked.any() else None,
+        np.concatenate([empty, *(pair.display_letters[1] for pair in pairs)]) if masked.any() else None,
         np.cumsum([0, *(len(pair.subject) for pair in pairs)]),
         masked if masked.any() else None,
     )
-    hits.give(AlignmentTable.of(pairs), subjects)
+    hits.give(AlignmentTable.from_pairs(pairs), subjects)
     return dataclasses.replace(result, hits=hits)
 
 
 def with_two_alignments(result: SearchResult) -> SearchResult:
     """Give each hit of a result a second alignment."""
-    hits = [dataclasses.replace(hit, _further=Lazy.known(second_alignment(hit))) for hit in result.hits]
+    hits = [dataclasses.replace(hit, _further=Lazy.of_value(second_alignment(hit))) for hit in result.hits]
     return dataclasses.replace(result, hits=hits)
 
 

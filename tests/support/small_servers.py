@@ -157,7 +157,7 @@ def counting_saves() -> Iterator[set[tuple[int, int]]]:
 
     def save_and_count(self: checkpoint.Checkpoint, states: Any, subjects: Any) -> None:
         save(self, states, subjects)
-        saved.update((each.place, 0 if each.history is None else len(each.history.steps)) for each in states)
+        saved.update((each.index, 0 if each.history is None else len(each.history.steps)) for each in states)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint.Checkpoint, "save", save_and_count)

@@ -38,7 +38,7 @@ def test_the_nucleotides_of_residues_translate_to_them(number: int, length: int)
 def test_columns_say_what_each_frame_says() -> None:
     frames = [Frame(number, 61 + number, start) for number in FRAME_NUMBERS for start in (0, 5)]
     begins = np.arange(len(frames))
-    columns = Frames.of(frames)
+    columns = Frames.from_frames(frames)
     assert list(columns) == frames
     spans = list(zip(*(each.tolist() for each in columns.dna_spans(begins, begins + 3)), strict=True))
     assert spans == [frame.dna_span(begin, begin + 3) for begin, frame in enumerate(frames)]

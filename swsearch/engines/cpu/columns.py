@@ -38,7 +38,7 @@ class UncountedAlignments:
     run_operations: ByteArray
 
     @classmethod
-    def of(cls, traced: Sequence[tuple[int, int, int, Cigar]]) -> UncountedAlignments:
+    def from_raw(cls, traced: Sequence[tuple[int, int, int, Cigar]]) -> UncountedAlignments:
         """Lay out alignments that were found one by one: score, starts in query and subject, and CIGAR of each."""
         runs = [run for each in traced for run in each[3]]
         score, query_start, subject_start = (np.array([each[k] for each in traced], dtype=np.int64) for k in range(3))
@@ -70,7 +70,7 @@ class AlignmentRows(NamedTuple):
 
 
 def count_pools(
-    found: UncountedAlignments,
+    raw: UncountedAlignments,
     batch: PoolPairs,
     matrix: Matrix,
     threads: int | None = None,
@@ -79,7 +79,7 @@ def count_pools(
 
     Parameters
     ----------
-    found : UncountedAlignments
+    raw : UncountedAlignments
         The alignments.
     batch : PoolPairs
         The pairs.
@@ -100,24 +100,24 @@ def count_pools(
     EngineError
         If the extension cannot be used.
     """
-    common = _common(found, batch, matrix, threads)
-    counts = np.empty((7, len(found.score)), dtype=np.int64)
+    common = _common(raw, batch, matrix, threads)
+    counts = np.empty((7, len(raw.score)), dtype=np.int64)
     extension.load().count(common, counts)
     query_end, subject_end, length, identities, positives, gaps, gap_openings = counts
     return AlignmentTable(
-        found.score,
-        found.query_start,
+        raw.score,
+        raw.query_start,
         query_end,
-        found.subject_start,
+        raw.subject_start,
         subject_end,
         length,
         identities,
         positives,
         gaps,
         gap_openings,
-        found.run_offsets,
-        found.run_lengths,
-        found.run_operations,
+        raw.run_offsets,
+        raw.run_lengths,
+        raw.run_operations,
     )
 
 
@@ -190,7 +190,7 @@ def btops_of(
 
 
 def _common(
-    found: UncountedAlignments | AlignmentTable,
+    raw: UncountedAlignments | AlignmentTable,
     batch: PoolPairs,
     matrix: Matrix,
     threads: int | None,
@@ -204,10 +204,10 @@ def _common(
         np.ascontiguousarray(batch.subjects[0]),
         *shown,
         batch.places,
-        np.stack((found.query_start, found.subject_start), axis=1),
-        np.ascontiguousarray(found.run_offsets),
-        np.ascontiguousarray(found.run_lengths),
-        np.ascontiguousarray(found.run_operations),
+        np.stack((raw.query_start, raw.subject_start), axis=1),
+        np.ascontiguousarray(raw.run_offsets),
+        np.ascontiguousarray(raw.run_lengths),
+        np.ascontiguousarray(raw.run_operations),
         np.ascontiguousarray(matrix.scores.astype(np.int8)),
         alphabet.identity_table,
         alphabet.encode_table,

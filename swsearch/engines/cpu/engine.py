@@ -65,7 +65,7 @@ class CpuEngine(Engine):
     """
 
     name = "cpu"
-    way = LANE_LAYOUTS[0]
+    lane_layout = LANE_LAYOUTS[0]
     """Use of lanes, set by tests and benchmarks; it changes no score."""
 
     def __init__(self, threads: int | None = None) -> None:
@@ -82,7 +82,7 @@ class CpuEngine(Engine):
     def prepare(self, profiles: Sequence[QueryProfile], recurrence: Recurrence) -> QueryGroup:
         """Prepare a group of queries."""
         places = [place for place, profile in enumerate(profiles) if len(profile)]
-        queries = QueryArguments.of([profiles[place] for place in places], recurrence)
+        queries = QueryArguments.from_queries([profiles[place] for place in places], recurrence)
         return QueryGroup(profiles, recurrence, _Group(np.array(places, dtype=np.int64), queries))
 
     def load(self, chunk: Chunk) -> LoadedChunk:
@@ -105,10 +105,10 @@ class CpuEngine(Engine):
             values[query, filled:] = scores_of_empty(profile, lengths[filled:], group.recurrence)
         # where no query is empty, the extension writes straight into the result
         whole = len(handle.places) == len(group.profiles)
-        found = values if whole else values[handle.places]
-        self._search(handle.queries, chunk, found, progress)
+        scores = values if whole else values[handle.places]
+        self._search(handle.queries, chunk, scores, progress)
         if not whole:
-            values[handle.places] = found
+            values[handle.places] = scores
         return values
 
     def _search(self, queries: QueryArguments, chunk: Chunk, values: ScoreArray, progress: Progress | None) -> None:
@@ -122,7 +122,7 @@ class CpuEngine(Engine):
             False,
             *recurrence_arguments(queries.recurrence),
             self.threads,
-            LANE_LAYOUTS.index(self.way),
+            LANE_LAYOUTS.index(self.lane_layout),
             self.instructions,
             progress,
             values,

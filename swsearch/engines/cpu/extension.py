@@ -31,7 +31,7 @@ def load() -> ModuleType:
     try:
         from swsearch.engines.cpu import _simd
     except ImportError as error:
-        if (installed := _installed()) is not None:
+        if (installed := _load_installed()) is not None:
             return installed
         package = Path(__file__).resolve().parents[2]
         remedy = "pip install swsearch"
@@ -45,7 +45,7 @@ def load() -> ModuleType:
     return _simd
 
 
-def _installed() -> ModuleType | None:
+def _load_installed() -> ModuleType | None:
     """Load the extension of the installed package where Python found the sources of a checkout first.
 
     That is what ``python`` does in the folder where ``pip install .`` was run.

@@ -60,16 +60,14 @@ def align_codes(
     InputError
         If scores could be beyond what is computed with; see `swsearch.engines.cpu.tracing.align`.
     """
-    return _aligned(query, subject, recurrence, tracing.align(query, subject, recurrence, memory, threads))
+    return _to_alignment(query, subject, recurrence, tracing.align(query, subject, recurrence, memory, threads))
 
 
-def _aligned(
-    query: QueryLike, subject: ByteArray, recurrence: Recurrence, found: tracing.RawAlignment
+def _to_alignment(
+    query: QueryLike, subject: ByteArray, recurrence: Recurrence, raw: tracing.RawAlignment
 ) -> PairAlignment:
     """Return what was found of a pair as an alignment."""
-    return PairAlignment(
-        codes_of(query), subject, recurrence.scoring, *found, query_rows=position_specific_rows(query)
-    )
+    return PairAlignment(codes_of(query), subject, recurrence.scoring, *raw, query_rows=position_specific_rows(query))
 
 
 class CpuPairAligner(PairAligner):
@@ -109,9 +107,9 @@ class CpuPairAligner(PairAligner):
             if self._is_alone(batch[0]):
                 yield self.align(*batch[0], recurrence)
                 continue
-            found = self._find(batch, recurrence, path=True)
-            for (query, subject), one in zip(batch, found, strict=True):
-                yield _aligned(query, subject, recurrence, one)
+            alignments = self._find(batch, recurrence, path=True)
+            for (query, subject), one in zip(batch, alignments, strict=True):
+                yield _to_alignment(query, subject, recurrence, one)
 
     def score_many(self, pairs: Iterable[Pair], recurrence: Recurrence) -> Iterator[int]:
         """Score (query, subject) pairs, in order."""
@@ -128,14 +126,14 @@ class CpuPairAligner(PairAligner):
         gaps_vary = batch.rows is not None and batch.rows.gaps is not None
         alone = (m * n >= ALONE_CELLS) | (tracing.memory_needed(m, n, gaps_vary=gaps_vary) > share.memory)
         together = np.flatnonzero(~alone)
-        table, needed = tracing.align_pools(batch.part(together), recurrence, share)
+        table, needed = tracing.align_pools(batch.take(together), recurrence, share)
         alone[together[needed > 0]] = True
         if not alone.any():
             return table
         fits, large = needed == 0, np.flatnonzero(alone)
-        others = batch.part(large)
+        others = batch.take(large)
         traced = [tracing.align(*pair, recurrence, self.memory, self.threads) for pair in others.sequences()]
-        counted = count_pools(UncountedAlignments.of(traced), others, recurrence.scoring.matrix, self.threads)
+        counted = count_pools(UncountedAlignments.from_raw(traced), others, recurrence.scoring.matrix, self.threads)
         return AlignmentTable.merge([(together[fits], table.take(np.flatnonzero(fits))), (large, counted)])
 
     def _find(self, batch: Sequence[Pair], recurrence: Recurrence, *, path: bool) -> Iterator[tracing.RawAlignment]:

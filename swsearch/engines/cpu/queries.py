@@ -30,10 +30,10 @@ _MODES: dict[Mode, int] = {"local": 0, "global": 1, "semiglobal": 2}
 _SHIFTED = 3
 """Mode's values in ``cpu/search/scan.hpp``; the last one is for frame shifts."""
 
-_DEAREST_SHIFT = {8: 1 << 6, 16: 1 << 14, 32: 1 << 14}
+_MAX_SHIFT_COST = {8: 1 << 6, 16: 1 << 14, 32: 1 << 14}
 """Maximum cost of a frameshift, by bits of the lanes tried first; ``mode_fits`` in ``cpu/module/`` checks it."""
 
-_LONGEST = 1 << 20
+_MAX_SUBJECT_LENGTH = 1 << 20
 """Lengths from here on are not tried: hardly any scoring system would fit lanes of 16 bits there."""
 
 _NO_SCORES = np.empty((0, N_CODES), dtype=np.int8)
@@ -70,10 +70,10 @@ class QueryArguments:
     recurrence: Recurrence
 
     @classmethod
-    def of(cls, queries: Sequence[QueryLike], recurrence: Recurrence) -> QueryArguments:
+    def from_queries(cls, queries: Sequence[QueryLike], recurrence: Recurrence) -> QueryArguments:
         """Put queries, given as codes, shape (length,), uint8, or as scores by position, one after the other."""
         specific = [own for query in queries if (own := position_specific_rows(query)) is not None and len(own)]
-        covering = recurrence.covering(specific)
+        covering = recurrence.with_bounds_for(specific)
         lengths = [len(query) for query in queries]
         offsets = np.zeros(len(queries) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -127,7 +127,7 @@ def recurrence_arguments(recurrence: Recurrence) -> tuple[npt.NDArray[np.int8], 
     """
     scoring, mode, shift = recurrence.scoring, recurrence.mode, recurrence.frame_shift or 0
     fitting = [
-        bits for bits in LANE_BITS if lane_holds_gap_costs(bits, mode, scoring) and shift <= _DEAREST_SHIFT[bits]
+        bits for bits in LANE_BITS if lane_holds_gap_costs(bits, mode, scoring) and shift <= _MAX_SHIFT_COST[bits]
     ]
     first_bits = fitting[0] if fitting else LANE_BITS[-1]
     scores = np.ascontiguousarray(scoring.matrix.scores.astype(np.int8))
@@ -148,4 +148,4 @@ def longest_subject(query_length: int, recurrence: Recurrence, bits: int) -> int
     def too_long(length: int) -> bool:
         return not fits_lane(bits, *recurrence.score_range(query_length, length), recurrence.scoring)
 
-    return bisect_left(range(1, _LONGEST), True, key=too_long)
+    return bisect_left(range(1, _MAX_SUBJECT_LENGTH), True, key=too_long)

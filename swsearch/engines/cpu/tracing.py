@@ -158,11 +158,11 @@ class AlignmentBatch:
     Access to a pair that needs more than the memory limit raises `MemoryLimitError`.
     """
 
-    def __init__(self, found: FoundBytes, pairs: Sequence[Pair], memory: int) -> None:
+    def __init__(self, raw: FoundBytes, pairs: Sequence[Pair], memory: int) -> None:
         self._pairs, self._memory = pairs, memory
-        self._numbers = np.frombuffer(found[0], dtype=np.int64).reshape(-1, 5)
-        self._lengths = np.frombuffer(found[1], dtype=np.int64)
-        self._operations = found[2].decode("ascii")
+        self._numbers = np.frombuffer(raw[0], dtype=np.int64).reshape(-1, 5)
+        self._lengths = np.frombuffer(raw[1], dtype=np.int64)
+        self._operations = raw[2].decode("ascii")
         self._ends = np.cumsum(self._numbers[:, 3])
 
     def __len__(self) -> int:
@@ -187,7 +187,7 @@ def align_many(
     memory: int = TABLE_MEMORY,
     threads: int | None = None,
     *,
-    known: Sequence[int] | None = None,
+    known_scores: Sequence[int] | None = None,
     path: bool = True,
     tile: int = 0,
     beam: int = BEAM_WIDTH,
@@ -204,7 +204,7 @@ def align_many(
         Bytes to be used for the tables of each of the pairs that are worked on.
     threads : int, optional
         Pairs at a time; by default as many as there are processors that this process may use.
-    known : sequence of int, optional
+    known_scores : sequence of int, optional
         A score that each pair reaches, such as its own from a search: what cannot reach it is left out. One that is
         not reached costs time, but changes nothing in the result.
     path : bool, optional
@@ -225,18 +225,18 @@ def align_many(
     rows = None
     if any(position_specific_rows(query) is not None for query in queries.values()):
         rows = rows_pool(list(queries.values()), recurrence.scoring)
-        recurrence = recurrence.covering([rows])
+        recurrence = recurrence.with_bounds_for([rows])
     for m, n in {(len(query), len(subject)) for query, subject in pairs}:
         check_score_range(m, n, recurrence)
     pools = make_pool([codes_of(query) for query in queries.values()]), make_pool(list(subjects.values()))
     numbers = [dict(zip(side, range(len(side)), strict=True)) for side in (queries, subjects)]
     chosen = [(numbers[0][id(query)], numbers[1][id(subject)]) for query, subject in pairs]
     places = pair_bounds(*pools, np.array(chosen, dtype=np.int64).reshape(-1, 2))
-    given = np.array([] if known is None else known, dtype=np.int64)
+    scores = np.array([] if known_scores is None else known_scores, dtype=np.int64)
     settings = _settings(recurrence, memory, threads, tile, beam, path=path)
     codes = pools[0][0], pools[1][0]
     return AlignmentBatch(
-        extension.load().align_many(*codes, places, given, *settings, *position_gap_costs(rows)), pairs, memory
+        extension.load().align_many(*codes, places, scores, *settings, *position_gap_costs(rows)), pairs, memory
     )
 
 
@@ -272,13 +272,13 @@ def align_pools(
         If places, offsets, letters or rows are not within or beside the pools.
     """
     rows, places = batch.rows, batch.places
-    covering = recurrence.covering([] if rows is None else [rows])
+    covering = recurrence.with_bounds_for([] if rows is None else [rows])
     check_lengths(places, lambda m, n: check_score_range(m, n, covering))
-    given = np.ascontiguousarray([] if batch.known is None else batch.known, dtype=np.int64)
+    scores = np.ascontiguousarray([] if batch.known_scores is None else batch.known_scores, dtype=np.int64)
     settings = _settings(covering, *limits, 0, BEAM_WIDTH, path=True)
     codes = (np.ascontiguousarray(batch.queries[0]), np.ascontiguousarray(batch.subjects[0]))
-    found = extension.load().align_many(*codes, places, given, *settings, *position_gap_costs(rows))
-    aligned, needed = _found_pairs([found], 5)
+    raw = extension.load().align_many(*codes, places, scores, *settings, *position_gap_costs(rows))
+    aligned, needed = _decode_found([raw], 5)
     return count_pools(aligned, batch, recurrence.scoring.matrix, limits.threads), needed
 
 
@@ -327,14 +327,14 @@ def align_strands(
     codes = np.ascontiguousarray(strands[0]), np.ascontiguousarray(subjects[0])
     scores = np.ascontiguousarray(scoring.matrix.scores.astype(np.int8))
     costs = int(scoring.gap_open), int(scoring.gap_extend), recurrence.frame_shift
-    found = [
+    raw = [
         load.align_shifted(*codes, np.ascontiguousarray(places[part]), scores, *costs, n_threads)
-        for part, n_threads in _strand_parts(places, threads or available_processors())
+        for part, n_threads in _split_strands(places, threads or available_processors())
     ]
-    return _found_pairs(found, 4)[0]
+    return _decode_found(raw, 4)[0]
 
 
-def _strand_parts(places: IntArray, threads: int) -> Iterator[tuple[slice, int]]:
+def _split_strands(places: IntArray, threads: int) -> Iterator[tuple[slice, int]]:
     """Cut pairs, shape (m, 4), into runs that are aligned together, and say by how many threads; at least one run."""
     memory = extension.load().shifted_memory
     begin = 0
@@ -348,11 +348,11 @@ def _strand_parts(places: IntArray, threads: int) -> Iterator[tuple[slice, int]]
         yield slice(begin, len(places)), threads
 
 
-def _found_pairs(found: Sequence[FoundBytes], width: int) -> tuple[UncountedAlignments, IntArray]:
+def _decode_found(calls: Sequence[FoundBytes], width: int) -> tuple[UncountedAlignments, IntArray]:
     """Decode what calls of the extension found of m pairs; return also the last of each pair's ``width`` numbers."""
-    numbers = np.concatenate([np.frombuffer(each[0], dtype=np.int64) for each in found]).reshape(-1, width)
-    lengths = np.concatenate([np.frombuffer(each[1], dtype=np.int64) for each in found])
-    operations = np.concatenate([np.frombuffer(each[2], dtype=np.uint8) for each in found])
+    numbers = np.concatenate([np.frombuffer(each[0], dtype=np.int64) for each in calls]).reshape(-1, width)
+    lengths = np.concatenate([np.frombuffer(each[1], dtype=np.int64) for each in calls])
+    operations = np.concatenate([np.frombuffer(each[2], dtype=np.uint8) for each in calls])
     offsets = np.zeros(len(numbers) + 1, dtype=np.int64)
     np.cumsum(numbers[:, 3], out=offsets[1:])
     score, query_start, subject_start = np.ascontiguousarray(numbers[:, :3].T)
@@ -373,7 +373,7 @@ def _settings(
     free = (ends.query_start, ends.query_end, ends.subject_start, ends.subject_end)
     return (
         np.ascontiguousarray(scoring.matrix.scores.astype(np.int8)),
-        max(scoring.highest, 0),
+        max(scoring.max_score, 0),
         int(scoring.gap_open),
         int(scoring.gap_extend),
         recurrence.is_local,
@@ -416,15 +416,15 @@ def _run(
 ) -> Counted:
     """Call the extension, the path left out unless asked for."""
     rows = position_specific_rows(query)
-    recurrence = recurrence.covering([] if rows is None else [rows])
+    recurrence = recurrence.with_bounds_for([] if rows is None else [rows])
     check_score_range(len(query), len(subject), recurrence)
     settings = _settings(recurrence, memory, threads, tile, beam, path=path)
-    found: Counted | int = extension.load().align(
+    result: Counted | int = extension.load().align(
         np.ascontiguousarray(codes_of(query)), np.ascontiguousarray(subject), *settings, *position_gap_costs(rows)
     )
-    if isinstance(found, int):
-        raise _too_large(len(subject), memory, found)
-    return found
+    if isinstance(result, int):
+        raise _too_large(len(subject), memory, result)
+    return result
 
 
 def _too_large(subject_length: int, memory: int, needed: int) -> MemoryLimitError:

@@ -16,10 +16,10 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from swsearch.engines.base import PendingHits
-from swsearch.engines.devices import warn_left_out
+from swsearch.engines.devices import warn_skipped
 from swsearch.engines.gpu.device import DeviceInfo
 from swsearch.errors import EngineError, MemoryLimitError, SwsearchWarning
-from swsearch.processors import OwnProcess, has_room_for_threads
+from swsearch.processors import OwnProcess, can_start_threads
 
 DEVICE_POLL_SECONDS = 0.0005
 """Time until a thread asks its device again: polls of several devices leave time to other threads."""
@@ -226,7 +226,7 @@ class DeviceGroup(Generic[Opened]):
         self._every = [DeviceThread(self, place, opener) for place, opener in enumerate(openers)]
         self.threads: list[DeviceThread[Opened]] = []
         """Those of devices that are open."""
-        has_room = has_room_for_threads(len(openers))
+        has_room = can_start_threads(len(openers))
         try:
             for thread in self._every:
                 thread.start(has_room)
@@ -234,7 +234,7 @@ class DeviceGroup(Generic[Opened]):
             self.threads = [thread for thread in self._every if thread.opening.exception() is None]
             if refused and not (is_optional and self.threads):
                 raise refused[0]
-            warn_left_out(refused)
+            warn_skipped(refused)
         except BaseException:
             self.close()
             raise

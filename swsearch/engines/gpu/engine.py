@@ -1,8 +1,8 @@
 """The GPU engine: hand-written kernels with the interface that every engine has.
 
 A chunk's residues are copied and rearranged once (`GpuEngine.load`) and may stay on the device. Looking for hits
-(`GpuEngine.find`) starts the kernels of a chunk on one of some slots and returns; while the last jobs of a chunk are
-running, those of the next begin. Only hits come back.
+(`GpuEngine.start_scan`) starts the kernels of a chunk on one of some slots and returns; while the last jobs of a
+chunk are running, those of the next begin. Only hits come back.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class GpuEngine(Engine):
         if recurrence.frame_shift is not None:
             why = "alignments with frame shifts are computed on the CPU alone: use engine cpu"
             raise OptionError("frame_shift", recurrence.frame_shift, "none on a GPU", why)
-        bounds = recurrence.scoring.covering(profiles)
+        bounds = recurrence.scoring.with_bounds_for(profiles)
         group = Group(profiles, bounds, recurrence.mode, device_kind(self.info.capability))
         if (plan := self.memory_plan) is not None and self._planned and plan.resident:
             group.parts(self._at_once(plan, self._n_planned))  # here, where a job scores other queries meanwhile
@@ -289,7 +289,7 @@ class GpuEngine(Engine):
         ready.record(stream)
         columns: IntArray = np.diff(chunk.column_offsets)
         # a database that stays on the device need not stay in the host's memory as well
-        return GpuChunk(chunk.kept(), address, *numbers, columns, region, ready)
+        return GpuChunk(chunk.without_residues(), address, *numbers, columns, region, ready)
 
     def _put_numbers(self, chunk: Chunk, region: Region) -> tuple[int, int]:
         """Copy each block's first tile and the subjects' lengths to the device; return their addresses."""
@@ -304,9 +304,9 @@ class GpuEngine(Engine):
         if len(loaded) < 2 or any(before.chunk.n_subjects % LANES for before in loaded[:-1]):
             return list(loaded)
         chunks = [each.chunk for each in loaded]
-        lengths = RunLengths.joined([chunk.runs for chunk in chunks])
+        lengths = RunLengths.concatenate([chunk.runs for chunk in chunks])
         assert self.memory_plan is not None
-        if not lengths.descend or 4 * len(lengths) > self.memory_plan.scores:
+        if not lengths.is_descending or 4 * len(lengths) > self.memory_plan.scores:
             return list(loaded)
         first: GpuChunk = loaded[0].handle
         starts = [(each.handle.residues - first.residues) // COLUMN_BYTES for each in loaded]
@@ -345,7 +345,7 @@ class GpuEngine(Engine):
 
     # scoring
 
-    def find(
+    def start_scan(
         self, group: QueryGroup, loaded: LoadedChunk, thresholds: HitThresholds, progress: Progress | None = None
     ) -> PendingHits:
         """Begin to find the hits of every query of a group in a chunk."""
@@ -355,7 +355,7 @@ class GpuEngine(Engine):
         if group.recurrence.mode == "global":
             everything |= chunk.chunk.runs.n_nonempty < chunk.n_subjects or not all(map(len, group.profiles))
         if everything:
-            return super().find(group, loaded, thresholds, progress)
+            return super().start_scan(group, loaded, thresholds, progress)
         parts = self._parts(group, chunk)
         slot = self._take_slot()
         first = self._start(slot, parts[0], chunk, thresholds)

@@ -53,7 +53,7 @@ def highest_score(profile: QueryProfile) -> int:
 
 def has_room(scoring: Scoring, bias: int, highest: int) -> bool:
     """Say whether scores of up to ``highest`` can be held with a bias, and one more pair's score added to them."""
-    return bias + highest + max(scoring.highest, 0) <= LANE_MAX
+    return bias + highest + max(scoring.max_score, 0) <= LANE_MAX
 
 
 def lane16(
@@ -78,7 +78,7 @@ def lane16(
     """
     first = scoring.gap_first
     if mode == "local":
-        limit = LANE_MAX + 1 - max(scoring.highest, 0) - first
+        limit = LANE_MAX + 1 - max(scoring.max_score, 0) - first
         return Lane16(first, limit) if limit >= LANE_MAX // 2 else None
     gaps = (scoring.gap_cost(rows), scoring.gap_cost(columns))
     bias = (sum(gaps) if mode == "global" else min(gaps)) + first

@@ -417,7 +417,7 @@ def demand_of(
     multiprocessors, n_segments : int
         Of the device, and of the database.
     """
-    ordered = RunLengths.counted([lengths])
+    ordered = RunLengths.from_unsorted([lengths])
     longest = max(ordered.longest, 1)
     blocks = ordered.block_columns() * LANES if len(ordered) else np.array([8 * LANES])
     return Demand(

@@ -128,7 +128,7 @@ class MultiGpuEngine(Engine):
         self.in_flight = self.piece_bytes = 1
         """Pieces that may be in work at a time, and the most bytes of one that is streamed."""
         self._reload: Callable[[], Iterator[Chunk]] | None = None
-        self._workload, self._longest = Workload(0, RunLengths.counted([]), []), 0
+        self._workload, self._longest = Workload(0, RunLengths.from_unsorted([]), []), 0
         self._used: list[GpuThread] = []
         self._shares: list[DeviceShare] = []
         self._loaded: list[DistributedChunk] = []
@@ -167,7 +167,7 @@ class MultiGpuEngine(Engine):
         return ChunkPlan(self.piece_bytes, self.is_resident, not self.is_resident, self.in_flight, note)
 
     def _plan(self, workload: Workload, may_stay: bool) -> list[ChunkPlan]:
-        self._workload, self._longest = workload, RunLengths.counted([workload.lengths]).longest
+        self._workload, self._longest = workload, RunLengths.from_unsorted([workload.lengths]).longest
         self._loaded, self._merged = [], None
         plans = self._arrange(may_stay)
         self.keeps = self.is_resident
@@ -212,7 +212,7 @@ class MultiGpuEngine(Engine):
         )
         if len(plans) < len(used):
             return self._arrange(may_stay)
-        if self.is_resident and not all(plan.keep for plan in plans):  # a device had less memory than it said
+        if self.is_resident and not all(plan.keep_loaded for plan in plans):  # a device had less memory than it said
             return self._arrange(may_stay=False)
         self._partitioner = BlockPartitioner(self._shares)
         self.in_flight = sum(plan.in_flight for plan in plans)
@@ -260,7 +260,7 @@ class MultiGpuEngine(Engine):
         groups = {kind: engine.prepare(profiles, recurrence) for kind, engine in engines.items()}
         return QueryGroup(profiles, recurrence, groups)
 
-    def reads_again(self, chunks: Callable[[], Iterator[Chunk]]) -> None:
+    def set_reload(self, chunks: Callable[[], Iterator[Chunk]]) -> None:
         """Register a function that reads the chunks of a failed device again, for the other devices."""
         self._reload = chunks
 
@@ -270,7 +270,7 @@ class MultiGpuEngine(Engine):
         if not self._loaded and not self._foresaw(chunk):
             rows = [UNPLANNED_ROWS // UNPLANNED_QUERIES] * UNPLANNED_QUERIES
             self._plan(Workload(chunk.residues.nbytes, chunk.runs, [rows]), may_stay=False)
-        loaded = DistributedChunk(chunk.kept(), {len(self._loaded): 0}, chunk)
+        loaded = DistributedChunk(chunk.without_residues(), {len(self._loaded): 0}, chunk)
         self._loaded.append(loaded)
         if self.is_resident:
             self._send(loaded)
@@ -307,7 +307,7 @@ class MultiGpuEngine(Engine):
         chunks = [each.chunk for each in loaded]
         ends = np.cumsum([chunk.n_subjects for chunk in chunks]).tolist()
         subjects = np.concatenate([chunk.subjects for chunk in chunks])
-        runs = RunLengths.joined([chunk.runs for chunk in chunks])
+        runs = RunLengths.concatenate([chunk.runs for chunk in chunks])
         whole = Chunk(np.empty((0, LANES), dtype=np.uint8), np.zeros(1, dtype=np.int64), runs, subjects)
         firsts = {}
         for each, end in zip(loaded, ends, strict=True):
@@ -349,7 +349,7 @@ class MultiGpuEngine(Engine):
 
     # scans
 
-    def find(
+    def start_scan(
         self, group: QueryGroup, loaded: LoadedChunk, thresholds: HitThresholds, progress: Progress | None = None
     ) -> PendingHits:
         """Begin to find the hits of every query of a group in a chunk."""
@@ -474,7 +474,7 @@ class MultiGpuScan:
             if self._thresholds is None:
                 pending = PendingHits(partial(engine.score, group, loaded, count))  # type: ignore[arg-type]
             else:
-                pending = engine.find(group, loaded, self._thresholds, count)
+                pending = engine.start_scan(group, loaded, self._thresholds, count)
             return PendingHits(finish, pending.is_ready)
 
         self._tasks.append((piece, self._engine.group.put(scan, owner)))
@@ -523,7 +523,7 @@ class MultiGpuScan:
         together = []
         for query in range(len(self._group.profiles)):
             each = [piece.moved(candidates[query]) for piece, candidates in found]
-            places = np.concatenate([np.empty(0, dtype=np.int64), *(one.places for one in each)])
+            places = np.concatenate([np.empty(0, dtype=np.int64), *(one.indices for one in each)])
             scores = np.concatenate([np.empty(0, dtype=np.int32), *(one.scores for one in each)])
             together.append(ChunkHits(places, scores))
         return together

@@ -66,7 +66,7 @@ class DevicePiece:
 
     def moved(self, candidates: ChunkHits) -> ChunkHits:
         """Return candidates of the piece as those of the chunk that results refer to."""
-        return replace(candidates, places=self.places(candidates.places))
+        return replace(candidates, indices=self.places(candidates.indices))
 
 
 def merge_pieces(pieces: Sequence[DevicePiece], engine: Engine) -> list[DevicePiece]:
@@ -127,7 +127,7 @@ def blocks_of(chunk: Chunk, blocks: IntArray) -> Chunk:
         for place, block in enumerate(blocks.tolist()):
             residues[offsets[place] : offsets[place + 1]] = chunk.block(block)
         places = (starts[:, None] + np.arange(LANES)).reshape(-1)[:n_subjects]
-        runs = RunLengths.of(chunk.runs.at(places))
+        runs = RunLengths.from_lengths(chunk.runs.at(places))
     return Chunk(residues, offsets, runs, _unnamed(n_subjects))
 
 
@@ -194,7 +194,7 @@ class BlockPartitioner:
 
 def share_of(workload: Workload, part: float) -> DeviceShare:
     """Return the share of a device that gets a part of the blocks."""
-    runs = RunLengths.counted([workload.lengths])
+    runs = RunLengths.from_unsorted([workload.lengths])
     longest = int(runs.block_columns().max(initial=8)) * LANES
     n_blocks = -(-len(runs) // LANES)
     blocks = min(int(n_blocks * part * SLACK) + SLACK_BLOCKS, n_blocks)

@@ -85,7 +85,7 @@ class Part:
 
     def may_saturate(self, limit: int, longest: int) -> bool:
         """Say whether a local score could reach a lane's limit."""
-        entry = max(self.scoring.highest, 0)
+        entry = max(self.scoring.max_score, 0)
         return any(min(high, longest * entry) >= limit for high in self._highest.values())
 
 

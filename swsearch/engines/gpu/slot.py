@@ -91,7 +91,7 @@ class Turn:
         part, memory = uploaded.part, self._memory
         queries = range(part.first, part.first + len(part.profiles))
         tables = [thresholds.by_length[query] for query in queries]
-        least = [thresholds.least[query] for query in queries]
+        least = [thresholds.min_scores[query] for query in queries]
         floor = np.array([-LARGEST if value is None else value for value in least], dtype=np.int32)
         by_length = uploaded.thresholds(tables)
         return NeededScores(by_length, uploaded.n_lengths, memory.put(floor, memory.stream))

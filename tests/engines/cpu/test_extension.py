@@ -76,7 +76,7 @@ def test_one_that_this_machine_lacks_is_told(monkeypatch):
 def test_without_the_extension_the_remedy_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "swsearch.engines.cpu._simd", None)
     monkeypatch.delattr("swsearch.engines.cpu._simd", raising=False)
-    monkeypatch.setattr(extension, "_installed", lambda: None)
+    monkeypatch.setattr(extension, "_load_installed", lambda: None)
     said = r"/swsearch: expected the compiled extension swsearch\.engines\.cpu\._simd here, .*"
     said += r"build it: pip install (-e|swsearch)"
     with pytest.raises(EngineError, match=said):
@@ -100,7 +100,7 @@ def test_what_does_not_compute_does_without_it():
     code = (
         "import sys; sys.modules['swsearch.engines.cpu._simd'] = None\n"
         "import swsearch, swsearch.scoring, swsearch.engines.cpu.extension\n"
-        "swsearch.engines.cpu.extension._installed = lambda: None\n"
+        "swsearch.engines.cpu.extension._load_installed = lambda: None\n"
         "from swsearch.cli.main import app\n"
         "assert swsearch.Database.from_records(['MKV']).n_subjects == 1\n"
         "try: swsearch.align('MKV', 'MKV', engine='cpu')\n"

@@ -32,8 +32,12 @@ def scored(engine, queries, subjects, mode="local"):
 
 def check(engine, queries, subjects, mode, ways=LANE_LAYOUTS):
     expected = [[reference.score(query, subject, SCORING, mode) for subject in subjects] for query in queries]
-    for engine.way in ways:
-        assert scored(engine, queries, subjects, mode).tolist() == expected, (engine.description, engine.way, mode)
+    for engine.lane_layout in ways:
+        assert scored(engine, queries, subjects, mode).tolist() == expected, (
+            engine.description,
+            engine.lane_layout,
+            mode,
+        )
 
 
 def fitting(rows, generator, n):
@@ -64,9 +68,9 @@ def test_lanes_that_saturate(engine):
     for best, counts, more in cases:
         rows[:, 1] = best
         query = QueryProfile(rows.copy(), np.zeros(800, dtype=np.uint8), is_specific=True)
-        assert engine.prepare([query], Recurrence(SCORING)).handle.queries.recurrence.scoring.lowest == -20
+        assert engine.prepare([query], Recurrence(SCORING)).handle.queries.recurrence.scoring.min_score == -20
         subjects = [np.repeat(np.array([1, 0], dtype=np.uint8), (n, k)) for n in counts for k in more]
-        for engine.way in LANE_LAYOUTS:
+        for engine.lane_layout in LANE_LAYOUTS:
             assert scored(engine, [query], subjects)[0].tolist() == [best * n + k for n in counts for k in more]
 
 
@@ -80,7 +84,7 @@ def test_profiles_of_the_matrix_score_as_sequences_do(engine, mode):
     expected = scored(engine, codes, subjects, mode)
     alike = [like_matrix(each, SCORING) for each in codes]
     mixed = [alike[k] if k % 2 else each for k, each in enumerate(codes)]
-    for engine.way in LANE_LAYOUTS:
+    for engine.lane_layout in LANE_LAYOUTS:
         assert (scored(engine, alike, subjects, mode) == expected).all()
         assert (scored(engine, mixed, subjects, mode) == expected).all()
     costs = [like_matrix(each, SCORING, PositionGapCosts.uniform(len(each), 11, 1)) for each in codes]
@@ -103,10 +107,10 @@ def test_gap_costs_by_position(engine, mode, highest):
     queries = [random_profile(generator, n, -6, 9, most_cost=highest) for n in (1, 9, 34)]
     subjects = [random_codes(generator, n) for n in (0, 1, 12)]
     subjects += [fitting(queries[2], generator, n) for n in (20, 30)]
-    check(engine, queries, subjects, mode, [engine.way])
+    check(engine, queries, subjects, mode, [engine.lane_layout])
     # rows in several strips, of which the lower ones pay for all rows above them
     query = random_profile(generator, 1200, -6, 6, most_cost=9)
-    check(engine, [query], [fitting(query, generator, 12), random_codes(generator, 3)], mode, [engine.way])
+    check(engine, [query], [fitting(query, generator, 12), random_codes(generator, 3)], mode, [engine.lane_layout])
 
 
 def test_what_32_bits_might_not_hold_is_refused():

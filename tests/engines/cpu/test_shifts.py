@@ -15,7 +15,7 @@ from swsearch.engines.cpu.tracing import align_strands
 from swsearch.engines.pools import make_pool
 from swsearch.engines.reference import ReferenceEngine
 from swsearch.errors import OptionError
-from swsearch.pipeline.null_models import score_shuffled, scores_with_copies, shuffled_chunk
+from swsearch.pipeline.null_models import make_shuffled_chunk, score_shuffled, scores_with_copies
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 from swsearch.translation.frameshift_reference import shifted_align, shifted_score
@@ -44,7 +44,7 @@ def test_shuffled_copies_are_scored_with_shifts():
     strands = [random_codes(generator, n, 20) for n in (40, 0, 75)]
     subjects = [random_codes(generator, n, 20) for n in (20, 31)]
     recurrence = Recurrence(Scoring(), frame_shift=3)
-    chunk = shuffled_chunk(subjects, range(2), 1)
+    chunk = make_shuffled_chunk(subjects, range(2), 1)
     copies = [None] * 4
     for place, subject in enumerate(chunk.subjects.tolist()):
         copies[subject] = chunk.subject(place)

@@ -76,7 +76,7 @@ def test_the_references_alignment_is_found(case, mode_and_ends, way):
     expected = reference.align(*pair, scoring, *mode_and_ends)
     assert tracing.align(*pair, recurrence, **way) == expected
     assert tracing.score(*pair, recurrence, **way) == expected[0]
-    assert align_codes(*pair, recurrence, threads=1).rescored() == expected[0]
+    assert align_codes(*pair, recurrence, threads=1).recompute_score() == expected[0]
 
 
 @random_cases(250)
@@ -224,7 +224,7 @@ def test_many_are_the_references_in_order_whatever_is_known(case, mode_and_ends,
     recurrence = Recurrence(scoring, *mode_and_ends)
     expected = [reference.align(*pair, scoring, *mode_and_ends) for pair in several]
     for known in (None, [one[0] for one in expected], [one[0] + off for one in expected]):
-        assert list(tracing.align_many(several, recurrence, 1 << 20, known=known, **way)) == expected, known
+        assert list(tracing.align_many(several, recurrence, 1 << 20, known_scores=known, **way)) == expected, known
     scores = tracing.align_many(several, recurrence, 1 << 20, path=False, **way)
     assert [one[0] for one in scores] == [one[0] for one in expected]
     queries, subjects = [query for query, _ in several], make_pool([subject for _, subject in several])
@@ -251,7 +251,10 @@ def test_many_are_found_by_any_number_of_threads(mode, threads):
     expected = [tracing.align(*pair, Recurrence(Scoring(), mode), threads=1) for pair in several]
     known = [one[0] for one in expected]
     assert list(tracing.align_many(several, Recurrence(Scoring(), mode), threads=threads)) == expected
-    assert list(tracing.align_many(several, Recurrence(Scoring(), mode), threads=threads, known=known)) == expected
+    assert (
+        list(tracing.align_many(several, Recurrence(Scoring(), mode), threads=threads, known_scores=known))
+        == expected
+    )
     assert list(tracing.align_many([], Recurrence(Scoring(), mode), threads=threads)) == []
 
 
@@ -281,7 +284,7 @@ def test_further_alignments_are_the_references(pair, scoring):
         best = align_codes(*pair, Recurrence(scoring), threads=1)
         found = [best, *further_after(best, 3)]
         assert [(each.score, each.query_start, each.subject_start, each.cigar) for each in found] == expected
-        assert [each.rescored() for each in found] == [each[0] for each in expected]
+        assert [each.recompute_score() for each in found] == [each[0] for each in expected]
 
 
 def test_gap_costs_by_position_that_are_all_the_same():

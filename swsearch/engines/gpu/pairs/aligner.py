@@ -108,12 +108,12 @@ class GpuPairAligner(PairAligner):
         m, n = batch.places[:, 1], batch.places[:, 3]
         short = (m > 0) & (n > 0) & (direction_bytes(m, n) <= SHORT_BYTES) & (len(batch) > 1)
         parts = [
-            (some, self._find_short(batch.part(some), recurrence)) for some in _parts(np.flatnonzero(short), m + n)
+            (some, self._find_short(batch.take(some), recurrence)) for some in _parts(np.flatnonzero(short), m + n)
         ]
         if len(others := np.flatnonzero(~short)):
-            alone = batch.part(others)
+            alone = batch.take(others)
             found = [self._find([pair], recurrence, True)[0] for pair in alone.sequences()]
-            traced = UncountedAlignments.of(
+            traced = UncountedAlignments.from_raw(
                 [(one.score, one.query_start, one.subject_start, one.cigar) for one in found]
             )
             parts.append((others, count_pools(traced, alone, recurrence.scoring.matrix)))
@@ -171,10 +171,11 @@ class GpuPairAligner(PairAligner):
             found = one.align() if align else FoundAlignment(one.score(), 0, 0, ())
         if align:
             aligned = _alignment(query, subject, recurrence, found)
-            if aligned.rescored() != found.score:
+            if aligned.recompute_score() != found.score:
                 raise EngineError(
                     f"{self.info}: an alignment of {len(query):,} with {len(subject):,} residues adds up to "
-                    f"{aligned.rescored()} instead of its score {found.score}; please report it, and use --engine cpu"
+                    f"{aligned.recompute_score()} instead of its score {found.score}; "
+                    "please report it, and use --engine cpu"
                 )
         return found
 
@@ -247,7 +248,7 @@ def _covering(recurrence: Recurrence, queries: Sequence[QueryLike]) -> Recurrenc
     """Return the recurrence with bounds that hold for profiles; raise `InputError` where their gap costs vary."""
     rows = [query for query in queries if isinstance(query, QueryProfile)]
     refuse_position_gaps(rows)
-    return recurrence.covering(rows)
+    return recurrence.with_bounds_for(rows)
 
 
 def _alignment(query: QueryLike, subject: ByteArray, recurrence: Recurrence, found: FoundAlignment) -> PairAlignment:

@@ -114,7 +114,7 @@ class MultiGpuPairAligner(PairAligner):
         check_pairs(batch, recurrence)
 
         def align(some: slice, aligner: PairAligner) -> AlignmentTable:
-            return aligner.align_pools(batch.part(some), recurrence)
+            return aligner.align_pools(batch.take(some), recurrence)
 
         cut = cuts(batch.places[:, 1], batch.places[:, 3], len(self._group.threads))
         parts = deque(self._group.put(partial(align, some)) for some in cut)

@@ -97,9 +97,9 @@ class ShortPairs:
         for group in classes(direction_bytes(batch.places[:, 1], batch.places[:, 3])):
             left, room = group, RUN_SHARE
             while len(left):
-                fitted, found = self._launch(batch.part(left), room)
+                fitted, found = self._launch(batch.take(left), room)
                 done = left[fitted]
-                parts.append((done, count_pools(found, batch.part(done), self._scoring.matrix)))
+                parts.append((done, count_pools(found, batch.take(done), self._scoring.matrix)))
                 left = left[~fitted]
                 room *= 8
         return AlignmentTable.merge(parts)
