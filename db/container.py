@@ -87,7 +87,7 @@ class Overlay(io.RawIOBase):
         return self.size
 
     def readinto(self, buffer: Any) -> int:
-        """Read what the file and the writes before say."""
+        """Read the bytes of the file, with the bytes written so far over them."""
         view, begin = memoryview(buffer).cast("B"), self._at
         end = begin + len(view)
         view[:] = os.pread(self._fd, len(view), begin).ljust(len(view), b"\0")
@@ -144,7 +144,7 @@ class SegmentSink:
         self.write(name, values.astype(ARRAY_TYPES[name], copy=False))
 
     def finish(self) -> SegmentEntry:
-        """Write the checksums; return what the contents say of the segment."""
+        """Write the checksums, and return the segment's entry of the contents."""
         names = sorted(self._shapes)
         packed = [np.array(self._sums[name], dtype="<u4").tobytes() for name in names]
         at = self._file.place_of(self._group, "checksums", "<u4", (sum(map(len, packed)) // 4,))

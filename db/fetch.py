@@ -92,7 +92,7 @@ def fasta_of(database: Any, subjects: IntArray, part: ResidueRange | None = None
 
 
 def _texts(database: Any, subjects: IntArray, codes: Strips, part: ResidueRange | None) -> Strips:
-    """Return subjects as FASTA, of which those that end before the part are empty."""
+    """Return the FASTA text of each subject, or of its part; it is empty if the subject ends before the part."""
     # takes half the time of decode_table[...]
     letters = np.frombuffer(bytearray(codes.data).translate(PROTEIN.decode_table.tobytes()), dtype=np.uint8)
     starts, lengths = codes.offsets[:-1], codes.counts

@@ -60,7 +60,7 @@ def compression_of(head: bytes) -> str:
 
 
 def _decompressor(kind: str) -> tuple[Callable[[], Any], type[Exception]]:
-    """Return what makes a decompressor of one gzip member, xz stream or frame, and what it raises."""
+    """Return a constructor of decompressors of one gzip member, xz stream or frame, and their type of error."""
     if kind == "gzip":
         return partial(decompressobj, wbits=31), error
     if kind == "xz":

@@ -164,7 +164,7 @@ class _OpenRecord:
             )
 
     def close(self) -> dict[str, Strips]:
-        """Return its parts, and clear it."""
+        """Return the record's codes, header and mask, and clear it for the next record."""
         runs = np.concatenate(self._runs)
         # the end of a batch cuts a run in two
         firsts = np.flatnonzero(np.append(True, runs[1:, 0] != runs[:-1, 1])[: len(runs)])

@@ -208,7 +208,7 @@ class Segment:
         return self._ranks
 
     def _compute_ranks(self) -> npt.NDArray[np.uint32]:
-        """Invert the order, and check it."""
+        """Return the rank of each subject, the inverse of the stored order, which is checked to be a permutation."""
         n, nowhere = self.n_subjects, np.iinfo(np.uint32).max
         ranks = np.full(n, nowhere, dtype=np.uint32)
         problem, before = "", -1

@@ -124,7 +124,7 @@ def _reopen(opened: Any, paths: Sequence[str], name: str, identity: str, shares:
 
 
 def _entries(database: Any, subjects: IntArray) -> Iterator[Entry]:
-    """Yield subjects in an order that is asked for, some thousands read at once."""
+    """Yield entries of subjects in the given order; some thousands are read at a time."""
     for some, codes in in_order(database, subjects):
         headers, bounds = database.headers_of(some)
         runs, starts, ends = database.masked_runs_of(some, "lower")

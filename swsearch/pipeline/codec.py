@@ -201,7 +201,7 @@ PROFILE_FIELDS = ("profile", "next")
 
 
 def encode(states: Sequence[QueryState], subjects: SubjectReader) -> tuple[JsonFields, Arrays]:
-    """Return states as what JSON can hold, and numbers.
+    """Encode states as JSON fields and named arrays.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class StateDecoder:
     subjects: Subjects
 
     def decode(self, facts: JsonFields, arrays: Arrays, is_wanted: Callable[[int], bool] = lambda _: True) -> Batch:
-        """Return the states that `encode` took apart, or those whose places are wanted.
+        """Decode the states of `encode`; ``is_wanted`` chooses among their places.
 
         Raises
         ------

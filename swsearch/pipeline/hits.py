@@ -332,7 +332,7 @@ class HitBuilder:
         lengths: IntArray,
         evalues: FloatArray | None,
     ) -> HitStatistics:
-        """Return what the statistics of a query's hits say of their scores, all of shape (n,)."""
+        """Return bit scores, E-values and z-scores of a query's hits, all of shape (n,)."""
         statistics = selection.statistics if selection.null_models is None else selection.null_models
         residues = self.criteria.effective_residues
         return hit_statistics_arrays(statistics, None, scores, len(query.codes), lengths, residues, evalues)

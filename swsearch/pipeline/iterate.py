@@ -104,7 +104,7 @@ class IterationQueue:
         return bool(self._is_closed or self._waiting or may_begin or (self._has_all and not self._under_way))
 
     def _take_returned(self) -> list[QueryState]:
-        """Return those that came back, the first ones first, as many as are scored together."""
+        """Take queries that wait for their next iteration, in order, as many as are scored together."""
         self._waiting.sort(key=lambda turn: turn.index)
         rows = n = 0
         for turn in self._waiting:

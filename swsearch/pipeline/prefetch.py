@@ -273,7 +273,7 @@ class _Shared(Generic[ItemT]):
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Make items; the thread's work."""
+        """Run the iterator in the thread, to its end or an error, and close it."""
         error: BaseException | None = None
         try:
             join_work(self.work)

@@ -114,7 +114,7 @@ class ProfileHitSelector:
         return HitBuilder(self.inclusion, self.backend, self.local_backend)
 
     def _extend_alignment(self, query: Query, base: QueryAlignment, hits: HitList, parts: _Parts) -> QueryAlignment:
-        """Lay what passes the rules below a query."""
+        """Return the alignment of a query with all hits that pass the inclusion rules."""
         options, profile = self.criteria.options, query.profile
         rules, scoring = options.inclusion, options.scoring
         subjects = hits.subjects
@@ -139,7 +139,7 @@ class ProfileHitSelector:
     # further parts of subjects
 
     def _add_hsps(self, batch: Batch, lists: Sequence[HitList], all_parts: Sequence[_Parts]) -> None:
-        """Add alignments of what of the subjects is beside those that there are, round after round."""
+        """Align what subjects have beside their alignments, round after round, and add the results to ``all_parts``."""
         options, queries = self.criteria.options, batch.queries
         flanks = [
             _Flanks.from_parts(

@@ -193,7 +193,7 @@ class Scorer:
         return finish
 
     def candidates(self, prepared: PreparedQueries, waiting: Sequence[ChunkResult]) -> list[QueryCandidates]:
-        """Return what may be reported for each query; takes neither the engine nor the database."""
+        """Return the candidates of each query, without use of the engine or the database."""
         self.update_top_hits(prepared, waiting)
         limit = self.options.max_candidates
         counts = [tally.counts() if self.options.distribution else None for tally in prepared.counters]

@@ -81,7 +81,7 @@ def query_warnings(source: str, queries: Sequence[Query]) -> list[str]:
 
 
 def _as_letters(queries: Any) -> Any:
-    """Return what stands for queries, records of a database as letters; refuse profiles."""
+    """Return queries with records of a database as (header, letters); raise `InputError` for profiles."""
     from swsearch.db import Record
 
     def letters(record: Any) -> Any:

@@ -186,7 +186,7 @@ class SearchResults:
         self._search.watchers.append(watcher)
 
     def batches(self, aligned: bool = False, several: bool = True) -> Iterator[list[SearchResult]]:
-        """Yield what is left, the results of queries that were scored together at a time.
+        """Yield the remaining results, in lists of queries that were scored together.
 
         Parameters
         ----------

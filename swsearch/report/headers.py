@@ -314,7 +314,7 @@ def hits_by_taxon(hits: HitTable) -> list[TaxonHits]:
 
 
 def query_member(hits: HitTable) -> dict[str, list[dict[str, Any]]]:
-    """Return the member that ``jsonl`` has of a query whose hits have taxa; nothing of others."""
+    """Return the member ``taxa`` of a query in ``jsonl``: hits by taxon; empty if no hit has a taxon."""
     counts = [
         {
             "taxid": each.taxon.taxid,

@@ -45,7 +45,7 @@ MAX_FILE_NAME = 120
 
 
 def file_names(identifiers: Sequence[str], extension: str) -> list[str]:
-    """Return names of files for sequences, different ones where upper and lower case are the same too.
+    """Return names of files for sequences, distinct also where a file system ignores case.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class PearsonThree:
 
 @lru_cache(maxsize=64)
 def _invert_survival(distribution: PearsonThree, probability: float) -> float:
-    """Invert the survival function; each query of a job asks for the same few values, and it takes 10 ms."""
+    """Invert the survival function by bisection, which takes 10 ms."""
     low, high = 0.0, 1.0
     while distribution.survival(high) > probability:
         high *= 2

@@ -185,7 +185,7 @@ class KarlinAltschul:
         subject: EffectiveLength,
         subjects: FloatArray,
     ) -> FloatArray:
-        """Compute E-values from what both sides leave room for.
+        """Compute E-values from the effective lengths of query and subject.
 
         Parameters
         ----------

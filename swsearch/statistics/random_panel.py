@@ -85,7 +85,7 @@ class Panel:
         return sum(length * n for length, n in zip(self.lengths, self.sequences, strict=True))
 
     def split_scores(self, scores: npt.NDArray[np.integer]) -> Sequence[npt.NDArray[np.integer]]:
-        """Part queries' scores by length.
+        """Split the scores of queries by length of the sequences.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ def _mix(states: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def probability_of(codes: ByteArray) -> float:
-    """Return the probability that as many random residues are these, letters that stand for several being any.
+    """Return the probability that random residues equal these codes; ambiguous letters equal any residue.
 
     Parameters
     ----------
