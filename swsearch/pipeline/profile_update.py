@@ -139,7 +139,7 @@ class ProfileHitSelector:
     # further parts of subjects
 
     def _add_hsps(self, batch: Batch, lists: Sequence[HitList], all_parts: Sequence[_Parts]) -> None:
-        """Align what subjects have beside their alignments, round after round, and add the results to ``all_parts``."""
+        """Align what subjects have beside their alignments, round after round; add the results to ``all_parts``."""
         options, queries = self.criteria.options, batch.queries
         flanks = [
             _Flanks.from_parts(
