@@ -27,7 +27,7 @@ from swsearch.lazy import Lazy
 from swsearch.recurrence import Recurrence
 from swsearch.report import create_writer
 from swsearch.results import Headers, Hit, HitList, HitTable, Hsp, SearchResult
-from swsearch.results.table import SubjectCodes, numbers_of
+from swsearch.results.table import SubjectCodes, hit_statistics
 from swsearch.run_info import Program, RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import published_statistics
@@ -289,15 +289,15 @@ def as_found_together(result: SearchResult) -> SearchResult:
         np.arange(len(pairs)) + 100,  # of pieces
         np.array([len(pair.subject) for pair in pairs]),
         np.array([hit.score for hit in result.hits]),
-        dataclasses.replace(numbers_of(result.hits), z_scores=no_numbers, evalues_published=no_numbers),
-        Headers.known([(hit.subject_id, hit.subject_description) for hit in result.hits]),
+        dataclasses.replace(hit_statistics(result.hits), z_scores=no_numbers, evalues_published=no_numbers),
+        Headers.from_texts([(hit.subject_id, hit.subject_description) for hit in result.hits]),
         np.array([numbers.index(frame.number) for frame in query_frames]) if query_frames else None,
         Frames.from_frames(subject_frames) if subject_frames else None,
         np.array([hit.subject_index for hit in result.hits]),
     )  # fmt: skip
     hits = HitList(queries[0], result.scoring, table, lambda row: pairs[row], queries=queries)
     offsets = np.cumsum([0, *(len(pair.subject) for pair in pairs)])
-    hits.give(
+    hits.set_alignments(
         AlignmentTable.from_pairs(pairs), SubjectCodes(np.concatenate([p.subject for p in pairs]), None, offsets)
     )
     return dataclasses.replace(result, hits=hits)
@@ -344,12 +344,13 @@ def shifted_result(*, together: bool) -> SearchResult:
     table = HitTable(
         np.array([place for place, _, _ in found]), np.array([len(pair.subject) for pair in pairs]), scores,
         HitStatistics(scores / 3.0, np.exp(-scores), no_numbers, no_numbers),
-        Headers.known([proteins[place][:2] for place, _, _ in found]), np.array([strand for _, strand, _ in found]),
+        Headers.from_texts([proteins[place][:2] for place, _, _ in found]),
+        np.array([strand for _, strand, _ in found]),
     )  # fmt: skip
     hits = HitList(strands[0], Scoring(), table, lambda row: pairs[row], queries=strands)
     if together:
         offsets = np.cumsum([0, *(len(pair.subject) for pair in pairs)])
-        hits.give(
+        hits.set_alignments(
             AlignmentTable.from_pairs(pairs), SubjectCodes(np.concatenate([p.subject for p in pairs]), None, offsets)
         )
     return dataclasses.replace(result_of("blastx", 0, []), hits=hits)
