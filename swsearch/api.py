@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from swsearch.results import SearchResult
 
 
-def _check_callable(progress: object) -> None:
+def _check_progress(progress: object) -> None:
     """Raise unless ``progress`` is callable or None."""
     if progress is not None and not callable(progress):
         raise OptionError("progress", progress, "something that can be called with a number of cells")
@@ -154,7 +154,7 @@ def search(
     P01324 162 2e-21 30M
     """
     chosen = make_search_options("search", **options)
-    _check_callable(progress)
+    _check_progress(progress)
     folder = None if checkpoint is None else _folder(checkpoint)
     check_subjects(subjects)
     check_not_swapped(queries, subjects)
@@ -373,7 +373,7 @@ def score(
     """
     recurrence = Recurrence(protein_scoring(scoring, preset), mode)
     top = None if top is None else check_integer("top", top, 1, MAX_INTEGER)
-    _check_callable(progress)
+    _check_progress(progress)
     check_subjects(subjects)
     check_not_swapped(queries, subjects)
     has_explicit_scoring, own = scoring is not None or preset is not None, recurrence.scoring

@@ -223,9 +223,9 @@ def _read(
     if scoring is None:
         yield from records_of(source, alphabet)
         return
-    from swsearch.profiles.formats import format_of
+    from swsearch.profiles.formats import detect_format
 
-    format_ = format_of(source, query_format)
+    format_ = detect_format(source, query_format)
     if format_ != "fasta":
         from swsearch.profiles.readers import profiles_of
 

@@ -68,7 +68,7 @@ def search_seconds(searcher: library.Searcher, record: tuple[str, str]) -> tuple
     started = time.perf_counter()
     (result,) = searcher.search([record])
     hits, alignments = result.table, result.hsps.alignments
-    columns = hits.subjects, hits.scores, hits.numbers.evalues, alignments.query_start, alignments.identities
+    columns = hits.subjects, hits.scores, hits.statistics.evalues, alignments.query_start, alignments.identities
     seconds = time.perf_counter() - started
     assert all(len(column) == len(result) for column in columns)
     return seconds, len(result)

@@ -99,7 +99,7 @@ def align_command(
     Exact, for two sequences of any length. A holds queries, B subjects; in SAM these are reads and references.
     --engine auto uses the CPU below 500,000,000 cells, because a GPU takes longer to start.
     """
-    asked, messages, output = (
+    options, messages, output = (
         PairTable.from_values(given),
         MessageTable.from_values(given),
         OneOutputTable.from_values(given).output,
@@ -113,31 +113,31 @@ def align_command(
     from swsearch.version import version
 
     started = time.monotonic()
-    if asked.score_only and asked.outfmt not in (None, "score"):
-        raise OptionError("outfmt", asked.outfmt, "score with --score-only", "leave one of them out")
+    if options.score_only and options.outfmt not in (None, "score"):
+        raise OptionError("outfmt", options.outfmt, "score with --score-only", "leave one of them out")
     by_name = format_of_file(output)
-    wanted = "score" if asked.score_only else asked.outfmt or by_name
+    wanted = "score" if options.score_only else options.outfmt or by_name
     check_format(wanted)
     check_distinct_inputs(a, b, ("A", "B"))
     if output is not None:
         check_output(Path(output))
         check_not_an_input([output], [a, b, given["matrix"]])
-    ends = check_ends(given["mode"], None if asked.free_ends is None else Ends.parse(asked.free_ends))
+    ends = check_ends(given["mode"], None if options.free_ends is None else Ends.parse(options.free_ends))
     threads = limit_threads(given["threads"], messages.quiet)
-    scoring = pair_scoring(asked, given["preset"], given["matrix"])
+    scoring = pair_scoring(options, given["preset"], given["matrix"])
     queries, subjects = (
         _read(name, text, scoring, given["allow_dna"], messages.quiet) for name, text in (("A", a), ("B", b))
     )
-    if asked.pairs and len(queries) != len(subjects):
+    if options.pairs and len(queries) != len(subjects):
         raise InputError(
             f"--pairs: A has {len(queries):,} sequences and B has {len(subjects):,}, expected as many in both; "
             "without --pairs all are aligned with all"
         )
-    kind: PairSelection = "order" if asked.pairs else "all"
+    kind: PairSelection = "order" if options.pairs else "all"
     run = PairRun(queries, subjects, kind, Recurrence(scoring, given["mode"], ends), version())
     with pair_aligner(given, threads, run.cells, run.n_pairs) as aligner:
         if messages.verbose:
-            _say_what_runs(aligner, run)
+            _print_plan(aligner, run)
         _write(wanted, run, aligner, output, messages.quiet)
         if not messages.quiet:
             seconds = time.monotonic() - started
@@ -165,18 +165,18 @@ def pair_aligner(given: Mapping[str, Any], threads: int | None, cells: int, pair
     )
 
 
-def _read(name: str, given: str, scoring: "Scoring", allow_dna: bool, quiet: bool) -> "list[Query]":
+def _read(name: str, text: str, scoring: "Scoring", allow_dna: bool, quiet: bool) -> "list[Query]":
     """Read A or B, and say where it is taken for letters."""
     from swsearch.inputs import input_path, read_queries
 
-    found = read_queries(given, scoring.matrix.alphabet, name, allow_dna=allow_dna)
-    if not quiet and not input_path(given):
-        letters = format_count(len(found[0].codes), "letter")
+    queries = read_queries(text, scoring.matrix.alphabet, name, allow_dna=allow_dna)
+    if not quiet and not input_path(text):
+        letters = format_count(len(queries[0].codes), "letter")
         print_message(f"{name} is taken as {letters}, not as the name of a file")
-    return found
+    return queries
 
 
-def _say_what_runs(aligner: "PairAligner", run: "PairRun") -> None:
+def _print_plan(aligner: "PairAligner", run: "PairRun") -> None:
     if aligner.fallback:
         print_message(aligner.fallback)
     recurrence = run.recurrence
@@ -213,23 +213,23 @@ def _move(text: io.StringIO, stream: IO[str]) -> None:
     text.truncate()
 
 
-def pair_scoring(asked: PairTable, preset: Preset = "default", matrix: str | None = None) -> "Scoring":
+def pair_scoring(options: PairTable, preset: Preset = "default", matrix: str | None = None) -> "Scoring":
     """Make the scoring of a pair, checking which of its options go together."""
     from swsearch.alphabet import ALPHABETS
     from swsearch.matrices import PRESET_MATRICES
     from swsearch.scoring import Scoring, dna_matrix, load_matrix
 
-    match, mismatch, alphabet = asked.match, asked.mismatch, ALPHABETS[asked.alphabet]
+    match, mismatch, alphabet = options.match, options.mismatch, ALPHABETS[options.alphabet]
     simple = match is not None or mismatch is not None
-    if simple and asked.alphabet == "protein":
+    if simple and options.alphabet == "protein":
         raise InputError("--match and --mismatch go with --alphabet dna; for protein use --matrix")
     if simple and matrix is not None:
         raise InputError("--match and --mismatch cannot go with --matrix; use one or the other")
-    if asked.alphabet == "dna":
+    if options.alphabet == "dna":
         if preset != "default":
             raise InputError(f"--preset {preset} is for protein; for DNA use --match, --mismatch or --matrix")
         simplest = (5 if match is None else match, -4 if mismatch is None else mismatch)
         chosen = dna_matrix(*simplest) if matrix is None else load_matrix(matrix, alphabet)
-        return Scoring(chosen, DNA_GAP_OPEN if asked.gap_open is None else asked.gap_open, asked.gap_extend)
+        return Scoring(chosen, DNA_GAP_OPEN if options.gap_open is None else options.gap_open, options.gap_extend)
     chosen = load_matrix(PRESET_MATRICES[preset] if matrix is None else matrix, alphabet)
-    return Scoring(chosen, asked.gap_open, asked.gap_extend)
+    return Scoring(chosen, options.gap_open, options.gap_extend)

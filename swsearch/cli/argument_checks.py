@@ -101,7 +101,7 @@ def _words(path: str, key: str, row: Option, value: Any) -> list[str]:
 MIN_SIMILARITY = 0.8
 """Similarity, by `difflib`, from which a word is taken for a misspelt one."""
 
-MIN_OF_A_NAME = 3
+MIN_NAME_LENGTH = 3
 """Letters of an option's name from which it is recognized."""
 
 
@@ -117,7 +117,7 @@ class CheckedCommand(TyperCommand):
         words, notes = other_programs.translated(line.path, args, own, line.rows)
         line.check(words)
         if (file := line.given.get(CONFIG)) is not None:
-            words = [*line.of_file(file), *words]
+            words = [*line.options_of_file(file), *words]
             ctx.meta[CONFIG] = line.keys
         try:
             left = super().parse_args(ctx, words)
@@ -199,21 +199,21 @@ class _Line:
             if option is None or (equals and not name.startswith("--")):
                 self._check_short(word, rest)
             elif equals and not _takes_value(option):
-                raise InputError(f"{self.path}: {name} takes no value, got {_cut(value)!r}")
+                raise InputError(f"{self.path}: {name} takes no value, got {_shorten(value)!r}")
             else:
                 self._take(name, option, value if equals else None, rest)
         if not self.helps and not self.commands:
             self._check_missing()
 
-    def of_file(self, path: str) -> list[str]:
+    def options_of_file(self, path: str) -> list[str]:
         """Return the options of a file of options that are not on the command line; raises `InputError`."""
-        found: list[str] = []
+        options: list[str] = []
         for key, option, words in words_of_file(path, self.options, {*self.given}, self.rows):
             self.keys[option.opts[0]] = f"{path}: {key}"
             for word in words:
                 self.given[option.opts[0]] = word.partition("=")[2]
-            found += words
-        return found
+            options += words
+        return options
 
     def translated(self, error: Any) -> Exception:
         """Return the parser's error in our words."""
@@ -252,9 +252,11 @@ class _Line:
             attached = word[place + 1 :]
             if attached[:1] == "=":
                 if not _takes_value(option):
-                    raise InputError(f"{self.path}: -{letter} takes no value, got {_cut(attached[1:])!r}")
-                name, shown = _longest(option.opts), shlex.quote(_cut(attached[1:]))
-                raise InputError(f"{self.path}: got {_cut(word)}; did you mean {name} {shown}, or -{letter} {shown}?")
+                    raise InputError(f"{self.path}: -{letter} takes no value, got {_shorten(attached[1:])!r}")
+                name, shown = _longest(option.opts), shlex.quote(_shorten(attached[1:]))
+                raise InputError(
+                    f"{self.path}: got {_shorten(word)}; did you mean {name} {shown}, or -{letter} {shown}?"
+                )
             if not _takes_value(option):
                 self._take(f"-{letter}", option, None, rest)
                 continue
@@ -267,8 +269,8 @@ class _Line:
         """Return the message for a letter with a value attached, which could be another option's name."""
         if self._spells_a_name(word[1:].partition("=")[0]):
             return self._no_such_option(word, rest)
-        shown = f"{word[: place + 1]} {shlex.quote(_cut(word[place + 1 :]))}"
-        return f"{self.path}: got {_cut(word)}, expected a blank after -{word[place]}; did you mean {shown}?"
+        shown = f"{word[: place + 1]} {shlex.quote(_shorten(word[place + 1 :]))}"
+        return f"{self.path}: got {_shorten(word)}, expected a blank after -{word[place]}; did you mean {shown}?"
 
     def _spells_a_name(self, name: str) -> bool:
         """Return whether a word with one dash is the name of an option, ours or another program's."""
@@ -276,13 +278,15 @@ class _Line:
         stem = other_programs.normalize_option(re.match("[A-Za-z_-]*", name)[0])  # type: ignore[index]
         if other_programs.normalize_option(name) in others or stem in others:
             return True
-        return len(stem) >= MIN_OF_A_NAME and any(each[:2] == stem[:2] for each in _like(stem, self._names))
+        return len(stem) >= MIN_NAME_LENGTH and any(
+            each[:2] == stem[:2] for each in _similar_names(stem, self._names)
+        )
 
     def _no_such_option(self, word: str, rest: list[str]) -> str:
         """Return the message for an unknown option, with the likely one."""
         name, equals, value = word.partition("=")
         following = rest[0] if not equals and rest and rest[0][:1] != "-" else value
-        problem = f"{self.path} has no option {_cut(name)}"
+        problem = f"{self.path} has no option {_shorten(name)}"
         wanted = other_programs.normalize_option(name)
         known = other_programs.advice_of(self.path, self.rows)
         advice = known.get(wanted, "")
@@ -296,20 +300,20 @@ class _Line:
                 return f"{problem}; did you mean {advice}?"
             meant = [advice]
         else:
-            meant = [self._names[each] for each in _like(wanted, self._names)]
+            meant = [self._names[each] for each in _similar_names(wanted, self._names)]
         if not meant and self.commands:
             return f"{problem}; options follow a command, one of {', '.join(self.commands)}"
         if not meant:
             return f"{problem}; {self.path} --help lists what there is"
         one = self.options[meant[0]]
-        shown = f" {shlex.quote(_cut(following))}" if following and len(meant) == 1 and _takes_value(one) else ""
+        shown = f" {shlex.quote(_shorten(following))}" if following and len(meant) == 1 and _takes_value(one) else ""
         return f"{problem}; did you mean {' or '.join(meant)}{shown}?"
 
     def _check_missing(self) -> None:
         """Raise `InputError` where a word is missing, or one is too many."""
         names = [(each.metavar or each.name.upper()).strip("[]").removesuffix("...") for each in self._arguments]
         if not any(each.nargs == -1 for each in self._arguments) and len(self.words) > len(names):
-            further = shlex.quote(_cut(self.words[len(names)]))
+            further = shlex.quote(_shorten(self.words[len(names)]))
             expected = " and ".join(names) or "no arguments"
             raise InputError(f"{self.path}: got {further} in addition, expected {expected}; quote values with blanks")
         needed = [name for name, each in zip(names, self._arguments, strict=True) if each.required]
@@ -323,7 +327,7 @@ class _Line:
                 raise InputError(f"{self.path}: {_with_value(option)} is missing; {self.path} --help describes it")
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return the beginning of what was typed, if it is long."""
     return text if len(text) <= MAX_SHOWN_LENGTH else f"{text[:MAX_SHOWN_LENGTH]}..."
 
@@ -343,11 +347,11 @@ def _with_value(option: Any) -> str:
     return f"{_longest(option.opts)} {'VALUE' if option.metavar[0] == '<' else option.metavar}"
 
 
-def _like(wanted: str, known: Collection[str]) -> list[str]:
+def _similar_names(wanted: str, known: Collection[str]) -> list[str]:
     """Return what a word may be meant for, the likeliest first: the same, a beginning, or much alike."""
     if wanted in known:
         return [wanted]
-    if len(wanted) >= MIN_OF_A_NAME and (started := [each for each in known if each.startswith(wanted)]):
+    if len(wanted) >= MIN_NAME_LENGTH and (started := [each for each in known if each.startswith(wanted)]):
         return started[:2]
     import difflib
 
@@ -355,16 +359,16 @@ def _like(wanted: str, known: Collection[str]) -> list[str]:
 
 
 def _did_you_mean(given: str, known: Collection[str]) -> str:
-    found = _like(given.lower(), known)
-    return f"did you mean {' or '.join(found)}?" if found else ""
+    similar = _similar_names(given.lower(), known)
+    return f"did you mean {' or '.join(similar)}?" if similar else ""
 
 
 def _no_such_command(path: str, name: str, commands: list[str]) -> str:
-    problem = f"{path} has no command {_cut(name)!r}"
-    if told := other_programs.program(name):
-        return f"{problem}; {told}"
+    problem = f"{path} has no command {_shorten(name)!r}"
+    if advice := other_programs.program(name):
+        return f"{problem}; {advice}"
     other = other_programs.command(path, name)
-    alike = [f"{path} {each}" for each in _like(name.lower(), commands)]
+    alike = [f"{path} {each}" for each in _similar_names(name.lower(), commands)]
     if meant := [other] if other else alike:
         return f"{problem}; did you mean {' or '.join(meant)}?"
     return f"{problem}; expected one of {', '.join(commands)}"

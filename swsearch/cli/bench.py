@@ -108,18 +108,20 @@ def bench_align(**given: Any) -> None:
     from swsearch.bench.pairs import measure, parse_identity, print_timing, random_pair, write_pair
     from swsearch.recurrence import Recurrence
 
-    made, asked, mode = RandomPairTable.from_values(given), PairTable.from_values(given), given["mode"]
-    share, scoring = parse_identity(made.identity), pair_scoring(asked)
+    pair_options, table, mode = RandomPairTable.from_values(given), PairTable.from_values(given), given["mode"]
+    share, scoring = parse_identity(pair_options.identity), pair_scoring(table)
     threads = limit_threads(given["threads"])
     letters = scoring.matrix.alphabet
-    folder = None if made.write is None else Path(made.write)
+    folder = None if pair_options.write is None else Path(pair_options.write)
     if folder is not None and folder.exists() and not folder.is_dir():
         raise OptionError("write", str(folder), "a folder", "choose another name")
-    pair = random_pair(made.random, letters, share, made.seed)
-    label = f"random {letters.name}, {'unrelated' if share is None else f'identity {share:g}'}, seed {made.seed}"
+    pair = random_pair(pair_options.random, letters, share, pair_options.seed)
+    label = (
+        f"random {letters.name}, {'unrelated' if share is None else f'identity {share:g}'}, seed {pair_options.seed}"
+    )
     with pair_aligner(given, threads, len(pair[0]) * len(pair[1]), 1) as aligner:
-        timing = measure(aligner, pair, Recurrence(scoring, mode), made.runs, asked.score_only)
-        how = f"{mode}, {scoring.describe()}{', score only' if asked.score_only else ''}"
+        timing = measure(aligner, pair, Recurrence(scoring, mode), pair_options.runs, table.score_only)
+        how = f"{mode}, {scoring.describe()}{', score only' if table.score_only else ''}"
         print_timing(timing, pair, label, how, aligner.description)
     if folder is not None:
         for path in write_pair(folder, pair, letters, label):
@@ -173,27 +175,27 @@ def bench_study(**given: Any) -> None:
     from swsearch.bench.study.timing import check_parasail
     from swsearch.bench.study.variants import APPROACHES
 
-    asked = StudyTable.from_values(given)
+    options = StudyTable.from_values(given)
     settings = Settings(
-        asked.approach or APPROACHES,
-        _numbers(asked.sizes),
-        ("linear", "affine") if asked.gaps == "both" else (asked.gaps,),
-        asked.check_only,
-        asked.device,
+        options.approach or APPROACHES,
+        _numbers(options.sizes),
+        ("linear", "affine") if options.gaps == "both" else (options.gaps,),
+        options.check_only,
+        options.device,
     )
-    if asked.plot is not None:
+    if options.plot is not None:
         check_matplotlib()
-    if not asked.check_only:
+    if not options.check_only:
         check_parasail()
 
     def save(results: StudyResults) -> None:
-        if asked.json is not None:
-            Path(asked.json).write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
+        if options.json is not None:
+            Path(options.json).write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
 
     results = run_study(settings, typer.echo, save)
     typer.echo("\n".join(["", *report(results), "", *summary(results)]))
-    if asked.plot is not None:
-        save_plots(results.as_json(), Path(asked.plot))
+    if options.plot is not None:
+        save_plots(results.as_json(), Path(options.plot))
     if results.failures:
         raise EngineError(f"{len(results.failures)} variants are wrong, the first: {results.failures[0]}")
 

@@ -41,7 +41,7 @@ def command(function: Command) -> Command:
     def run(*arguments: Any, **options: Any) -> Any:
         try:
             signals.raise_on_signal()
-            with warnings_said():
+            with print_warnings():
                 result = function(*arguments, **options)
             sys.stdout.flush()
         except BaseException as error:
@@ -107,7 +107,7 @@ def print_error(error: SwsearchError) -> int:
         signals.drop_stdout()  # python writes to stdout once more when it ends, which would print an error
     elif not isinstance(error, Interrupted):
         print_message(f"error: {error}", keep="\n")  # of errors only those of an engine have several lines
-    memory_limit.tell_of_error(error.exit_code)
+    memory_limit.report_error(error.exit_code)
     return error.exit_code
 
 
@@ -125,7 +125,7 @@ def size_of(n_subjects: int, n_residues: int, is_dna: bool = False) -> str:
 
 
 @contextlib.contextmanager
-def warnings_said() -> Iterator[None]:
+def print_warnings() -> Iterator[None]:
     """Print warnings of swsearch as messages, whatever Python's warning filters are."""
     before: Any = warnings.showwarning
 

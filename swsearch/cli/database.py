@@ -130,9 +130,9 @@ def db_build(
     from swsearch.db import build_database
 
     built, messages = BuildTable.from_values(given), MessageTable.from_values(given)
-    with _reading("building", messages) as done:
+    with _reading_progress("building", messages) as done:
         build_database(inputs, progress=done.move_to, allow_dna=given["allow_dna"], **vars(built))
-    _say_totals(built.output, messages.quiet, seconds=done.seconds)
+    _print_totals(built.output, messages.quiet, seconds=done.seconds)
 
 
 @db_app.command("split", cls=CheckedCommand)
@@ -148,9 +148,9 @@ def db_split(database: DatabaseArgument, **given: Any) -> None:
     from swsearch.db import split_database
 
     split, messages = VolumeTable.from_values(given), MessageTable.from_values(given)
-    with _reading("splitting", messages) as done:
+    with _reading_progress("splitting", messages) as done:
         split_database(database, progress=done.move_to, **vars(split))
-    _say_totals(split.output, messages.quiet, seconds=done.seconds)
+    _print_totals(split.output, messages.quiet, seconds=done.seconds)
 
 
 class InfoTable(CommandTable):
@@ -218,10 +218,10 @@ def db_append(
     from swsearch.db import append_database
 
     messages, options = MessageTable.from_values(given), vars(AppendTable.from_values(given))
-    with _reading("appending", messages) as done:
+    with _reading_progress("appending", messages) as done:
         edited = append_database(database, inputs, progress=done.move_to, allow_dna=given["allow_dna"], **options)
     left_out = f"{edited.added:,} added, {edited.skipped:,} left out; " if edited.skipped else ""
-    _say_totals(database, messages.quiet, changes=f"{left_out}now ")
+    _print_totals(database, messages.quiet, changes=f"{left_out}now ")
 
 
 class RemoveTable(ListTable, MemoryTable):
@@ -236,15 +236,15 @@ def db_remove(database: FileArgument, identifiers: IdentifiersArgument = None, *
     """Remove entries from a database; removes nothing if one is not found."""
     from swsearch.db import remove_records
 
-    asked, messages = RemoveTable.from_values(given), MessageTable.from_values(given)
-    if not identifiers and asked.ids is None:
+    options, messages = RemoveTable.from_values(given), MessageTable.from_values(given)
+    if not identifiers and options.ids is None:
         raise InputError("ID..., --ids: got neither, expected identifiers, or a list of them")
-    named = _named(identifiers, asked.ids)
-    with _reading("removing", messages) as done:
+    named = _all_identifiers(identifiers, options.ids)
+    with _reading_progress("removing", messages) as done:
         edited = remove_records(
-            database, named, ignore_missing=asked.ignore_missing_ids, memory=asked.memory, progress=done.move_to
+            database, named, ignore_missing=options.ignore_missing_ids, memory=options.memory, progress=done.move_to
         )
-    _say_totals(database, messages.quiet, changes=f"{edited.removed:,} removed; now ")
+    _print_totals(database, messages.quiet, changes=f"{edited.removed:,} removed; now ")
 
 
 class MergeTable(VolumeTable):
@@ -267,11 +267,11 @@ def db_merge(
     from swsearch.db import merge_databases
 
     merged, messages = MergeTable.from_values(given), MessageTable.from_values(given)
-    with _reading("merging", messages) as done:
+    with _reading_progress("merging", messages) as done:
         edited = merge_databases(databases, progress=done.move_to, **vars(merged))
     if edited.skipped and not messages.quiet:
         print_message(f"{merged.output}: {edited.skipped:,} records left out, whose identifiers others have")
-    _say_totals(merged.output, messages.quiet, seconds=done.seconds)
+    _print_totals(merged.output, messages.quiet, seconds=done.seconds)
 
 
 @db_app.command("convert", cls=CheckedCommand)
@@ -285,9 +285,9 @@ def db_convert(
     from swsearch.db import convert_database
 
     messages = MessageTable.from_values(given)
-    with _reading("converting", messages) as done:
+    with _reading_progress("converting", messages) as done:
         convert_database(database, output, memory=MemoryTable.from_values(given).memory, progress=done.move_to)
-    _say_totals(output, messages.quiet, seconds=done.seconds)
+    _print_totals(output, messages.quiet, seconds=done.seconds)
 
 
 class FetchTable(ListTable):
@@ -309,28 +309,28 @@ def db_fetch(database: DatabaseArgument, identifiers: IdentifiersArgument = None
     from swsearch.db import Database
     from swsearch.db.fetch import ResidueRange, fasta_of
 
-    asked, output = FetchTable.from_values(given), OneOutputTable.from_values(given).output
-    if asked.all == bool(identifiers or asked.ids):
-        both = "both" if asked.all else "neither"
+    options, output = FetchTable.from_values(given), OneOutputTable.from_values(given).output
+    if options.all == bool(identifiers or options.ids):
+        both = "both" if options.all else "neither"
         raise InputError(f"ID..., --ids, --all: got {both}, expected identifiers, a list of them, or --all")
-    residues = None if asked.range is None else ResidueRange.parse(asked.range)
-    named = _named(identifiers, asked.ids)
+    residues = None if options.range is None else ResidueRange.parse(options.range)
+    named = _all_identifiers(identifiers, options.ids)
     with ExitStack() as stack:
         opened = stack.enter_context(Database.open(database))
-        check_not_an_input([output], [database, asked.ids, *(each.path for each in opened.volumes)])
-        subjects, missing = _chosen(opened, None if asked.all else named)
-        short = [] if residues is None else _too_short(opened, subjects, residues)
+        check_not_an_input([output], [database, options.ids, *(each.path for each in opened.volumes)])
+        subjects, missing = _find_entries(opened, None if options.all else named)
+        short = [] if residues is None else _entries_before(opened, subjects, residues)
         (stream,) = stack.enter_context(open_outputs([(output, True)]))
         texts = fasta_of(opened, subjects, residues)
         for text in _for_terminal(texts) if stream.isatty() else texts:
             stream.write(text)
-    problems = [f"no entry named {_some(missing)}; expected an identifier"] if missing else []
-    problems += [f"no residues in --range {asked.range}: {_some(short)}"] if short else []
+    problems = [f"no entry named {_list_names(missing)}; expected an identifier"] if missing else []
+    problems += [f"no residues in --range {options.range}: {_list_names(short)}"] if short else []
     if problems:
         raise InputError(f"{database}: {'; '.join(problems)}")
 
 
-def _named(identifiers: list[str] | None, ids: str | None) -> list[str]:
+def _all_identifiers(identifiers: list[str] | None, ids: str | None) -> list[str]:
     """Return the identifiers of the command line, and those of a list."""
     from swsearch.db.name_lookup import read_list
 
@@ -344,36 +344,36 @@ def _for_terminal(texts: Iterable[bytes]) -> Iterator[bytes]:
         yield printable(decoder.decode(text), " ", keep="\n").encode("utf-8")
 
 
-def _chosen(database: "Database", names: list[str] | None) -> "tuple[IntArray, list[str]]":
+def _find_entries(database: "Database", names: list[str] | None) -> "tuple[IntArray, list[str]]":
     """Return the ordinals of the entries that names lead to, each once, and the names that lead to none."""
     import numpy as np
 
     if names is None:
         return np.arange(database.n_subjects), []
-    asked, subjects = database.find_many_as_arrays(names)
-    missing = np.setdiff1d(np.arange(len(names)), asked)
+    places, subjects = database.find_many_as_arrays(names)
+    missing = np.setdiff1d(np.arange(len(names)), places)
     _, first = np.unique(subjects, return_index=True)
     return subjects[np.sort(first)], [names[place] for place in missing.tolist()]
 
 
-def _too_short(database: "Database", subjects: "IntArray", residues: tuple[int, int]) -> list[str]:
+def _entries_before(database: "Database", subjects: "IntArray", residues: tuple[int, int]) -> list[str]:
     """Return the identifiers of entries that end before a range begins."""
     lengths = database.lengths_of(subjects)
     return [database.identifier(each) for each in subjects[lengths <= residues[0]].tolist()]
 
 
-def _some(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     """Return names as a message has them."""
     more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
     return ", ".join(map(format_value, names[:MAX_NAMED])) + more
 
 
-def _reading(label: str, messages: MessageTable) -> ReadingProgress:
+def _reading_progress(label: str, messages: MessageTable) -> ReadingProgress:
     """Return what shows how much of the input is read."""
     return ReadingProgress(make_display(messages.progress, messages.quiet), label)
 
 
-def _say_totals(path: str, quiet: bool, *, seconds: float = 0.0, changes: str = "") -> None:
+def _print_totals(path: str, quiet: bool, *, seconds: float = 0.0, changes: str = "") -> None:
     """Print the totals of a database, after changes if there are some, and warn of records without residues."""
     from swsearch.db.database_files import read_totals
 

@@ -41,7 +41,7 @@ class Finding:
 
     topic: str
     text: str
-    good: bool = True
+    is_ok: bool = True
 
 
 @takes(
@@ -67,7 +67,7 @@ def doctor_command(
         raise OptionError("DATABASE", str(path), "--cluster beside it", "swsearch db verify checks a database here")
     healthy = True
     for line in check_machine() if cluster is None else examine_cluster(cluster, path):
-        healthy = healthy and line.good
+        healthy = healthy and line.is_ok
         typer.echo(f"{line.topic:<12} {line.text}")
     if not healthy:
         raise typer.Exit(3)
@@ -101,14 +101,14 @@ def _examine_gpu() -> Generator[Finding, None, str]:
         return (yield from _examine_gpu_parts())
     except Exception as error:
         yield (finding := _failure("gpu", error, "search with --engine cpu"))
-        return "cpu" if finding.good else "gpu, which fails: use --engine cpu"
+        return "cpu" if finding.is_ok else "gpu, which fails: use --engine cpu"
 
 
 def _failure(topic: str, error: Exception, remedy: str) -> Finding:
     """Return the finding for a GPU that cannot be opened, or that fails when a search uses it."""
     if isinstance(error, GpuUnavailableError):
         return Finding(topic, f"not used: {str(error).removeprefix(UNUSABLE)}")
-    return Finding(topic, f"failed: {error}; {remedy}", good=False)
+    return Finding(topic, f"failed: {error}; {remedy}", is_ok=False)
 
 
 def _examine_gpu_parts() -> Generator[Finding, None, str]:
@@ -127,11 +127,11 @@ def _examine_gpu_parts() -> Generator[Finding, None, str]:
     yield Finding("kernel cache", _describe_cache(compiler))
     with GpuEngine() as engine:
         yield Finding("gpu", f"usable: {engine.description}")
-        finding = _tested(engine)
+        finding = _test_engine(engine)
     yield finding
     if len(devices) > 1:
         yield from _examine_other_devices(devices, chosen)
-    return "gpu" if finding.good else "gpu, which is wrong: use --engine cpu"
+    return "gpu" if finding.is_ok else "gpu, which is wrong: use --engine cpu"
 
 
 def _examine_other_devices(devices: Sequence[DeviceInfo], chosen: DeviceInfo) -> Iterator[Finding]:
@@ -145,7 +145,7 @@ def _examine_other_devices(devices: Sequence[DeviceInfo], chosen: DeviceInfo) ->
         if is_opened and each.index != chosen.index:
             try:
                 with GpuEngine(each.index) as engine:
-                    yield _tested(engine, name)
+                    yield _test_engine(engine, name)
             except Exception as error:
                 is_opened = not isinstance(error, GpuUnavailableError)
                 yield _failure(name, error, "search with another --device")
@@ -191,16 +191,16 @@ def _examine_cpu() -> Iterator[Finding]:
     try:
         with CpuEngine() as engine:
             yield Finding("cpu", f"usable: {engine.description}")
-            yield _tested(engine)
+            yield _test_engine(engine)
     except Exception as error:
-        yield Finding("cpu", f"failed: {error}", good=False)
+        yield Finding("cpu", f"failed: {error}", is_ok=False)
 
 
-def _tested(engine: Engine, name: str = "") -> Finding:
+def _test_engine(engine: Engine, name: str = "") -> Finding:
     wrong, name = self_test(engine), name or engine.name
     if wrong:
         text = f"{name}: {wrong} scores differ from the reference; use another --engine and report this"
-        return Finding("self-test", text, good=False)
+        return Finding("self-test", text, is_ok=False)
     return Finding("self-test", f"{name}: 192 scores equal to the reference, local, global and semi-global")
 
 
@@ -256,7 +256,7 @@ def examine_cluster(name: str, path: Path | None) -> Iterator[Finding]:
 def describe_cluster(name: str, seen: Sequence[WorkerReport], volumes: Sequence[Volume]) -> Iterator[Finding]:
     """Yield findings about workers that were seen."""
     if not seen:
-        yield Finding("cluster", f"{name}: no worker is there; start some: dask worker {name}", good=False)
+        yield Finding("cluster", f"{name}: no worker is there; start some: dask worker {name}", is_ok=False)
         return
     threads, memory = sum(each.threads for each in seen), sum(each.memory for each in seen)
     hosts = len({each.host for each in seen})
@@ -281,10 +281,10 @@ def _reading(
     readers = {volume.path: sum(not each.volumes[volume.path].problem for each in usable) for volume in volumes}
     whole = sum(all(not each.problem for each in worker.volumes.values()) for worker in usable)
     text = f"{whole} of {format_count(len(seen), 'worker')} can read all volumes"
-    yield Finding("reading", text, good=whole == len(seen))
+    yield Finding("reading", text, is_ok=whole == len(seen))
     for path, number in readers.items():
         if not number:
-            yield Finding("reading", f"no worker can read {path}: a search would fail", good=False)
+            yield Finding("reading", f"no worker can read {path}: a search would fail", is_ok=False)
 
 
 def _worker(worker: WorkerReport, volumes: Sequence[Volume]) -> Iterator[Finding]:
@@ -292,7 +292,7 @@ def _worker(worker: WorkerReport, volumes: Sequence[Volume]) -> Iterator[Finding
     head += f", {format_count(worker.threads, 'thread')}" if worker.threads else ""
     head += f", {_size(worker.memory)}" if worker.memory else ", memory without limit"
     if worker.problem:
-        yield Finding("worker", f"{head}: not used: {worker.problem}", good=False)
+        yield Finding("worker", f"{head}: not used: {worker.problem}", is_ok=False)
         return
     why = f"; no GPU: {worker.why}" if worker.why else ""
     yield Finding("worker", f"{head}: {worker.description}{why}")
@@ -304,10 +304,10 @@ def _worker(worker: WorkerReport, volumes: Sequence[Volume]) -> Iterator[Finding
     copies = sum(path != seen.path for path, seen in worker.volumes.items() if seen.path)
     read = sum(not seen.problem for seen in worker.volumes.values())
     note = f", {copies} of them copies of its own" if copies else ""
-    yield Finding("  volumes", f"{read} of {len(volumes)} can be read{note}", good=read > 0)
+    yield Finding("  volumes", f"{read} of {len(volumes)} can be read{note}", is_ok=read > 0)
     for seen in worker.volumes.values():
         if seen.problem:
-            yield Finding("  volume", seen.problem, good=False)
+            yield Finding("  volume", seen.problem, is_ok=False)
 
 
 def _versions(usable: Sequence[WorkerReport]) -> Finding:
@@ -315,7 +315,7 @@ def _versions(usable: Sequence[WorkerReport]) -> Finding:
     from swsearch.cluster.messages import program_versions
 
     if not usable:
-        return Finding("versions", "no worker has those of this machine", good=False)
+        return Finding("versions", "no worker has those of this machine", is_ok=False)
     names = ", ".join(f"Python {each}" for each in sorted({each.python for each in usable}))
     return Finding("versions", f"as here: {names}, dask.distributed {program_versions()['distributed']}")
 
@@ -327,13 +327,13 @@ def _settings(usable: Sequence[WorkerReport]) -> Iterator[Finding]:
     busy = [each for each in usable if each.at_once > MAX_CONCURRENT_TASKS]
     if busy:
         text = f"{format_count(len(busy), 'worker')}: {too_many_at_once(max(each.at_once for each in busy))}"
-        yield Finding("threads", text, good=False)
+        yield Finding("threads", text, is_ok=False)
     for host in sorted({each.host for each in usable}):
         there = [each for each in usable if each.host == host]
         threads, processors = sum(each.threads for each in there), max(each.processors for each in there)
         if threads < processors and not all(each.is_set for each in there):
             text = f"workers on {host or 'an unnamed host'} compute with {threads} of its {processors} processors"
-            yield Finding("threads", f"{text}; SWSEARCH_THREADS says how many each takes", good=False)
+            yield Finding("threads", f"{text}; SWSEARCH_THREADS says how many each takes", is_ok=False)
 
 
 def _size(number: int) -> str:

@@ -51,11 +51,11 @@ class LazyGroup(CommandGroup):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
-        found = getattr(import_module(module), name)
-        if isinstance(found, typer.Typer):
-            return typer.main.get_group(found)
+        command = getattr(import_module(module), name)
+        if isinstance(command, typer.Typer):
+            return typer.main.get_group(command)
         single = typer.Typer(add_completion=False)
-        single.command(cmd_name, cls=CheckedCommand)(found)
+        single.command(cmd_name, cls=CheckedCommand)(command)
         return typer.main.get_command(single)
 
 
@@ -90,7 +90,7 @@ def _options(
 def main() -> int:
     """Run the command line and return the exit code, one of BLAST+'s."""
     if memory_limit.is_watched():
-        output_files.temporary_file_listeners.append(memory_limit.tell_of_file)
+        output_files.temporary_file_listeners.append(memory_limit.report_file)
     try:
         try:
             code = _run()
@@ -106,7 +106,7 @@ def main() -> int:
     if number is not None:
         return 128 + number
     error = signals.flush_stdout()
-    return code if error is None or code else _finished(error)
+    return code if error is None or code else _end_with_error(error)
 
 
 def _run() -> int:
@@ -122,11 +122,11 @@ def _run() -> int:
         # the parser ends with 2 for a bad option, which is BLAST's code for a bad database
         return 1 if end.code == 2 or isinstance(end.code, str) else end.code or 0
     except Exception as error:
-        return _finished(error)
+        return _end_with_error(error)
     return 0
 
 
-def _finished(error: Exception) -> int:
+def _end_with_error(error: Exception) -> int:
     """Print an error that ends a command and return its exit code; raise other exceptions again."""
     meant = to_cli_error(error)
     if not isinstance(meant, SwsearchError):
@@ -143,10 +143,10 @@ def warm_up_gpu(device: int | tuple[int, ...] | str | None) -> None:
     if importlib.util.find_spec("pycuda") is not None:
         with contextlib.suppress(RuntimeError):  # no thread to be had
             first = 0 if isinstance(device, str) else device[0] if isinstance(device, tuple) else device
-            threading.Thread(target=_open, args=(first,), name="swsearch-cuda", daemon=True).start()
+            threading.Thread(target=_open_device, args=(first,), name="swsearch-cuda", daemon=True).start()
 
 
-def _open(device: int | None) -> None:
+def _open_device(device: int | None) -> None:
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     try:
         cuda = ctypes.CDLL("libcuda.so.1")

@@ -55,12 +55,12 @@ def find_limit() -> tuple[int, str] | None:
     """Return the least of this process's limits of memory, in bytes, and what sets it; None without one."""
     import resource
 
-    found = []
+    limits = []
     for kind, name in ((resource.RLIMIT_AS, "ulimit -v"), (resource.RLIMIT_DATA, "ulimit -d")):
         soft = resource.getrlimit(kind)[0]
         if soft != resource.RLIM_INFINITY:
-            found.append((soft, name))
-    return min(found, default=None)
+            limits.append((soft, name))
+    return min(limits, default=None)
 
 
 def out_of_memory_message() -> str:
@@ -108,7 +108,7 @@ def begin() -> None:
         os._exit(_wait(child, ours))
     os.close(ours)
     _watch.pipe = theirs
-    _settle()
+    _prepare_process()
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
@@ -117,13 +117,13 @@ def is_watched() -> bool:
     return _watch.pipe is not None
 
 
-def tell_of_file(path: Path) -> None:
+def report_file(path: Path) -> None:
     """Report a temporary file to the parent, which removes the file if this process cannot."""
     if _watch.pipe is not None:
         os.write(_watch.pipe, os.fsencode(path.absolute()) + b"\0")
 
 
-def tell_of_error(code: int) -> None:
+def report_error(code: int) -> None:
     """Report to the parent that an error was printed, and its exit code; later failures print nothing."""
     if _watch.pipe is not None:
         _watch.code = code
@@ -154,7 +154,7 @@ def exit_if_out_of_memory(error: BaseException) -> None:
             os._exit(EXIT_CODE)
 
 
-def _settle() -> None:
+def _prepare_process() -> None:
     """Use less address space, keep what libraries print about their end apart, and end with the one that waits."""
     # messages go where they went; what is written to descriptor 2 itself is a library's last word
     sys.stderr = signals.messages_to(os.dup(2))
@@ -201,11 +201,11 @@ def _forward_signals(child: int) -> None:
 
 def _wait(child: int, pipe: int) -> int:
     """Wait for the copy's end; return the exit code, after saying and removing what the copy could not."""
-    told = b""
+    report = b""
     while piece := os.read(pipe, 1 << 16):
-        told += piece
+        report += piece
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    words = told.split(b"\0")[:-1]
+    words = report.split(b"\0")[:-1]
     codes = [int(word[1:]) for word in words if word.startswith(b"=")]
     reasons = [os.fsdecode(word[1:]) for word in words if word.startswith(b"!")]
     for word in words:

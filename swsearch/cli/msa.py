@@ -97,14 +97,14 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
     options = SearchOptions.from_values(
         {name: value for name, value in given.items() if name not in rows_of(MsaTable)}
     )
-    found, options = command.read_queries(options)
-    with command.results(found, options, origin, one_by_one=True) as results:
+    queries_read, options = command.read_queries(options)
+    with command.results(queries_read, options, origin, one_by_one=True) as results:
         alphabet = results.search.options.scoring.matrix.alphabet  # opens the subjects, before a folder is made
-        folder = AlignmentFolder(Path(made_of.output), [query.identifier for query in found], made_of.outfmt)
-        command.check_spared(folder.paths, results, given["matrix"])
+        folder = AlignmentFolder(Path(made_of.output), [query.identifier for query in queries_read], made_of.outfmt)
+        command.check_not_an_input(folder.paths, results, given["matrix"])
         with command.progress(results, lambda: folder.written.describe(folder.folder)) as done:
             for batch in results.batches(aligned=True):
                 for result in batch:
-                    alignment = rows.filtered(alignment_of(result)) if result.query_length else None
+                    alignment = rows.apply(alignment_of(result)) if result.query_length else None
                     folder.write(alignment, alphabet)
-                    done.written(1)
+                    done.add_written(1)

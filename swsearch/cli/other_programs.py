@@ -47,7 +47,7 @@ def _options(path: str) -> dict[str, Any]:
     return {normalize_option(name): said for each in tables for names, said in each.items() for name in names.split()}
 
 
-def no_effect_of(path: str) -> dict[str, dict[str, str]]:
+def options_without_effect(path: str) -> dict[str, dict[str, str]]:
     """Return the options that a command takes and that do nothing, by name."""
     return {name: said for name, said in _options(path).items() if isinstance(said, dict) and "no-effect" in said}
 
@@ -127,7 +127,7 @@ def translated(
 def _note_of(path: str, word: str, rest: list[str]) -> str:
     """Return a note on an option without effect, and remove its value from `rest`; empty if it is another option."""
     name, equals, value = word.partition("=")
-    said = no_effect_of(path).get(normalize_option(name))
+    said = options_without_effect(path).get(normalize_option(name))
     if said is None:
         return ""
     reason, values = said["no-effect"], said.get("values", "")

@@ -40,9 +40,9 @@ def takes(*tables: type[OptionTable], names: str = "", **changes: Mapping[str, A
     def decorate(function: Command) -> Command:
         own = inspect.signature(function, eval_str=True)
         arguments = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-        made: Any = command(function)
-        made.rows, made.__signature__ = rows, own.replace(parameters=[*arguments, *options])
-        return made  # type: ignore[no-any-return]
+        run: Any = command(function)
+        run.rows, run.__signature__ = rows, own.replace(parameters=[*arguments, *options])
+        return run  # type: ignore[no-any-return]
 
     return decorate
 

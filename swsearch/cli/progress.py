@@ -16,16 +16,16 @@ from typing import Any, Literal, Self
 from swsearch.cli.console import print_message
 from swsearch.options.kinds import ProgressKind
 
-BAR_AFTER = 2.0
+BAR_AFTER_SECONDS = 2.0
 """Seconds of work before a bar appears."""
 
-FIRST_LINE = 10.0
+FIRST_LINE_SECONDS = 10.0
 """Seconds before the first line, and from one to the next at first."""
 
-SHARE_OF_TIME, MOST_BETWEEN = 0.1, 300.0
+SHARE_OF_TIME, MAX_BETWEEN_SECONDS = 0.1, 300.0
 """Lines are as far apart as this share of the time so far, and at most so many seconds: some 180 in twelve hours."""
 
-JSON_EVERY = 1.0
+JSON_INTERVAL_SECONDS = 1.0
 """Seconds between two objects, at least."""
 
 ProgressEvent = Literal["begin", "progress", "end", "failed"]
@@ -65,7 +65,7 @@ class WorkProgress:
         """Return the parts of a line of text before the time."""
         return [self.label]
 
-    def numbers(self) -> dict[str, float | None]:
+    def values(self) -> dict[str, float | None]:
         """Return the values of a JSON object besides the time."""
         return {"done": self.completed, "total": self.total}
 
@@ -105,7 +105,7 @@ class ReadingProgress(WorkProgress):
         share = _share(self.completed, self.total)
         return [f"{self.label}: {read} of {self.total / 1e6:,.1f} MB read ({share})"]
 
-    def numbers(self) -> dict[str, float | None]:
+    def values(self) -> dict[str, float | None]:
         """Return the bytes read and the total."""
         return {"bytes_read": self.completed, "bytes": self.total}
 
@@ -119,7 +119,7 @@ class SearchProgress(WorkProgress):
         self, display: Display, cells: int, queries: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(display, "searching", cells, clock)
-        self.spared_cells = self._computed = self._written = 0
+        self.skipped_cells = self._computed = self._written = 0
         self._queries, self._scoring_begun = queries, self._begun
 
     def advance(self, cells: int) -> None:
@@ -128,23 +128,23 @@ class SearchProgress(WorkProgress):
             self._computed += cells
             super().advance(cells)
 
-    def restored(self, cells: int) -> None:
+    def restore(self, cells: int) -> None:
         """Add cells of a checkpoint, which do not count for the speed."""
         with self._lock:
             self.completed += cells
-            self.spared_cells += cells
+            self.skipped_cells += cells
             if not self._computed:
                 self._scoring_begun = self._clock()
             self._show("progress")
 
-    def forgone(self, cells: int) -> None:
+    def skip(self, cells: int) -> None:
         """Subtract cells that are not needed, since queries converged."""
         with self._lock:
             self.total -= cells
-            self.spared_cells += cells
+            self.skipped_cells += cells
             self._show("progress")
 
-    def written(self, queries: int) -> None:
+    def add_written(self, queries: int) -> None:
         """Add queries whose results were written."""
         with self._lock:
             self._written += queries
@@ -174,7 +174,7 @@ class SearchProgress(WorkProgress):
             f"{self._rate / 1e9:.2f} GCUPS",
         ]
 
-    def numbers(self) -> dict[str, float | None]:
+    def values(self) -> dict[str, float | None]:
         """Return queries, cells and speed."""
         done = {"queries_done": self._written, "queries": self._queries}
         return {**done, "cells_done": self.completed, "cells": self.total, "gcups": round(self._rate / 1e9, 3)}
@@ -200,7 +200,7 @@ class BarDisplay(Display):
         if event in ("end", "failed"):
             if self._bar is not None:
                 self._bar.stop()
-        elif self._bar is not None or done.seconds >= BAR_AFTER:
+        elif self._bar is not None or done.seconds >= BAR_AFTER_SECONDS:
             state = {"total": done.total or None, "counted": done.counted, "left": done.time_left}
             if self._bar is None:
                 self._start(done.label, state)
@@ -222,29 +222,31 @@ class LineDisplay(Display):
     """A line from time to time, for what is read later or elsewhere."""
 
     def __init__(self) -> None:
-        self._next = FIRST_LINE
+        self._next = FIRST_LINE_SECONDS
 
     def show(self, done: WorkProgress, event: ProgressEvent) -> None:
         """Print a line if it is time."""
         if event == "progress" and done.seconds >= self._next:
             times = [f"{clock_time(done.seconds)} so far", *filter(None, [done.time_left])]
             print_message(f"{', '.join([*done.parts(), *times])}")
-            self._next = done.seconds + min(max(SHARE_OF_TIME * done.seconds, FIRST_LINE), MOST_BETWEEN)
+            self._next = done.seconds + min(
+                max(SHARE_OF_TIME * done.seconds, FIRST_LINE_SECONDS), MAX_BETWEEN_SECONDS
+            )
 
 
 class JsonDisplay(Display):
     """An object of JSON in a line of its own: at the beginning, at the end, and every second between."""
 
     def __init__(self) -> None:
-        self._next = JSON_EVERY
+        self._next = JSON_INTERVAL_SECONDS
 
     def show(self, done: WorkProgress, event: ProgressEvent) -> None:
         """Print one if it is time."""
         if event != "progress" or done.seconds >= self._next:
             left = None if done.seconds_left is None else round(done.seconds_left, 3)
             times = {"seconds": round(done.seconds, 3), "seconds_left": left}
-            print_message(json.dumps({"event": event, **done.numbers(), **times}), prefix="")
-            self._next = done.seconds + JSON_EVERY
+            print_message(json.dumps({"event": event, **done.values(), **times}), prefix="")
+            self._next = done.seconds + JSON_INTERVAL_SECONDS
 
 
 def make_display(kind: ProgressKind, quiet: bool = False) -> Display:

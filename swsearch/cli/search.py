@@ -106,24 +106,31 @@ class SearchCommand:
         self._begun = time.monotonic()
         check_subject_inputs(self.queries, self.subjects)
         self._threads = limit_threads(self.engine.threads, self.messages.quiet)
-        found = search_queries(Path(self.queries), options, self.query_format, argument="")
-        if not self.messages.quiet and (profiles := [query.profile for query in found if query.profile is not None]):
+        queries = search_queries(Path(self.queries), options, self.query_format, argument="")
+        if not self.messages.quiet and (
+            profiles := [query.profile for query in queries if query.profile is not None]
+        ):
             more = f", and {len(profiles) - 1:,} more profiles" if len(profiles) > 1 else ""
             print_message(f"{profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
-        for note in query_warnings(self.queries, found):
+        for note in query_warnings(self.queries, queries):
             print_message(f"warning: {note}")
-        return found, options.with_profile_gap_costs(found)
+        return queries, options.with_profile_gap_costs(queries)
 
     @contextmanager
     def results(
-        self, found: list[Query], options: SearchOptions, origin: Origin, one_by_one: bool = False
+        self, queries: list[Query], options: SearchOptions, origin: Origin, one_by_one: bool = False
     ) -> Iterator[SearchResults]:
         """Open what searches, and the results of a search that has not begun; ``one_by_one`` as of `LocalBackend`."""
         from swsearch.pipeline.search_results import SearchResults
 
-        paths, asked, run, threads = [Path(each) for each in self.subjects], self.engine, self.run, self._threads
+        paths, engine_options, run, threads = (
+            [Path(each) for each in self.subjects],
+            self.engine,
+            self.run,
+            self._threads,
+        )
         subjects = paths if len(paths) > 1 else paths[0]
-        made: AbstractContextManager[Any]
+        backend: AbstractContextManager[Any]
         backend_of: Callable[[Database], Backend]
         if run.cluster is None:
             if run.task_timeout is not None:
@@ -131,8 +138,9 @@ class SearchCommand:
             from swsearch.backends.local import LocalBackend
             from swsearch.engines import create_engine
 
-            made = engine = create_engine(
-                asked.engine, threads=threads, device=asked.device, gpu_memory=asked.gpu_memory,
+            backend = engine = create_engine(
+                engine_options.engine, threads=threads, device=engine_options.device,
+                gpu_memory=engine_options.gpu_memory,
                 on_message=None if self.messages.quiet or self.messages.verbose else print_message,
                 cpu_only=options.cpu_only,
             )  # fmt: skip
@@ -141,14 +149,19 @@ class SearchCommand:
             from swsearch.cluster.backend import ClusterBackend
             from swsearch.cluster.opening import check_is_database, engine_request, open_pool
 
-            wanted = engine_request(asked.engine, asked.gpu_memory, asked.device, "--cluster")
+            wanted = engine_request(
+                engine_options.engine, engine_options.gpu_memory, engine_options.device, "--cluster"
+            )
             check_is_database(subjects)
-            made = pool = open_pool(run.cluster, wanted, threads, run.task_timeout)
+            backend = pool = open_pool(run.cluster, wanted, threads, run.task_timeout)
             backend_of = partial(ClusterBackend, pool=pool)
-        with made, SearchResults(found, subjects, options, backend_of, threads=threads, origin=origin) as results:
+        with (
+            backend,
+            SearchResults(queries, subjects, options, backend_of, threads=threads, origin=origin) as results,
+        ):
             yield results
 
-    def check_spared(self, outputs: Sequence[str | None], results: SearchResults, *read: str | None) -> None:
+    def check_not_an_input(self, outputs: Sequence[str | None], results: SearchResults, *read: str | None) -> None:
         """Raise `InputError` if an output is a file that this search reads."""
         search = results.search
         volumes = [each.path for each in search.backend.database.volumes]
@@ -159,12 +172,12 @@ class SearchCommand:
     def progress(self, results: SearchResults, written: Callable[[], str] = lambda: "") -> Iterator[SearchProgress]:
         """Print the plan of a search, show its progress, and print its summary."""
         search, messages = results.search, self.messages
-        _say_beforehand(search, messages)
+        _print_plan(search, messages)
         display = make_display(messages.progress, messages.quiet)
         with SearchProgress(display, search.cells, len(search.queries)) as done:
-            search.progress, search.restored, search.forgone = done.advance, done.restored, done.forgone
+            search.progress, search.restored, search.forgone = done.advance, done.restore, done.skip
             yield done
-        for text in _fit_notes(results, messages.quiet):
+        for text in _statistics_messages(results, messages.quiet):
             print_message(text)
         if messages.quiet:
             return
@@ -174,10 +187,10 @@ class SearchCommand:
         run, seconds = results.run, time.monotonic() - self._begun
         size = size_of(run.database_subjects, run.database_residues, run.database_genetic_code is not None)
         engine = "" if run.execution is None else run.execution.engine
-        print_message(summary(len(search.queries), size, search.cells - done.spared_cells, seconds, engine))
+        print_message(summary(len(search.queries), size, search.cells - done.skipped_cells, seconds, engine))
 
 
-def _say_beforehand(search: Search, messages: MessageTable) -> None:
+def _print_plan(search: Search, messages: MessageTable) -> None:
     """Print the plan of a search, and allocate its memory, so that a lack of memory is reported before any output."""
     from swsearch.statistics.methods import no_evalue_message
 
@@ -198,7 +211,7 @@ def _say_beforehand(search: Search, messages: MessageTable) -> None:
         print_message(no_evalue_message())
 
 
-def _fit_notes(results: SearchResults, quiet: bool) -> Iterator[str]:
+def _statistics_messages(results: SearchResults, quiet: bool) -> Iterator[str]:
     """Yield the source of the E-values, and, even if quiet, queries without E-values and doubtful hits."""
     from swsearch.report.headers import statistics_name
     from swsearch.statistics.null_model import FitSettings
@@ -239,7 +252,7 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
         with_config,
         write_reports,
     )
-    from swsearch.report.profile_output import check_places, check_saved, saved, saved_files
+    from swsearch.report.profile_output import check_places, check_profiles, save_profiles, saved_files
 
     file_rows = [row for row in rows_of(SearchTable).values() if row.kind.is_file]
     files = {row.name: given[row.name] for row in file_rows if isinstance(given.get(row.name), str)}
@@ -259,16 +272,16 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
         return
     checkpoint = command.run.checkpoint
     folder = None if checkpoint is None else checkpoint_folder(checkpoint)
-    found, options = command.read_queries(options)
-    check_saved(written.save_profile, found)
-    with command.results(found, options, origin) as results:
+    queries_read, options = command.read_queries(options)
+    check_profiles(written.save_profile, queries_read)
+    with command.results(queries_read, options, origin) as results:
         keep_distribution_if_shown(results, outputs)  # before the search is asked for, which plans its memory by it
         if folder is not None:
             results.use_checkpoint(folder)
-        identifiers = [query.identifier for query in found]
-        command.check_spared([*paths, *saved_files(*places, identifiers)], results, *files.values())
-        with command.progress(results) as done, saved(results, identifiers, *places):
-            write_reports(results, outputs, done.written)
+        identifiers = [query.identifier for query in queries_read]
+        command.check_not_an_input([*paths, *saved_files(*places, identifiers)], results, *files.values())
+        with command.progress(results) as done, save_profiles(results, identifiers, *places):
+            write_reports(results, outputs, done.add_written)
 
 
 def _check_options(url: str, engine: EngineTable, run: RunTable) -> None:
@@ -291,7 +304,7 @@ def run_remote_search(
 ) -> None:
     """Search on a server, and download the outputs."""
     from swsearch.client.client import Client
-    from swsearch.client.search_request import request_for
+    from swsearch.client.search_request import make_request
     from swsearch.report.outputs import saved_formats
 
     started, url, run, messages = time.monotonic(), str(command.url), command.run, command.messages
@@ -313,7 +326,7 @@ def run_remote_search(
         engine = database.get("engine", "unknown")
         if messages.verbose:
             print_message(f"{client.url}: {database['name']}: {size}; engine {engine}")
-        request = request_for(
+        request = make_request(
             database["name"], Path(origin.queries), options, origin, query_format=command.query_format,
             outputs=formats, header=written.header,
         )  # fmt: skip
@@ -365,7 +378,7 @@ def _submission_key(checkpoint: str | None) -> Iterator[Path | None]:
 
 def _end(job: ServerJob, key: Path | None) -> None:
     """Remove a job from the server, and delete its key."""
-    job.forget_quietly()
+    job.delete_quietly()
     if key is not None:
         key.unlink(missing_ok=True)
 
@@ -388,7 +401,7 @@ def _download(
             if is_folder:
                 archive.writelines(job.download("msa a3m"))
                 _unpack(archive, Path(str(paths[-1])), read)
-        done.written(n_queries)
+        done.add_written(n_queries)
 
 
 def _unpack(archive: IO[bytes], folder: Path, read: Sequence[str | None]) -> None:

@@ -115,7 +115,7 @@ def serve_command(
     """Serve DATABASEs until Ctrl-C or SIGTERM: a search page, an HTTP API and BLAST's URL API."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise InputError(f"swsearch serve needs {', '.join(missing)}; pip install 'swsearch[server]'")
-    asked, engine, messages = (
+    options, engine, messages = (
         ServeTable.from_values(given),
         EngineTable.from_values(given),
         MessageTable.from_values(given),
@@ -123,25 +123,25 @@ def serve_command(
     memory_limit.limit_malloc_arenas(ARENAS, MAPPED_ALONE, KEPT_FREE)
     if engine.engine in ("auto", "gpu"):
         warm_up_gpu(engine.device)
-    from swsearch.server.run import bound, logging_to
+    from swsearch.server.run import bind, logging_to
 
     limits = ServerLimits.from_values(given)
-    file = asked.token_file
+    file = options.token_file
     tokens, warning = (frozenset[str](), "") if file is None else read_tokens(Path(file))
-    proxies = check_networks(asked.forwarded_allow_ips) if asked.forwarded_allow_ips is not None else []
-    hosts = [check_host_name(name) for name in asked.allow_host]
+    proxies = check_networks(options.forwarded_allow_ips) if options.forwarded_allow_ips is not None else []
+    hosts = [check_host_name(name) for name in options.allow_host]
     settings = ServerSettings(
-        tuple(databases), Path(asked.folder) if asked.folder else _usual_folder(), limits, engine.engine,
-        limit_threads(engine.threads, messages.quiet), engine.device, engine.gpu_memory, asked.workers, tokens,
-        _checked_root(asked.root_path), (asked.host, *hosts),
+        tuple(databases), Path(options.folder) if options.folder else _default_folder(), limits, engine.engine,
+        limit_threads(engine.threads, messages.quiet), engine.device, engine.gpu_memory, options.workers, tokens,
+        _check_root(options.root_path), (options.host, *hosts),
     )  # fmt: skip
     if warning:
         print_message(f"warning: {warning}")
-    with bound(asked.host, asked.port) as made, logging_to(print_message, messages.verbose):
+    with bind(options.host, options.port) as listener, logging_to(print_message, messages.verbose):
         from swsearch.server.jobs import open_jobs
 
         with open_jobs(settings) as jobs:
-            server = _server(jobs, made, proxies)
+            server = _server(jobs, listener, proxies)
             signals.call_on_signal(server.end)
             server.listen()
             if not messages.quiet:
@@ -154,32 +154,32 @@ def serve_command(
                 print_message("ending; jobs that run go on at the next start")
 
 
-def _server(jobs: "Jobs", made: "socket.socket", proxies: list[str]) -> "HttpServer":
+def _server(jobs: "Jobs", listener: "socket.socket", proxies: list[str]) -> "HttpServer":
     from swsearch.server.app import create_app
-    from swsearch.server.run import Connections, HttpServer, connections_for, is_for_others
+    from swsearch.server.run import Connections, HttpServer, allow_connections, is_for_others
 
     settings = jobs.settings
-    most = connections_for(settings.limits.connections)
+    most = allow_connections(settings.limits.connections)
     if most < settings.limits.connections:
         print_message(f"warning: {most:,} connections at a time: a process may open no more files here (ulimit -n)")
-    if is_for_others(made) and not settings.tokens:
+    if is_for_others(listener) and not settings.tokens:
         print_message(
             "warning: whoever reaches this machine can search here, without a token and unencrypted; "
             "--token-file asks for one, a proxy encrypts"
         )
-    return HttpServer(create_app(jobs), made, Connections(most), forwarded=proxies)
+    return HttpServer(create_app(jobs), listener, Connections(most), forwarded=proxies)
 
 
-def _checked_root(given: str) -> str:
-    root = given.rstrip("/")
+def _check_root(path: str) -> str:
+    root = path.rstrip("/")
     if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)*", root):
-        raise OptionError("--root-path", given, "a path such as /swsearch")
+        raise OptionError("--root-path", path, "a path such as /swsearch")
     if root.partition("/")[2].partition("/")[0] in OWN_PATHS:
-        raise OptionError("--root-path", given, f"one that does not begin with {', '.join(OWN_PATHS)}")
+        raise OptionError("--root-path", path, f"one that does not begin with {', '.join(OWN_PATHS)}")
     return root
 
 
-def _usual_folder() -> Path:
+def _default_folder() -> Path:
     state = os.environ.get("XDG_STATE_HOME", "")
     base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
     return base / "swsearch" / "server"
@@ -193,7 +193,7 @@ def read_tokens(path: Path) -> tuple[frozenset[str], str]:
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or "it is no text"
         raise InputError(f"--token-file {path}: cannot be read: {said}") from None
-    found = set()
+    tokens = set()
     for number, line in enumerate(lines, 1):
         token = line.strip()
         if not token or token.startswith("#"):
@@ -203,15 +203,15 @@ def read_tokens(path: Path) -> tuple[frozenset[str], str]:
                 f"--token-file {path}: line {number} is no token, expected at least {MIN_TOKEN} letters, digits "
                 "and -._~, such as openssl rand -hex 16 prints"
             )
-        found.add(token)
-    if not found:
+        tokens.add(token)
+    if not tokens:
         raise InputError(
             f"--token-file {path}: holds no token, expected one a line; without the option all are let in"
         )
     warning = ""
     if mode & (stat.S_IRGRP | stat.S_IROTH):
         warning = f"--token-file {path}: others on this machine can read it; chmod 600 keeps it to you"
-    return frozenset(found), warning
+    return frozenset(tokens), warning
 
 
 def check_host_name(name: str) -> str:
@@ -221,13 +221,13 @@ def check_host_name(name: str) -> str:
     return name
 
 
-def check_networks(given: str) -> list[str]:
+def check_networks(text: str) -> list[str]:
     """Return the addresses of --forwarded-allow-ips, or raise `OptionError`."""
-    found = [part.strip() for part in given.split(",") if part.strip()]
-    for part in found:
+    networks = [part.strip() for part in text.split(",") if part.strip()]
+    for part in networks:
         try:
             ipaddress.ip_network(part)
         except ValueError:
             expected = "addresses or networks with commas between them, such as 127.0.0.1,10.0.0.0/8"
             raise OptionError("--forwarded-allow-ips", part, expected) from None
-    return found
+    return networks

@@ -23,11 +23,11 @@ from typing import Any, TextIO
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that ask a process to end."""
 
-SAME_WISH = 1.0
+SAME_SIGNAL_SECONDS = 1.0
 """Seconds in which further signals are the same wish: a terminal and timeout may both send one, and what is being
 removed after the first must not be left because of the second."""
 
-AGAIN = 0.02
+RETRY_SECONDS = 0.02
 """Seconds after which an exception is raised again that came where Python drops exceptions."""
 
 
@@ -57,19 +57,19 @@ def raise_on_signal() -> None:
     for number in _installed:
         signal.signal(number, _raise)
     if _installed:
-        sys.unraisablehook = _dropped
+        sys.unraisablehook = _raise_dropped
         signal.signal(signal.SIGALRM, signal.default_int_handler)
 
 
-def call_on_signal(hear: Callable[[], None]) -> None:
-    """Call a function at the first signal; a signal more than `SAME_WISH` seconds later ends the process."""
+def call_on_signal(callback: Callable[[], None]) -> None:
+    """Call a function at the first signal; one more than `SAME_SIGNAL_SECONDS` later ends the process."""
 
     def handle(number: int, frame: object) -> None:
         now = time.monotonic()
         if _received.number is None:
             _received.number, _received.at = number, now
-            hear()
-        elif now - _received.at >= SAME_WISH:
+            callback()
+        elif now - _received.at >= SAME_SIGNAL_SECONDS:
             _quit(number, frame)
 
     for number in _installed:
@@ -95,16 +95,16 @@ def _quit(number: int, frame: object) -> None:
 
 def _raise(number: int, frame: object) -> None:
     now = time.monotonic()
-    if _received.number is not None and now - _received.at < SAME_WISH:
+    if _received.number is not None and now - _received.at < SAME_SIGNAL_SECONDS:
         return
     _received.number, _received.at = _received.number or number, now
     raise KeyboardInterrupt
 
 
-def _dropped(unraisable: sys.UnraisableHookArgs) -> None:
+def _raise_dropped(unraisable: sys.UnraisableHookArgs) -> None:
     """Raise an interruption again that came in a destructor or a callback, where Python would print and forget it."""
     if unraisable.exc_type is KeyboardInterrupt:
-        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
     elif unraisable.exc_type is not MemoryError:
         sys.__unraisablehook__(unraisable)
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from swsearch.client.connection import Connection, NotASearchServerError, ServerNotice
 from swsearch.client.job import ServerJob
-from swsearch.client.search_request import SearchRequest, request_for
+from swsearch.client.search_request import SearchRequest, make_request
 from swsearch.client.urls import TOKEN_VARIABLE, server_url
 from swsearch.engines.base import Progress
 from swsearch.errors import InputError, OptionError, ServerError, check_choice
@@ -86,9 +86,9 @@ class Client:
                 raise
             longer = self._connection.with_longer_root()
             with suppress(ServerError, InputError):
-                found = _databases_of(longer)
+                databases = _databases_of(longer)
                 self._connection = longer
-                return found
+                return databases
             raise
 
     def database(self, name: str | None = None) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class Client:
         Returns
         -------
         ServerJob
-            It is done, and stays on the server until `ServerJob.forget`, the end of a ``with`` block, or its expiry.
+            It is done, and stays on the server until `ServerJob.delete`, the end of a ``with`` block, or its expiry.
             If the search fails or is interrupted, it is removed.
 
         Raises
@@ -166,7 +166,7 @@ class Client:
         try:
             return job.wait(progress=progress)
         except BaseException:
-            job.forget_quietly()
+            job.delete_quietly()
             raise
 
     def submit(
@@ -195,7 +195,7 @@ class Client:
             raise OptionError(
                 "keep_profiles", True, "none for a server", 'add "profile json" to outputs, and download it'
             )
-        request = request_for(
+        request = make_request(
             self.database(database)["name"], queries, chosen, Origin(input_path(queries)), query_format=query_format,
             title=title, outputs=outputs,
         )  # fmt: skip
@@ -221,10 +221,10 @@ class Client:
 
     def jobs(self) -> list[ServerJob]:
         """Return the jobs of this client, the last first."""
-        found = self._connection.request("GET", "/jobs").get("jobs")
-        if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        jobs = self._connection.request("GET", "/jobs").get("jobs")
+        if not isinstance(jobs, list) or not all(isinstance(each, dict) for each in jobs):
             raise self._connection.unexpected_response("lists jobs")
-        return [ServerJob(self._connection, each) for each in found]
+        return [ServerJob(self._connection, each) for each in jobs]
 
     def close(self) -> None:
         """Close connections; jobs on the server stay."""
@@ -241,16 +241,16 @@ class Client:
 
 
 def _databases_of(connection: Connection) -> list[dict[str, Any]]:
-    found = connection.request("GET", "/databases").get("databases")
-    if not isinstance(found, list) or not all(map(_is_database, found)):
+    databases = connection.request("GET", "/databases").get("databases")
+    if not isinstance(databases, list) or not all(map(_is_database_description, databases)):
         raise connection.unexpected_response("lists databases")
-    return found
+    return databases
 
 
-def _is_database(given: Any) -> bool:
+def _is_database_description(value: Any) -> bool:
     """Return whether a value describes a database, as far as the client reads it."""
     return (
-        isinstance(given, dict)
-        and isinstance(given.get("name"), str)
-        and all(type(given.get(name, 0)) is int for name in ("n_subjects", "n_residues"))
+        isinstance(value, dict)
+        and isinstance(value.get("name"), str)
+        and all(type(value.get(name, 0)) is int for name in ("n_subjects", "n_residues"))
     )

@@ -191,7 +191,7 @@ class Connection:
                     place = printable(response.headers.get("Location", "another address"))[:MAX_MESSAGE]
                     raise ServerError(f"{self.url.server}: redirects to {place}; use that address")
                 if response.status_code >= 400:
-                    raise self.error_of(self._json(response).get("error"), response.status_code)
+                    raise self.error_from_problem(self._json(response).get("error"), response.status_code)
                 yield response
         except httpx.InvalidURL as error:
             raise InputError(f"{self.url.server}: invalid address: {error}; correct it") from None
@@ -205,18 +205,18 @@ class Connection:
             if len(data) > MAX_JSON:
                 raise ServerError(f"{self.url.server}: got more than {MAX_JSON >> 20} MiB, expected a JSON answer")
         try:
-            found = json.loads(data)
+            value = json.loads(data)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            value = None
+        if not isinstance(value, dict):
             kind = response.headers.get("content-type", "no type").partition(";")[0]
             raise NotASearchServerError(
                 f"{self.url.server}: got status {response.status_code} and {printable(kind)[:80]}, expected a "
                 "swsearch server; check the address"
             )
-        return found
+        return value
 
-    def error_of(self, problem: Any, status: int = 200) -> InputError | ServerError:
+    def error_from_problem(self, problem: Any, status: int = 200) -> InputError | ServerError:
         """Return the error that a server's problem is here, with its message."""
         where = self.url.server
         if not isinstance(problem, dict) or not isinstance(problem.get("message"), str):

@@ -174,7 +174,7 @@ class JobResult:
 POLL_SECONDS = 1.0
 """Seconds for which the server may delay the answer about a job that goes on."""
 
-FORGET_SECONDS = 5.0
+DELETE_SECONDS = 5.0
 """Seconds within which the server must answer when a job is removed; the user may have pressed Ctrl-C."""
 
 
@@ -246,7 +246,7 @@ class ServerJob:
                 n_reported = n_done
             if state in ("failed", "cancelled"):
                 if (problem := self.stated.get("problem")) is not None:
-                    raise self._connection.error_of(problem)
+                    raise self._connection.error_from_problem(problem)
                 where = self._connection.url.server
                 raise ServerError(f"{where}: job {self.identifier} is {state}, expected done")
             if state == "done" or (end is not None and time.monotonic() >= end):
@@ -353,7 +353,7 @@ class ServerJob:
         path = f"/jobs/{self.identifier}/cancel"
         self.stated = self._connection.request("POST", path, is_patient=True)
 
-    def forget(self) -> None:
+    def delete(self) -> None:
         """Stop it if it runs, and remove it from the server.
 
         Raises
@@ -361,15 +361,15 @@ class ServerJob:
         InputError
             If it is gone, or another client has submitted it.
         """
-        self._connection.request("DELETE", f"/jobs/{self.identifier}", timeout=FORGET_SECONDS)
+        self._connection.request("DELETE", f"/jobs/{self.identifier}", timeout=DELETE_SECONDS)
 
     def __enter__(self) -> ServerJob:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.forget_quietly()
+        self.delete_quietly()
 
-    def forget_quietly(self) -> None:
+    def delete_quietly(self) -> None:
         """Remove it if the server can be reached; it expires otherwise."""
         with suppress(InputError, ServerError):
-            self.forget()
+            self.delete()

@@ -34,7 +34,7 @@ from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search_queries import search_queries
 from swsearch.pipeline.table.search import SearchTable
 from swsearch.pipeline.table.values import MAX_MATRIX_NAME
-from swsearch.profiles.json_profile import line_of, read_json
+from swsearch.profiles.json_profile import read_json, to_json_line
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.text_lines import TextFile
 from swsearch.report.outputs import SAVED_FORMATS, check_outputs
@@ -99,9 +99,9 @@ class SearchRequest:
         for name in ("database", "title"):
             _check_text(name, getattr(self, name))
         check_choice("query_format", self.query_format, REQUEST_FORMATS)
-        given = _mapping("options", self.options)
-        _check_names("options", given, OPTION_NAMES)
-        object.__setattr__(self, "options", {name: value for name, value in given.items() if value is not None})
+        options = _mapping("options", self.options)
+        _check_names("options", options, OPTION_NAMES)
+        object.__setattr__(self, "options", {name: value for name, value in options.items() if value is not None})
         origin = _mapping("origin", self.origin)
         _check_names("origin", origin, ORIGIN_NAMES)
         for name, value in origin.items():
@@ -118,15 +118,15 @@ class SearchRequest:
         self.search_options, self.run_origin  # noqa: B018  # what is wrong is told now
 
     @classmethod
-    def from_json(cls, stated: Any) -> SearchRequest:
+    def from_json(cls, data: Any) -> SearchRequest:
         """Return the request in JSON; the `InputError` of a wrong field names it."""
-        given = _mapping("request", stated)
-        _check_names("request", given, FIELDS)
+        fields = _mapping("request", data)
+        _check_names("request", fields, FIELDS)
         for name in ("database", "queries"):
-            if given.get(name) is None:
+            if fields.get(name) is None:
                 raise InputError(f"{name}: got none, expected {_EXPECTED[name]}")
-        rest = {name: given[name] for name in FIELDS[2:] if given.get(name) is not None}
-        return cls(given["database"], _content(given["queries"]), **rest)
+        rest = {name: fields[name] for name in FIELDS[2:] if fields.get(name) is not None}
+        return cls(fields["database"], _content(fields["queries"]), **rest)
 
     def to_json(self) -> dict[str, Any]:
         """Return the request as JSON has it; `from_json` makes the same of it."""
@@ -181,11 +181,11 @@ class SearchRequest:
         """Read the queries, and return them with the options of their search."""
         options = self.search_options
         is_lines = self.query_format == QUERY_LINES_FORMAT
-        found = search_queries(
-            _of_lines(self.queries) if is_lines else self._file(), options,
+        queries = search_queries(
+            _parse_query_lines(self.queries) if is_lines else self._file(), options,
             "auto" if is_lines else self.query_format,  # type: ignore[arg-type]  # it was checked
         )  # fmt: skip
-        return found, options.with_profile_gap_costs(found)
+        return queries, options.with_profile_gap_costs(queries)
 
     def _file(self) -> io.BytesIO:
         """Return the queries as an open file, which messages call what whoever asks does."""
@@ -194,33 +194,33 @@ class SearchRequest:
         return file
 
 
-def _of_lines(data: bytes) -> list[Record | Profile]:
+def _parse_query_lines(data: bytes) -> list[Record | Profile]:
     """Return the sequences and profiles of `QUERY_LINES_FORMAT`."""
-    found: list[Record | Profile] = []
-    text = TextFile.of("queries", data)
+    queries: list[Record | Profile] = []
+    text = TextFile.from_bytes("queries", data)
     for number, line in enumerate(text.lines):
         if not line.strip():
             continue
         try:
-            given = json.loads(line)
+            value = json.loads(line)
         except (ValueError, RecursionError):
             text.fail("no JSON, expected a sequence or a profile", number)
-        if isinstance(given, dict) and "swsearch" in given:
-            found += read_json(TextFile("queries", [line]))
+        if isinstance(value, dict) and "swsearch" in value:
+            queries += read_json(TextFile("queries", [line]))
         else:
-            found.append(_record(text, number, given))
-    return found
+            queries.append(_record(text, number, value))
+    return queries
 
 
-def _record(text: TextFile, at: int, given: Any) -> Record:
+def _record(text: TextFile, at: int, value: Any) -> Record:
     """Return the sequence of a line."""
     names = ("identifier", "description", "sequence")
-    if not isinstance(given, dict) or not {*given} <= {*names, "lower"}:
-        text.fail(f"got {format_value(given)}, expected {', '.join(names)} and lower", at)
-    identifier, description, letters = (given.get(name, "") for name in names)
+    if not isinstance(value, dict) or not {*value} <= {*names, "lower"}:
+        text.fail(f"got {format_value(value)}, expected {', '.join(names)} and lower", at)
+    identifier, description, letters = (value.get(name, "") for name in names)
     if not all(isinstance(each, str) for each in (identifier, description, letters)):
         text.fail(f"expected texts for {', '.join(names)}", at)
-    codes, runs, end = text.encoded(letters, at), given.get("lower", []), 0
+    codes, runs, end = text.encode(letters, at), value.get("lower", []), 0
     for run in runs if isinstance(runs, list) else [None]:
         if (
             not isinstance(run, list)
@@ -238,57 +238,55 @@ _DEFAULTS = SearchOptions()
 _EXPECTED = {"database": "the name of a database", "queries": "what a file of queries holds, such as FASTA"}
 
 
-def options_from_json(stated: Mapping[str, Any]) -> SearchOptions:
+def options_from_json(data: Mapping[str, Any]) -> SearchOptions:
     """Return the options in JSON by the names in `OPTION_NAMES`; raise `InputError` for a wrong one."""
-    _check_names("options", stated, OPTION_NAMES)
+    _check_names("options", data, OPTION_NAMES)
     values = {
-        name: row.kind.check_json(name, stated[name])
-        for name, row in SERVER_ROWS.items()
-        if stated.get(name) is not None
+        name: row.kind.check_json(name, data[name]) for name, row in SERVER_ROWS.items() if data.get(name) is not None
     }
-    rules = _mapping("inclusion", stated.get("inclusion"))
+    rules = _mapping("inclusion", data.get("inclusion"))
     _check_names("inclusion", rules, INCLUSION_RULES)
     return SearchOptions(**values, rules=Inclusion(**rules))
 
 
-def _content(given: Any) -> bytes:
-    if isinstance(given, str):
-        return given.encode("utf-8", errors="surrogatepass")
-    if isinstance(given, Mapping) and list(given) == ["base64"] and isinstance(given["base64"], str):
+def _content(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode("utf-8", errors="surrogatepass")
+    if isinstance(value, Mapping) and list(value) == ["base64"] and isinstance(value["base64"], str):
         try:
-            return base64.b64decode(given["base64"], validate=True)
+            return base64.b64decode(value["base64"], validate=True)
         except (binascii.Error, ValueError):
-            raise OptionError("queries.base64", given["base64"], "bytes in base64") from None
-    raise OptionError("queries", given, f"{_EXPECTED['queries']}, or {{'base64': ...}}")
+            raise OptionError("queries.base64", value["base64"], "bytes in base64") from None
+    raise OptionError("queries", value, f"{_EXPECTED['queries']}, or {{'base64': ...}}")
 
 
-def _mapping(name: str, given: Any) -> Mapping[str, Any]:
-    if given is None:
+def _mapping(name: str, value: Any) -> Mapping[str, Any]:
+    if value is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise OptionError(name, given, "names with their values, as a JSON object")
-    return given
+    if not isinstance(value, Mapping):
+        raise OptionError(name, value, "names with their values, as a JSON object")
+    return value
 
 
-def _check_names(where: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def _check_names(where: str, names: Mapping[str, Any], known: tuple[str, ...]) -> None:
     import difflib
 
-    for name in given:
+    for name in names:
         if name not in known:
             close = difflib.get_close_matches(str(name), known, n=1)
             remedy = f"; did you mean {close[0]}?" if close else ""
             raise InputError(f"{where}: got {format_value(name)}, expected {', '.join(known)}{remedy}")
 
 
-def _check_text(name: str, given: Any, longest: int = MAX_TITLE) -> None:
-    if not isinstance(given, str) or len(given) > longest or "\0" in given:
-        raise OptionError(name, given, f"a text of at most {longest:,} characters")
+def _check_text(name: str, value: Any, max_length: int = MAX_TITLE) -> None:
+    if not isinstance(value, str) or len(value) > max_length or "\0" in value:
+        raise OptionError(name, value, f"a text of at most {max_length:,} characters")
 
 
 # what is asked for here, as a request
 
 
-def request_for(
+def make_request(
     database: str, queries: QueriesLike, options: SearchOptions, origin: Origin, *,
     query_format: QueryFormat = "auto", title: str = "", outputs: Sequence[str] = (), header: bool = False,
 ) -> SearchRequest:  # fmt: skip
@@ -296,22 +294,22 @@ def request_for(
 
     It raises `InputError` if a query or the matrix cannot be sent.
     """
-    told = {"queries": origin.queries, "command": origin.command, **origin.files}
+    origin_fields = {"queries": origin.queries, "command": origin.command, **origin.files}
     if path := input_path(queries):
         with Input(path) as opened:
             data, sent_format = opened.read(sys.maxsize), str(query_format)
-            told["sha256"] = "" if path == "-" else opened.sha256
+            origin_fields["sha256"] = "" if path == "-" else opened.sha256
     else:
-        data = lines_of(search_queries(queries, options, query_format, "queries"), options)
+        data = format_query_lines(search_queries(queries, options, query_format, "queries"), options)
         sent_format = QUERY_LINES_FORMAT
-    shortened = {name: value[:MAX_NAME_LENGTH] for name, value in told.items() if value}
+    shortened = {name: value[:MAX_NAME_LENGTH] for name, value in origin_fields.items() if value}
     return SearchRequest(
         database, data, sent_format, options_to_json(options), title,
         {**shortened, "started": origin.started.isoformat()}, outputs, header,
     )  # fmt: skip
 
 
-def lines_of(queries: Sequence[Query], options: SearchOptions) -> bytes:
+def format_query_lines(queries: Sequence[Query], options: SearchOptions) -> bytes:
     """Return queries of a search as `QUERY_LINES_FORMAT`."""
     alphabet = PROTEIN if options.translation is None else DNA
     return b"".join(_line(query, alphabet).encode("ascii") + b"\n" for query in queries)
@@ -319,30 +317,30 @@ def lines_of(queries: Sequence[Query], options: SearchOptions) -> bytes:
 
 def _line(query: Query, alphabet: Alphabet) -> str:
     if query.profile is not None:
-        return line_of(query.profile)
-    given = {
+        return to_json_line(query.profile)
+    fields = {
         "identifier": query.identifier,
         "description": query.description,
         "sequence": alphabet.decode(query.codes),
     }
-    return json.dumps({**given, "lower": [list(run) for run in query.lower]}, separators=(",", ":"))
+    return json.dumps({**fields, "lower": [list(run) for run in query.lower]}, separators=(",", ":"))
 
 
 def options_to_json(options: SearchOptions) -> dict[str, Any]:
     """Return options as JSON of a request."""
-    told: dict[str, Any] = {"max_hits": options.max_hits}  # a server may have another default
+    values: dict[str, Any] = {"max_hits": options.max_hits}  # a server may have another default
     for name in SERVER_ROWS:
         if (value := getattr(options, name)) != getattr(_DEFAULTS, name):
-            told[name] = list(value) if isinstance(value, tuple) else value  # as JSON gives it back
+            values[name] = list(value) if isinstance(value, tuple) else value  # as JSON gives it back
     changed = {name: getattr(options.rules, name) for name in INCLUSION_RULES}
     if rules := {name: value for name, value in changed.items() if value != getattr(Inclusion, name)}:
-        told["inclusion"] = rules
+        values["inclusion"] = rules
     scoring = options.scoring
     if (matrix := matrix_to_json(scoring.matrix)) != _DEFAULTS.scoring.matrix.name:
-        told["matrix"] = matrix
+        values["matrix"] = matrix
     if options.has_named_costs:
-        told |= {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
-    return told
+        values |= {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
+    return values
 
 
 def matrix_to_json(matrix: Matrix) -> str | dict[str, str]:

@@ -252,7 +252,7 @@ class ClusterPairBackend:
         results = self._compute(tasks.align, task, pairs.subjects, _pair_cells(pairs, subjects))
         order = np.argsort(np.concatenate([_NONE, *(chosen for chosen, _ in results)]))
         table = AlignmentTable.concatenate([table for _, (table, _) in results]).take(order)
-        return table, SubjectCodes.joined([codes for _, (_, codes) in results]).take(order)
+        return table, SubjectCodes.concatenate([codes for _, (_, codes) in results]).take(order)
 
     def find_hsps(self, request: Callable[[], HspRequest], subjects: SubjectReader) -> list[list[HspPath]] | None:
         """Return further alignments of pairs."""

@@ -91,4 +91,4 @@ def align_lists(lists: Sequence[HitList], pairs: PairBackend, subjects: SubjectR
         )  # fmt: skip
         alignments, codes = pairs.align(wanted, subjects)
         for each, (begin, end) in zip(some, pairwise(np.cumsum([0, *map(len, some)]).tolist()), strict=True):
-            each.give(alignments[begin:end], codes.part(begin, end))
+            each.set_alignments(alignments[begin:end], codes.slice_rows(begin, end))

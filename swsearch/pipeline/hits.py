@@ -40,7 +40,7 @@ from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, concatena
 from swsearch.pipeline.search_queries import best_frame_hits, merge_frames
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.results import HitList, HitTable, Hsp, SearchResult
-from swsearch.results.hit_list import FindFurther
+from swsearch.results.hit_list import FindHsps
 from swsearch.results.table import Headers
 from swsearch.run_info import RunInfo
 from swsearch.statistics.distributions import Lengths
@@ -208,7 +208,7 @@ class HitBuilder:
         end = 0
         for part, each in zip(parts, columns, strict=True):
             begin, end = end, end + len(each.ranked)
-            lists.append(self._make_list(batch.part(part), each, headers.part(begin, end)))
+            lists.append(self._make_list(batch.part(part), each, headers.slice_rows(begin, end)))
         if aligned:
             align_lists(lists, self.backend, batch.subjects)
             self._find_hsps([hits for hits in lists if hits.may_have_more_hsps], batch.subjects)
@@ -269,10 +269,10 @@ class HitBuilder:
         source = HitSource(self.local_backend, batch.subjects, queries, columns.frames, places)
         hits = HitList(queries[0], options.scoring, table, source, self._hsp_finder(batch, columns), queries=queries)
         if columns.alignments is not None:
-            hits.give(columns.alignments, batch.subjects.read_with_letters(places))
+            hits.set_alignments(columns.alignments, batch.subjects.read_with_letters(places))
         return hits
 
-    def _hsp_finder(self, batch: Batch, columns: _HitColumns) -> FindFurther | None:
+    def _hsp_finder(self, batch: Batch, columns: _HitColumns) -> FindHsps | None:
         """Return the finder of further alignments of hits; None for DNA subjects, where they are separate hits."""
         options = self.criteria.options
         if options.max_alignments == 1 or self.criteria.counts.are_windows:

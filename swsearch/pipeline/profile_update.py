@@ -195,7 +195,7 @@ class _Parts:
         table = hits.alignments
         if table is None:
             table = AlignmentTable.from_pairs([])
-        return cls(table, np.arange(len(table), dtype=np.int64), hits.table.numbers.evalues)
+        return cls(table, np.arange(len(table), dtype=np.int64), hits.table.statistics.evalues)
 
     def order(self) -> IntArray:
         """Return the places of all alignments: the best hit first, and of each the best part."""

@@ -80,8 +80,8 @@ def calibrate(emissions: FloatArray, transitions: FloatArray, background: FloatA
         drawn = generator.random((length, _SEQUENCES))
         codes = np.searchsorted(np.cumsum(background)[:-1] / background.sum(), drawn)
         parts = max(1, math.ceil(_SEQUENCES * n / _CELLS))
-        found = np.concatenate([score(part) for part in np.array_split(codes, min(parts, _SEQUENCES), axis=1)])
-        return (found - length * math.log(length / (length + 1)) + math.log(length + 1)) / _LN2
+        scored = np.concatenate([score(part) for part in np.array_split(codes, min(parts, _SEQUENCES), axis=1)])
+        return (scored - length * math.log(length / (length + 1)) + math.log(length + 1)) / _LN2
 
     entries = _entries(transitions)
     msv = scores(_FILTER_LENGTH, lambda codes: _msv(logs, codes))
@@ -105,11 +105,11 @@ def occupancy(transitions: FloatArray) -> FloatArray:
 def _entries(transitions: FloatArray) -> FloatArray:
     """Return the probabilities that an alignment begins at each position, shape (n,), all its ends being alike."""
     used = occupancy(transitions)
-    found: FloatArray = used / (used * np.arange(len(used), 0, -1)).sum()
-    return found
+    entries: FloatArray = used / (used * np.arange(len(used), 0, -1)).sum()
+    return entries
 
 
-def _shifted(row: npt.NDArray[Any], first: float) -> npt.NDArray[Any]:
+def _shift(row: npt.NDArray[Any], first: float) -> npt.NDArray[Any]:
     """Return each position's predecessor in rows of shape (sequences, n)."""
     moved = np.empty_like(row)
     moved[:, 0], moved[:, 1:] = first, row[:, :-1]
@@ -126,7 +126,7 @@ def _msv(logs: FloatArray, codes: npt.NDArray[np.int64]) -> FloatArray:
     match = np.full((n_sequences, n), -np.inf)
     best, begin = np.full(n_sequences, -np.inf), np.full(n_sequences, float(move))
     for residues in codes:
-        match = np.maximum(_shifted(match, -np.inf), (begin + entry)[:, None])
+        match = np.maximum(_shift(match, -np.inf), (begin + entry)[:, None])
         match += scores[residues]
         best = np.maximum(best, match.max(axis=1) + half)
         begin = np.maximum(begin, best + move)
@@ -149,8 +149,8 @@ def _viterbi(
     for residues in codes:
         before = np.maximum(np.maximum(match + to_match, insert + from_insert), delete + from_delete)
         insert = np.maximum(match + to_insert, insert + inserting)
-        match = np.maximum(_shifted(before, -np.inf), begin[:, None] + begins) + logs[residues]
-        delete = np.maximum.accumulate(_shifted(match + to_delete, -np.inf) - runs, axis=1) + runs
+        match = np.maximum(_shift(before, -np.inf), begin[:, None] + begins) + logs[residues]
+        delete = np.maximum.accumulate(_shift(match + to_delete, -np.inf) - runs, axis=1) + runs
         best = np.maximum(best, match.max(axis=1) + half)
         begin = np.maximum(begin, best + move)
     return best + move - _OUTSIDE
@@ -171,8 +171,8 @@ def _forward(
         before = match * to_match + insert * from_insert + delete * from_delete
         insert = match * to_insert + insert * inserting
         begin = (outside + joined) * move
-        match = (_shifted(before, 0.0) + begin[:, None] * entries) * odds[residues]
-        delete = _shifted(match * to_delete, 0.0)
+        match = (_shift(before, 0.0) + begin[:, None] * entries) * odds[residues]
+        delete = _shift(match * to_delete, 0.0)
         for step, going_on in runs:
             delete[:, step:] += going_on * delete[:, :-step]
         part = (match + delete).sum(axis=1) / 2
@@ -280,7 +280,7 @@ def lambda_of(matrix: Matrix) -> float:
     return _lambda_of(table.tobytes(), matrix.name)
 
 
-def whole_scores(scores: FloatArray) -> npt.NDArray[np.int8]:
+def round_scores(scores: FloatArray) -> npt.NDArray[np.int8]:
     """Round scores of any shape, to the nearest, halves up, and cut them to what a profile holds, -127 to 127."""
     return np.clip(np.floor(scores + 0.5), -MAX_ENTRY, MAX_ENTRY).astype(np.int8)
 
@@ -308,7 +308,7 @@ def letter_scores(scores: FloatArray, codes: ByteArray, matrix: Matrix) -> npt.N
     for letter, meant in _MEANT.items():
         columns = [PROTEIN.letters.index(one) for one in meant]
         complete[:, PROTEIN.letters.index(letter)] = scores[:, columns].mean(axis=1)
-    return whole_scores(complete)
+    return round_scores(complete)
 
 
 def scores_of_frequencies(frequencies: FloatArray, background: FloatArray, matrix: Matrix) -> FloatArray:

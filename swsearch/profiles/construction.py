@@ -22,8 +22,8 @@ from swsearch.engines.pools import SequencePool
 from swsearch.errors import InputError, OptionError
 from swsearch.profiles.calibration import BACKGROUND, N_AMINO_ACIDS, lambda_of, letter_scores
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.query_alignment import GAP, QueryAlignment, spread
-from swsearch.profiles.row_filter import kept_rows
+from swsearch.profiles.query_alignment import GAP, QueryAlignment, stretch_places
+from swsearch.profiles.row_filter import unique_sequences
 from swsearch.profiles.sequence_weights import (
     ABSENT,
     UNKNOWN,
@@ -134,9 +134,9 @@ def build_profile(
     frequencies = np.empty((len(codes), N_AMINO_ACIDS))
     opposite = replacements(matrix)
     scores = matrix.scores[codes][:, : len(PROTEIN.letters)].astype(np.int8)
-    frequencies[~is_aligned] = _alone(opposite)[codes[~is_aligned]]
+    frequencies[~is_aligned] = _uncovered_frequencies(opposite)[codes[~is_aligned]]
     mixed = with_pseudocounts(
-        shares_of(observed, settings)[is_aligned], observed.observations[is_aligned], opposite, settings.pseudocounts
+        normalize(observed, settings)[is_aligned], observed.observations[is_aligned], opposite, settings.pseudocounts
     )
     frequencies[is_aligned] = mixed
     scored = settings.scale * (portable_math.log(mixed / BACKGROUND) / lambda_of(matrix))
@@ -167,21 +167,21 @@ def observations_of(
     """
     max_gap_length = alignment.n_columns if settings.max_gap_length is None else settings.max_gap_length
     cells = cells_of(alignment.columns, max_gap_length)
-    cells = cells[kept_rows(cells, ABSENT, UNKNOWN, settings.purge_identity)]
+    cells = cells[unique_sequences(cells, ABSENT, UNKNOWN, settings.purge_identity)]
     return observe(cells, settings.min_block_columns, settings.max_block_columns), len(cells) - 1
 
 
-def shares_of(observed: ColumnObservations, settings: ProfileSettings = DEFAULT_SETTINGS) -> FloatArray:
+def normalize(observed: ColumnObservations, settings: ProfileSettings = DEFAULT_SETTINGS) -> FloatArray:
     """Return frequencies that sum to 1, shape (n_columns, 20).
 
     Letters that are no amino acid count as the background, gaps as settled.
     """
     spread = observed.unknown + observed.gaps if settings.gaps_as_background else observed.unknown
-    found = observed.frequencies + spread[:, None] * BACKGROUND
-    return found / np.maximum(np.cumsum(found, axis=1)[:, -1:], 1e-300)
+    frequencies = observed.frequencies + spread[:, None] * BACKGROUND
+    return frequencies / np.maximum(np.cumsum(frequencies, axis=1)[:, -1:], 1e-300)
 
 
-def _alone(opposite: FloatArray) -> FloatArray:
+def _uncovered_frequencies(opposite: FloatArray) -> FloatArray:
     """Return the expected residues opposite each letter, shape (27, 20), for columns that only the query covers."""
     table = np.tile(BACKGROUND, (len(PROTEIN.letters), 1))
     table[:N_AMINO_ACIDS] = opposite
@@ -224,7 +224,7 @@ class AlignedSubjects:
 
 def build_alignment(
     query: QueryAlignment,
-    found: AlignedSubjects,
+    subjects: AlignedSubjects,
     alignments: AlignmentTable,
     iteration: int = 1,
     earlier: QueryAlignment | None = None,
@@ -243,26 +243,26 @@ def build_alignment(
     earlier : QueryAlignment, optional
         What the search before this was made with: a subject that is in it has its iteration.
     """
-    places = found.places[found.of_subject]
-    of_subject = found.of_subject.tolist()
-    columns, insertions, inserted = laid_out(alignments, found.pool, found.of_subject, query.n_columns)
+    places = subjects.places[subjects.of_subject]
+    of_subject = subjects.of_subject.tolist()
+    columns, insertions, inserted = lay_out(alignments, subjects.pool, subjects.of_subject, query.n_columns)
     rows = QueryAlignment(
-        [found.identifiers[row] for row in of_subject],
-        [found.descriptions[row] for row in of_subject],
+        [subjects.identifiers[row] for row in of_subject],
+        [subjects.descriptions[row] for row in of_subject],
         columns,
         alignments.subject_start,
         alignments.subject_end,
         insertions,
         inserted,
         places,
-        found.evalues,
+        subjects.evalues,
         _first_found(places, iteration, earlier),
     )
-    chosen = _new_ones(query, rows, np.where(places < 0, -1 - found.of_subject, places))
+    chosen = _is_new(query, rows, np.where(places < 0, -1 - subjects.of_subject, places))
     return query.with_rows(rows if len(chosen) == len(rows) else rows.take(chosen))
 
 
-def laid_out(
+def lay_out(
     alignments: AlignmentTable, pool: SequencePool, of_subject: IntArray, n_columns: int
 ) -> tuple[npt.NDArray[np.uint8], IntArray, npt.NDArray[np.uint8]]:
     """Lay subjects out in the columns of a query.
@@ -289,23 +289,27 @@ def laid_out(
     row = np.repeat(np.arange(len(alignments)), counts)
     in_query, in_subject = operations != ord("D"), operations != ord("I")
     first = alignments.run_offsets[:-1]
-    query_at = _running(np.where(in_query, lengths, 0), first, counts) + np.repeat(alignments.query_start, counts)
-    subject_at = _running(np.where(in_subject, lengths, 0), first, counts)
+    query_at = _running_sums(np.where(in_query, lengths, 0), first, counts) + np.repeat(
+        alignments.query_start, counts
+    )
+    subject_at = _running_sums(np.where(in_subject, lengths, 0), first, counts)
     subject_at += np.repeat(offsets[:-1][of_subject] + alignments.subject_start, counts)
 
     columns = np.full((len(alignments), n_columns), GAP, dtype=np.uint8)
     pairs = np.flatnonzero(in_query & in_subject)
     cells, places, paired = (row * n_columns + query_at)[pairs], subject_at[pairs], lengths[pairs]
-    for some in _together(paired):
-        columns.reshape(-1)[spread(cells[some], paired[some])] = codes[spread(places[some], paired[some])]
+    for some in _batch_runs(paired):
+        columns.reshape(-1)[stretch_places(cells[some], paired[some])] = codes[
+            stretch_places(places[some], paired[some])
+        ]
 
     only = ~in_query
     ends = np.cumsum(lengths[only])
     insertions = np.stack([row[only], query_at[only], ends - lengths[only], ends], axis=1)
-    return columns, insertions, codes[spread(subject_at[only], lengths[only])]
+    return columns, insertions, codes[stretch_places(subject_at[only], lengths[only])]
 
 
-def _together(lengths: IntArray) -> Iterator[slice]:
+def _batch_runs(lengths: IntArray) -> Iterator[slice]:
     """Yield runs of about `PAIRS_PER_BATCH` columns, of the lengths of all, shape (n,)."""
     ends = np.cumsum(lengths)
     limits = np.arange(PAIRS_PER_BATCH, int(ends[-1]) if len(ends) else 0, PAIRS_PER_BATCH)
@@ -313,14 +317,14 @@ def _together(lengths: IntArray) -> Iterator[slice]:
     return (slice(*bound) for bound in pairwise(bounds))
 
 
-def _running(lengths: IntArray, first: IntArray, counts: IntArray) -> IntArray:
+def _running_sums(lengths: IntArray, first: IntArray, counts: IntArray) -> IntArray:
     """Return what stands before each run within its alignment; ``first`` and ``counts`` are its runs."""
     before = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=before[1:])
     return before[:-1] - np.repeat(before[first], counts)
 
 
-def _new_ones(query: QueryAlignment, rows: QueryAlignment, places: IntArray) -> IntArray:
+def _is_new(query: QueryAlignment, rows: QueryAlignment, places: IntArray) -> IntArray:
     """Return which rows have residues in columns and are not there already; subjects of no database are < 0."""
     spans = rows.spans
     keys = np.stack([places, rows.starts, rows.ends, *spans], axis=1)

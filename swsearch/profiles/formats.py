@@ -82,15 +82,15 @@ def format_to_write(path: str, n_profiles: int = 1) -> QueryFormat:
     return format_
 
 
-def format_of(source: ByteSource, asked: QueryFormat = "auto") -> QueryFormat:
+def detect_format(source: ByteSource, format_: QueryFormat = "auto") -> QueryFormat:
     """Return the requested format of a file, or detect it from the first bytes.
 
     FASTA is whatever is nothing else. A file that begins with ``>`` is A3M where its name says so, for A3M without
     gaps cannot be told from FASTA.
     """
-    check_choice("query_format", asked, QUERY_FORMATS)
-    if asked != "auto":
-        return asked
+    check_choice("query_format", format_, QUERY_FORMATS)
+    if format_ != "auto":
+        return format_
     head = source.peek(HEAD_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n")
     head = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     for pattern, what in _NOT_READ:
@@ -111,7 +111,7 @@ MODEL_LETTERS = "".join(sorted(AMINO_ACIDS))
 MODEL_PLACES = [AMINO_ACIDS.index(letter) for letter in MODEL_LETTERS]
 """Codes of these letters."""
 
-_LEAST = 1e-9
+_MIN_PROBABILITY = 1e-9
 """Smallest probability of a letter: none is impossible."""
 
 _MAX_EXTENSION = 0.99
@@ -141,9 +141,9 @@ def log_ratios(profile: Profile) -> FloatArray:
 
 def probabilities(profile: Profile, background: FloatArray) -> FloatArray:
     """Return frequencies whose odds against another background, shape (20,), are the profile's; shape (n, 20)."""
-    found = np.maximum(background * np.exp(log_ratios(profile)), _LEAST)
-    found /= found.sum(axis=1, keepdims=True)
-    return found
+    frequencies = np.maximum(background * np.exp(log_ratios(profile)), _MIN_PROBABILITY)
+    frequencies /= frequencies.sum(axis=1, keepdims=True)
+    return frequencies
 
 
 def matrix_name(profile: Profile) -> str | None:
@@ -168,17 +168,17 @@ def transitions(profile: Profile) -> FloatArray:
     """
     n, unit = len(profile), unit_of(profile)
     costs = profile.gaps or PositionGapCosts.uniform(n, *gap_costs(profile))
-    found = np.tile([1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0], (n + 1, 1))
+    table = np.tile([1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0], (n + 1, 1))
     insertion_extend, deletion_extend = costs.insertion_extend[:-1], costs.deletion_extend[1:]
     to_insert = np.exp(-unit * (costs.insertion_open[:-1] + insertion_extend))
     to_delete = np.exp(-unit * (costs.deletion_open[1:] + deletion_extend))
     begins = np.column_stack([np.ones(n - 1), to_insert, to_delete])
-    inner = found[1:n]
+    inner = table[1:n]
     inner[:, :3] = begins / begins.sum(axis=1, keepdims=True)
     inner[:, 4] = np.minimum(np.exp(-unit * insertion_extend), _MAX_EXTENSION)
     inner[:, 6] = np.minimum(np.exp(-unit * deletion_extend), _MAX_EXTENSION)
     inner[:, 3], inner[:, 5] = 1 - inner[:, 4], 1 - inner[:, 6]
-    return found
+    return table
 
 
 def one_word(text: str) -> str:
@@ -186,6 +186,6 @@ def one_word(text: str) -> str:
     return "_".join(printable(text).split()) or "profile"
 
 
-def shown_letters(profile: Profile) -> str:
+def display_letters(profile: Profile) -> str:
     """Return the sequence that a profile is shown as, with X for a stop."""
     return PROTEIN.decode(profile.codes).replace("*", "X")

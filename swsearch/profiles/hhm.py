@@ -16,7 +16,14 @@ from swsearch.blocks import FloatArray
 from swsearch.errors import printable
 from swsearch.profiles import calibration
 from swsearch.profiles.construction import observations_of
-from swsearch.profiles.formats import MODEL_LETTERS, MODEL_PLACES, one_word, probabilities, shown_letters, transitions
+from swsearch.profiles.formats import (
+    MODEL_LETTERS,
+    MODEL_PLACES,
+    display_letters,
+    one_word,
+    probabilities,
+    transitions,
+)
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.profiles.sequence_weights import mix_by_diversity
@@ -39,19 +46,19 @@ _SCALE = 1000
 
 def read_hhm(text: TextFile, scoring: Scoring) -> list[Profile]:
     """Read models of HH-suite, one or several."""
-    found: list[Profile] = []
+    profiles: list[Profile] = []
     k = 0
     while k < len(text.lines):
         if not text.lines[k].strip():
             k += 1
         elif text.lines[k].startswith(_HEAD):
             profile, k = _read_model(text, k, scoring)
-            found.append(profile)
+            profiles.append(profile)
         else:
             text.fail(f"expected '{_HEAD.strip()}' at the beginning of a model", k)
-    if not found:
+    if not profiles:
         text.fail(f"no model, expected '{_HEAD.strip()}' in the first line")
-    return found
+    return profiles
 
 
 def _read_model(text: TextFile, begin: int, scoring: Scoring) -> tuple[Profile, int]:
@@ -79,10 +86,10 @@ def _read_model(text: TextFile, begin: int, scoring: Scoring) -> tuple[Profile, 
             text.ends_early("10 numbers of a state") if k >= len(text.lines) - 2 else text.fail(
                 f"{len(more)} numbers of a state, expected 10", k
             )
-        diversity.append(text.real(more[7], "effective number of sequences", k) / _SCALE)
+        diversity.append(text.parse_float(more[7], "effective number of sequences", k) / _SCALE)
     if len(table) != length:
         text.fail(f"{len(table)} states, expected {length} as LENG says", k, name)
-    codes = text.encoded("".join(letters), begin, name)
+    codes = text.encode("".join(letters), begin, name)
     observed = np.array(table)
     if not (observed.sum(axis=1) > 0).all():
         text.fail("a state that emits nothing, expected a probability above 0", begin, name)
@@ -109,7 +116,7 @@ def _read_head(text: TextFile, begin: int) -> tuple[str, int, FloatArray, bool, 
         if line.startswith("NAME"):
             name = line[4:].strip()
         elif line.startswith("LENG"):
-            length = text.whole(words[1] if len(words) > 1 else "", "number of states", k)
+            length = text.parse_integer(words[1] if len(words) > 1 else "", "number of states", k)
         elif line.startswith(_HAS_PSEUDOCOUNTS):
             is_mixed = True
         elif line.startswith("NULL"):
@@ -131,7 +138,10 @@ def _probabilities(text: TextFile, at: int, words: list[str]) -> FloatArray:
         if at >= len(text.lines) - 2:
             text.ends_early(f"{len(MODEL_LETTERS)} numbers")
         text.fail(f"{len(words)} numbers, expected {len(MODEL_LETTERS)}", at)
-    logs = [np.inf if word == "*" else text.whole(word, "thousandth of a logarithm", at) / _SCALE for word in words]
+    logs = [
+        np.inf if word == "*" else text.parse_integer(word, "thousandth of a logarithm", at) / _SCALE
+        for word in words
+    ]
     if min(logs) < 0:
         text.fail("a negative number, expected negative logarithms of probabilities, which are none", at)
     probabilities: FloatArray = np.exp2(-np.array(logs))[_ORDER]
@@ -160,7 +170,7 @@ def hhm_lines(profile: Profile) -> Iterator[str]:
         n_rows = len(profile.alignment)
     moves, diversity, n = transitions(profile), _diversity(emissions), len(profile)
     emissions[~emissions.any(axis=1)] = background
-    letters = shown_letters(profile)
+    letters = display_letters(profile)
     head = f"{one_word(profile.identifier)} {printable(profile.description)}".strip()
     yield from ("HHsearch 1.5", f"NAME  {head}", "FAM   ")
     yield from (f"LENG  {n} match states, {n} columns in multiple alignment", "")
@@ -192,8 +202,8 @@ def _diversity(frequencies: FloatArray) -> FloatArray:
     sums = np.concatenate([[0.0], np.cumsum(-(frequencies * logs).sum(axis=1))])
     places = np.arange(len(frequencies))
     begins, ends = np.maximum(places - _BLOCK, 0), np.minimum(places + _BLOCK + 1, len(frequencies))
-    found: FloatArray = np.exp2((sums[ends] - sums[begins]) / (ends - begins))
-    return found
+    diversity: FloatArray = np.exp2((sums[ends] - sums[begins]) / (ends - begins))
+    return diversity
 
 
 def _consensus(emissions: FloatArray) -> str:

@@ -21,9 +21,9 @@ from swsearch.profiles.formats import (
     MODEL_LETTERS,
     MODEL_PLACES,
     TRANSITIONS,
+    display_letters,
     one_word,
     probabilities,
-    shown_letters,
     transitions,
 )
 from swsearch.profiles.profile import Profile
@@ -75,7 +75,7 @@ def read_hmm(text: TextFile, scoring: Scoring, position_gaps: bool = False) -> l
     position_gaps : bool, optional
         Whether to take gap costs by position from the models' transitions.
     """
-    found: list[Profile] = []
+    profiles: list[Profile] = []
     k, lines = 0, text.lines
     while k < len(lines):
         if not lines[k].strip():
@@ -83,14 +83,14 @@ def read_hmm(text: TextFile, scoring: Scoring, position_gaps: bool = False) -> l
         elif lines[k].startswith(_HEAD):
             model, k = _read_head(text, k)
             k = _read_states(text, model, k)
-            found.append(_profile(text, model, scoring, position_gaps))
+            profiles.append(_profile(text, model, scoring, position_gaps))
         elif lines[k].startswith("HMMER2"):
             text.fail("a model of HMMER2, expected one of HMMER3; hmmconvert turns it into one", k)
         else:
             text.fail(f"expected '{_HEAD}' at the beginning of a model", k)
-    if not found:
+    if not profiles:
         text.fail(f"no model, expected '{_HEAD}' in the first line")
-    return found
+    return profiles
 
 
 def _read_head(text: TextFile, k: int) -> tuple[_Model, int]:
@@ -104,7 +104,7 @@ def _read_head(text: TextFile, k: int) -> tuple[_Model, int]:
         elif tag == "DESC":
             model.description = value
         elif tag == "LENG":
-            model.length = text.whole(value, "length", at)
+            model.length = text.parse_integer(value, "length", at)
         elif tag == "ALPH" and value.lower() != "amino":
             text.fail(f"a model of {value or 'nothing'}, expected ALPH amino: proteins are searched", at)
         elif tag == "CONS":
@@ -164,7 +164,7 @@ def _numbers(text: TextFile, at: int, skipped: int, n: int) -> list[float]:
         if at >= len(text.lines) - 2:
             text.ends_early(f"{n} numbers of a state")
         text.fail(f"{len(words)} numbers of a state, expected {n}", at)
-    values = [math.inf if word == "*" else text.real(word, "negative logarithm", at) for word in words]
+    values = [math.inf if word == "*" else text.parse_float(word, "negative logarithm", at) for word in words]
     if min(values) < 0:
         text.fail("a negative number, expected negative logarithms of probabilities, which are none", at)
     return values
@@ -182,7 +182,7 @@ def _profile(text: TextFile, model: _Model, scoring: Scoring, position_gaps: boo
         letter.upper() if letter.upper() in PROTEIN.letters else calibration.AMINO_ACIDS[best]
         for letter, best in zip(model.letters, likely.tolist(), strict=True)
     ]
-    codes = text.encoded("".join(letters), model.at, model.name)
+    codes = text.encode("".join(letters), model.at, model.name)
     gaps = _gaps(np.array(model.transitions), scoring) if position_gaps else None
     return Profile(
         model.name or "model", model.description, codes, calibration.letter_scores(scores, codes, scoring.matrix),
@@ -222,7 +222,7 @@ def hmm_lines(profile: Profile) -> Iterator[str]:
     follow from the gap costs. The consensus is the sequence that the profile is shown as.
     """
     emissions, moves = probabilities(profile, HMMER_BACKGROUND), transitions(profile)
-    found = calibrate(emissions, moves, HMMER_BACKGROUND)
+    fitted = calibrate(emissions, moves, HMMER_BACKGROUND)
     yield f"HMMER3/f [swsearch {version()}]"
     yield f"NAME  {one_word(profile.identifier)}"
     if description := printable(profile.description).strip():
@@ -231,8 +231,8 @@ def hmm_lines(profile: Profile) -> Iterator[str]:
     yield from ("ALPH  amino", "RF    no", "MM    no", "CONS  yes", "CS    no", "MAP   no")
     if profile.alignment is not None:
         yield f"NSEQ  {len(profile.alignment)}"
-    for name, location in (("MSV", found.msv), ("VITERBI", found.viterbi), ("FORWARD", found.forward)):
-        yield f"STATS LOCAL {name:<8} {location:8.4f} {found.lambda_:8.5f}"
+    for name, location in (("MSV", fitted.msv), ("VITERBI", fitted.viterbi), ("FORWARD", fitted.forward)):
+        yield f"STATS LOCAL {name:<8} {location:8.4f} {fitted.lambda_:8.5f}"
     yield "HMM     " + "".join(f"{letter:>5}    " for letter in MODEL_LETTERS)
     yield "        " + "".join(f"{name:>8} " for name in TRANSITIONS)
     used = occupancy(moves)
@@ -242,7 +242,7 @@ def hmm_lines(profile: Profile) -> Iterator[str]:
     yield "  COMPO " + _logarithms((composition / composition.sum())[MODEL_PLACES])
     yield background
     yield " " * 8 + _logarithms(moves[0])
-    for k, letter in enumerate(shown_letters(profile)):
+    for k, letter in enumerate(display_letters(profile)):
         place = calibration.AMINO_ACIDS.find(letter)
         shown = letter if place >= 0 and emissions[k, place] >= _FREQUENT else letter.lower()
         yield f"{k + 1:>7} {_logarithms(emissions[k, MODEL_PLACES])}      - {shown} - - -"

@@ -38,7 +38,7 @@ _PER_SEQUENCE = ("starts", "ends", "subjects", "iterations")
 
 
 _WRITERS: dict[QueryFormat, Callable[[Profile], Iterable[str]]] = {
-    "json": lambda profile: [line_of(profile)],
+    "json": lambda profile: [to_json_line(profile)],
     "asn": pssm.asn_lines,
     "pssm": pssm.ascii_lines,
     "hmm": hmm.hmm_lines,
@@ -84,7 +84,7 @@ def lines_of(profile: Profile, format: QueryFormat) -> Iterator[str]:
     yield from (f"{line}\n" for line in _WRITERS[format](profile))
 
 
-def line_of(profile: Profile) -> str:
+def to_json_line(profile: Profile) -> str:
     """Return a profile as a line of JSON in ASCII."""
     gaps, alignment = profile.gaps, profile.alignment
     return json.dumps(
@@ -129,14 +129,14 @@ class _Line:
         self._text, self._at, self._entries = text, at, entries
 
     def fail(self, name: str, expected: str) -> Any:
-        found = format_value(self._entries[name]) if name in self._entries else "nothing"
-        self._text.fail(f"{name}: got {found}, expected {expected}", self._at)
+        got = format_value(self._entries[name]) if name in self._entries else "nothing"
+        self._text.fail(f"{name}: got {got}, expected {expected}", self._at)
 
     def string(self, name: str) -> str:
         value = self._entries.get(name)
         return value if isinstance(value, str) else self.fail(name, "a text")
 
-    def whole(self, name: str, most: int, or_none: bool = False) -> int | None:
+    def integer(self, name: str, most: int, or_none: bool = False) -> int | None:
         value = self._entries.get(name)
         if value is None and or_none:
             return None
@@ -145,7 +145,7 @@ class _Line:
         return int(value)  # type: ignore[arg-type]
 
     def codes(self, name: str) -> ByteArray:
-        return self._text.encoded(self.string(name), self._at)
+        return self._text.encode(self.string(name), self._at)
 
     def part(self, name: str) -> _Line | None:
         value = self._entries.get(name)
@@ -186,10 +186,10 @@ class _Line:
 
 def read_json(text: TextFile) -> list[Profile]:
     """Read profiles that `save` wrote; the scores are in the units of the matrix that they were made for."""
-    found = [_read_line(text, k, line) for k, line in enumerate(text.lines) if line.strip()]
-    if not found:
+    profiles = [_read_line(text, k, line) for k, line in enumerate(text.lines) if line.strip()]
+    if not profiles:
         text.fail("no profile, expected a line of JSON for each")
-    return found
+    return profiles
 
 
 def _read_line(text: TextFile, at: int, line: str) -> Profile:
@@ -201,71 +201,71 @@ def _read_line(text: TextFile, at: int, line: str) -> Profile:
                   "profile that swsearch saved", at)  # fmt: skip
     if not isinstance(entries, dict) or entries.get("swsearch") != KIND:
         text.fail('no profile of swsearch, expected an object that begins with "swsearch":"profile"', at)
-    given = _Line(text, at, entries)
-    version = given.whole("version", 10**9)
+    members = _Line(text, at, entries)
+    version = members.integer("version", 10**9)
     if version != VERSION:
         later = "; a later swsearch wrote it: update this one" if version and version > VERSION else ""
         text.fail(f"version {version} of the form of profiles, expected {VERSION}{later}", at)
-    if given.string("letters") != PROTEIN.letters:
-        given.fail("letters", PROTEIN.letters)
-    codes = given.codes("sequence")
+    if members.string("letters") != PROTEIN.letters:
+        members.fail("letters", PROTEIN.letters)
+    codes = members.codes("sequence")
     n = len(codes)
-    scores = given.numbers("scores", (n, PROFILE_LETTERS), whole=True)
+    scores = members.numbers("scores", (n, PROFILE_LETTERS), whole=True)
     if n and np.abs(scores).max() > 127:
-        given.fail("scores", "whole numbers from -127 to 127")
-    costs = given.part("gaps")
-    alignment = given.part("alignment")
-    lambda_, scale = given.finite("lambda", ()), given.finite("scale", ())
+        members.fail("scores", "whole numbers from -127 to 127")
+    costs = members.part("gaps")
+    alignment = members.part("alignment")
+    lambda_, scale = members.finite("lambda", ()), members.finite("scale", ())
     return Profile(
-        given.string("identifier"),
-        given.string("description"),
+        members.string("identifier"),
+        members.string("description"),
         codes,
         scores.astype(np.int8),
-        given.whole("gap_open", MAX_GAP_COST, or_none=True),
-        given.whole("gap_extend", MAX_GAP_COST, or_none=True),
+        members.integer("gap_open", MAX_GAP_COST, or_none=True),
+        members.integer("gap_extend", MAX_GAP_COST, or_none=True),
         None if costs is None else _gaps(costs, n),
-        given.finite("background", (20,)),
-        given.finite("frequencies", (n, 20)),
-        given.string("source"),
+        members.finite("background", (20,)),
+        members.finite("frequencies", (n, 20)),
+        members.string("source"),
         None if alignment is None else _alignment(alignment, codes),
-        given.whole("iteration", 10**9) or 0,
+        members.integer("iteration", 10**9) or 0,
         None if lambda_ is None else float(lambda_),
         1.0 if scale is None else float(scale),
     )
 
 
-def _gaps(given: _Line, n: int) -> PositionGapCosts:
-    costs = [given.numbers(name, (n,), whole=True) for name in GAP_COLUMNS]
+def _gaps(line: _Line, n: int) -> PositionGapCosts:
+    costs = [line.numbers(name, (n,), whole=True) for name in GAP_COLUMNS]
     for name, values in zip(GAP_COLUMNS, costs, strict=True):
         if n and not 0 <= values.min() <= values.max() <= MAX_GAP_COST:
-            given.fail(name, f"costs from 0 to {MAX_GAP_COST}")
+            line.fail(name, f"costs from 0 to {MAX_GAP_COST}")
     return PositionGapCosts(*(values.astype(np.int16) for values in costs))
 
 
-def _alignment(given: _Line, codes: ByteArray) -> QueryAlignment:
-    identifiers = given.strings("identifiers")
+def _alignment(line: _Line, codes: ByteArray) -> QueryAlignment:
+    identifiers = line.strings("identifiers")
     n = len(identifiers)
-    columns, insertions, inserted = _placed(given, given.strings("a3m", n), len(codes))
+    columns, insertions, inserted = _place_a3m(line, line.strings("a3m", n), len(codes))
     if not n or not np.array_equal(columns[0], codes):
-        given.fail("a3m", "the profile's sequence first")
+        line.fail("a3m", "the profile's sequence first")
     numbers: dict[str, IntArray] = {
-        name: given.numbers(name, (n,), whole=True).astype(np.int64) for name in _PER_SEQUENCE
+        name: line.numbers(name, (n,), whole=True).astype(np.int64) for name in _PER_SEQUENCE
     }
     return QueryAlignment(
         identifiers,
-        given.strings("descriptions", n),
+        line.strings("descriptions", n),
         columns,
         numbers["starts"],
         numbers["ends"],
         insertions,
         inserted,
         numbers["subjects"],
-        given.numbers("evalues", (n,)),
+        line.numbers("evalues", (n,)),
         numbers["iterations"],
     )
 
 
-def _placed(given: _Line, rows: Sequence[str], n_columns: int) -> tuple[ByteArray, IntArray, ByteArray]:
+def _place_a3m(line: _Line, rows: Sequence[str], n_columns: int) -> tuple[ByteArray, IntArray, ByteArray]:
     """Return columns, insertions and inserted residues of rows of A3M in which ``.`` is an inserted stop."""
     columns = np.full((len(rows), n_columns), GAP, dtype=np.uint8)
     inserted_before: dict[int, IntArray] = {}
@@ -277,7 +277,7 @@ def _placed(given: _Line, rows: Sequence[str], n_columns: int) -> tuple[ByteArra
         between = ((data >= ord("a")) & (data <= ord("z"))) | (data == ord("."))
         codes = table[data]
         if len(data) - int(between.sum()) != n_columns or (codes >= GAP + 1).any():
-            given.fail("a3m", f"rows of A3M with {n_columns} columns")
+            line.fail("a3m", f"rows of A3M with {n_columns} columns")
         columns[k] = codes[~between]
         inserted_before[k] = np.cumsum(~between)[between]
         pieces.append(codes[between])

@@ -48,17 +48,17 @@ class AlignmentRow:
 
 def read_a3m(text: TextFile) -> list[QueryAlignment]:
     """Read alignments in A3M, each of which may begin with a line of comment, ``#``."""
-    return [_of_a3m(text, rows) for rows in _headed_rows(text, "A3M")]
+    return [_place_a3m(text, rows) for rows in _headed_rows(text, "A3M")]
 
 
 def read_aligned_fasta(text: TextFile) -> list[QueryAlignment]:
     """Read an alignment in FASTA: all sequences are equally long with their gaps."""
-    return [_of_aligned(text, rows) for rows in _headed_rows(text, "FASTA")]
+    return [_place_aligned(text, rows) for rows in _headed_rows(text, "FASTA")]
 
 
 def _headed_rows(text: TextFile, format_: str) -> list[list[AlignmentRow]]:
     """Read the sequences below header lines, by alignment; in A3M a line with ``#`` begins another alignment."""
-    found: list[list[AlignmentRow]] = []
+    alignments: list[list[AlignmentRow]] = []
     begins = True
     for k, line in enumerate(text.lines):
         if line.startswith("#") and format_ == "A3M":
@@ -71,23 +71,23 @@ def _headed_rows(text: TextFile, format_: str) -> list[list[AlignmentRow]]:
                 )
         elif line.startswith(">"):
             if begins:
-                found.append([])
+                alignments.append([])
             begins = False
-            found[-1].append(_named(text, line[1:], k))
+            alignments[-1].append(_make_row(text, line[1:], k))
         elif line.strip():
-            if not found or begins:
+            if not alignments or begins:
                 text.fail("letters stand before the first name, expected a line that begins with '>'", k)
-            found[-1][-1].pieces.append(line)
-    if not found:
+            alignments[-1][-1].pieces.append(line)
+    if not alignments:
         text.fail(
             f"no sequences, expected an alignment in {format_}: lines with '>' and a name, and sequences below them"
         )
-    return found
+    return alignments
 
 
 def read_stockholm(text: TextFile) -> list[QueryAlignment]:
     """Read alignments in Stockholm format; of what is annotated, only the descriptions of sequences are taken."""
-    found: list[QueryAlignment] = []
+    alignments: list[QueryAlignment] = []
     rows: dict[str, AlignmentRow] | None = None
     described: dict[str, str] = {}
     for k, line in enumerate(text.lines):
@@ -105,7 +105,7 @@ def read_stockholm(text: TextFile) -> list[QueryAlignment]:
                 text.fail("an alignment without sequences, expected lines with a name and a sequence", k)
             for row in rows.values():
                 row.description = described.get(row.identifier, "")
-            found.append(_of_aligned(text, rows.values()))
+            alignments.append(_place_aligned(text, rows.values()))
             rows = None
         elif line.startswith("#"):
             parts = line.split(None, 3)
@@ -119,9 +119,9 @@ def read_stockholm(text: TextFile) -> list[QueryAlignment]:
             rows.setdefault(words[0], AlignmentRow(words[0], "", k)).pieces.append(words[1])
     if rows is not None:
         text.ends_early("'//' at the end of a Stockholm alignment")
-    if not found:
+    if not alignments:
         text.fail("no alignment, expected '# STOCKHOLM 1.0' in the first line")
-    return found
+    return alignments
 
 
 def read_clustal(text: TextFile) -> list[QueryAlignment]:
@@ -145,10 +145,10 @@ def read_clustal(text: TextFile) -> list[QueryAlignment]:
         short = min(rows.values(), key=lambda row: len(row.pieces))
         problem = f"{len(short.pieces)} lines of its sequence, expected {max(pieces)}, one in each block"
         text.fail(f"{problem}; the file may be truncated, fetch or make it again", short.at, short.identifier)
-    return [_of_aligned(text, rows.values())]
+    return [_place_aligned(text, rows.values())]
 
 
-def _named(text: TextFile, header: str, at: int) -> AlignmentRow:
+def _make_row(text: TextFile, header: str, at: int) -> AlignmentRow:
     """Return an empty row for a header line."""
     identifier, _, description = header.strip().partition(" ")
     if "\t" in identifier:
@@ -159,7 +159,7 @@ def _named(text: TextFile, header: str, at: int) -> AlignmentRow:
 
 
 @dataclass
-class _Placed:
+class _PlacedRow:
     """Residues of a sequence, and the columns of the file in which, or before which, they stand."""
 
     row: AlignmentRow
@@ -168,9 +168,9 @@ class _Placed:
     in_columns: npt.NDArray[np.bool_]
 
 
-def _of_a3m(text: TextFile, rows: list[AlignmentRow]) -> QueryAlignment:
+def _place_a3m(text: TextFile, rows: list[AlignmentRow]) -> QueryAlignment:
     """Place the letters of A3M."""
-    placed: list[_Placed] = []
+    placed: list[_PlacedRow] = []
     n_columns = 0
     for row in rows:
         if _NO_SEQUENCE.match(row.identifier):
@@ -186,15 +186,15 @@ def _of_a3m(text: TextFile, rows: list[AlignmentRow]) -> QueryAlignment:
         is_residue = data != ord("-")
         codes = PROTEIN.encode_table[data[is_residue]]
         places: IntArray = (before - ~inserted)[is_residue]
-        placed.append(_Placed(row, codes, places, ~inserted[is_residue]))
+        placed.append(_PlacedRow(row, codes, places, ~inserted[is_residue]))
     if not placed:
         text.fail("no sequences beside annotation, expected a query first", rows[0].at, rows[0].identifier)
-    return _anchored(text, placed, n_columns)
+    return _anchor_to_query(text, placed, n_columns)
 
 
-def _of_aligned(text: TextFile, rows: Iterable[AlignmentRow]) -> QueryAlignment:
+def _place_aligned(text: TextFile, rows: Iterable[AlignmentRow]) -> QueryAlignment:
     """Place the letters of sequences that are equally long with their gaps."""
-    placed: list[_Placed] = []
+    placed: list[_PlacedRow] = []
     n_columns = 0
     for row in rows:
         data = _bytes(text, row)
@@ -205,8 +205,8 @@ def _of_aligned(text: TextFile, rows: Iterable[AlignmentRow]) -> QueryAlignment:
         n_columns = len(data)
         places = np.flatnonzero(data != ord("-"))
         codes = PROTEIN.encode_table[data[places]]
-        placed.append(_Placed(row, codes, places, np.ones(len(places), dtype=bool)))
-    return _anchored(text, placed, n_columns)
+        placed.append(_PlacedRow(row, codes, places, np.ones(len(places), dtype=bool)))
+    return _anchor_to_query(text, placed, n_columns)
 
 
 def _bytes(text: TextFile, row: AlignmentRow, ignored: str = "") -> ByteArray:
@@ -224,7 +224,7 @@ def _bytes(text: TextFile, row: AlignmentRow, ignored: str = "") -> ByteArray:
     return data
 
 
-def _anchored(text: TextFile, placed: list[_Placed], n_columns: int) -> QueryAlignment:
+def _anchor_to_query(text: TextFile, placed: list[_PlacedRow], n_columns: int) -> QueryAlignment:
     """Return the alignment with the query's residues as its columns."""
     query = placed[0]
     if not len(query.codes):
@@ -271,12 +271,12 @@ def insertion_runs(before: Mapping[int, IntArray]) -> IntArray:
     return np.column_stack([rows[starts], columns[starts], bounds[:-1], bounds[1:]])
 
 
-def _part(one: _Placed) -> tuple[str, int, int]:
+def _part(one: _PlacedRow) -> tuple[str, int, int]:
     """Return a sequence's name, and which of its residues are here."""
     n = len(one.codes)
-    found = _RANGE.fullmatch(one.row.identifier)
-    if found and int(found[2]) >= 1 and int(found[3]) - int(found[2]) + 1 == n:
-        return found[1], int(found[2]) - 1, int(found[3])
+    match = _RANGE.fullmatch(one.row.identifier)
+    if match and int(match[2]) >= 1 and int(match[3]) - int(match[2]) + 1 == n:
+        return match[1], int(match[2]) - 1, int(match[3])
     return one.row.identifier, 0, n
 
 

@@ -123,8 +123,8 @@ class Profile:
             If it cannot be read, or holds several.
         """
         reading = _reading()
-        found: Profile = reading.single(reading.read_profiles(path, format, scoring), str(path), "profiles")
-        return found
+        profile: Profile = reading.single(reading.read_profiles(path, format, scoring), str(path), "profiles")
+        return profile
 
     @classmethod
     def from_alignment(
@@ -148,8 +148,8 @@ class Profile:
         InputError
             If the file cannot be read, or holds several.
         """
-        made: Profile = _reading().profile_from(alignment, scoring)
-        return made
+        profile: Profile = _reading().profile_from(alignment, scoring)
+        return profile
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save it in the format that the file's ending names.

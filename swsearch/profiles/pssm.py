@@ -16,11 +16,11 @@ from swsearch.blocks import FloatArray
 from swsearch.errors import InputError, printable
 from swsearch.matrices.tables import MAX_GAP_COST
 from swsearch.profiles import calibration
-from swsearch.profiles.construction import observations_of, shares_of
+from swsearch.profiles.construction import normalize, observations_of
 from swsearch.profiles.formats import gap_costs, log_ratios, matrix_name, one_word, probabilities, unit_of
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.sequence_weights import USUAL_DIVERSITY, by_entropy, mix_by_diversity
-from swsearch.profiles.text_lines import MAX_COLUMNS, AsnNode, TextFile, joined, parse
+from swsearch.profiles.sequence_weights import DEFAULT_DIVERSITY, mix_by_diversity, observations_by_entropy
+from swsearch.profiles.text_lines import MAX_COLUMNS, AsnNode, TextFile, join_quoted, parse
 from swsearch.scoring import Matrix, Scoring, load_matrix
 from swsearch.statistics.karlin_altschul import KarlinAltschul, published_statistics
 
@@ -49,7 +49,7 @@ def read_ascii(text: TextFile, scoring: Scoring) -> list[Profile]:
         That of the search, in whose units the profile is to be.
     """
     columns: list[str] | None = None
-    found: list[Profile] = []
+    profiles: list[Profile] = []
     letters: list[str] = []
     scores: list[list[int]] = []
     lambda_, begins = None, 0
@@ -57,7 +57,7 @@ def read_ascii(text: TextFile, scoring: Scoring) -> list[Profile]:
     def finish() -> None:
         if not scores:
             text.ends_early("a line for each position: its number, its letter and 20 scores")
-        found.append(_of_ascii(text, begins, "".join(letters), scores, lambda_, scoring))
+        profiles.append(_make_ascii_profile(text, begins, "".join(letters), scores, lambda_, scoring))
 
     for k, line in enumerate(text.lines):
         words = line.split()
@@ -76,13 +76,13 @@ def read_ascii(text: TextFile, scoring: Scoring) -> list[Profile]:
         elif words[0].isdigit():
             _read_row(text, k, line, columns, letters, scores)
         elif words[:2] == ["PSI", "Ungapped"] and len(words) == 4:
-            lambda_ = text.real(words[3], "lambda", k)
+            lambda_ = text.parse_float(words[3], "lambda", k)
         elif words[0] not in ("K", "Standard", "PSI"):
             text.fail("expected the number of a position, its letter and its scores", k)
     if columns is None:
         text.fail(f"expected '{ASCII_HEAD}' first")
     finish()
-    return found
+    return profiles
 
 
 def _read_row(
@@ -90,22 +90,22 @@ def _read_row(
 ) -> None:
     """Read a position."""
     words = line.split()
-    if text.whole(words[0], "position", at) != len(scores) + 1:
+    if text.parse_integer(words[0], "position", at) != len(scores) + 1:
         text.fail(f"position {words[0]}, expected {len(scores) + 1}: a line is missing", at)
     if len(words) not in (22, 42, 44) or len(words[1]) != 1:
         expected = "a number, a letter and 20 scores, then 20 percentages and 2 numbers or nothing"
         text.fail(f"{len(words)} words, expected {expected}", at)
     letters.append(words[1])
-    values = [text.whole(word, "score", at) for word in words[2:22]]
+    values = [text.parse_integer(word, "score", at) for word in words[2:22]]
     for word in words[22:42]:
-        text.whole(word, "percentage", at)
+        text.parse_integer(word, "percentage", at)
     scores.append([values[columns.index(letter)] for letter in calibration.AMINO_ACIDS])
 
 
-def _of_ascii(
+def _make_ascii_profile(
     text: TextFile, at: int, letters: str, scores: list[list[int]], lambda_: float | None, scoring: Scoring
 ) -> Profile:
-    codes = text.encoded(letters, at)
+    codes = text.encode(letters, at)
     table = np.array(scores, dtype=np.float64)
     if (np.abs(table) > -_NO_SCORE).any():
         text.fail("a score beyond 32,768, expected those of a matrix", at)
@@ -116,7 +116,7 @@ def _of_ascii(
     name = text.source.replace("\\", "/").rsplit("/", 1)[-1].split(".")[0] or "profile"
     return Profile(
         "query" if name.startswith("<") else name.replace(" ", "_"), "", codes,
-        calibration.letter_scores(_unscored(table, scoring) * ratio, codes, scoring.matrix),
+        calibration.letter_scores(_fill_missing(table, scoring) * ratio, codes, scoring.matrix),
         source=source, lambda_=calibration.lambda_of(scoring.matrix),
     )  # fmt: skip
 
@@ -127,7 +127,7 @@ def _ratio(lambda_: float | None, scoring: Scoring) -> float:
     return 1.0 if lambda_ is None or lambda_ <= 0 or calibration.is_same_unit(lambda_, own) else lambda_ / own
 
 
-def _unscored(table: FloatArray, scoring: Scoring) -> FloatArray:
+def _fill_missing(table: FloatArray, scoring: Scoring) -> FloatArray:
     """Replace missing scores by the lowest of the matrix."""
     return np.where(table <= _NO_SCORE, float(scoring.matrix.min), table)
 
@@ -138,33 +138,36 @@ def read_asn(text: TextFile, scoring: Scoring) -> list[Profile]:
     Final scores are taken where there are any, divided by their scaling factor; else scores are made of the
     frequencies. Gap costs are taken where they are given and the scores are in the matrix's units as they are.
     """
-    return [_of_node(text, node, scoring) for node in parse(text)]
+    return [_make_asn_profile(text, node, scoring) for node in parse(text)]
 
 
-def _of_node(text: TextFile, node: AsnNode, scoring: Scoring) -> Profile:
+def _make_asn_profile(text: TextFile, node: AsnNode, scoring: Scoring) -> Profile:
     pssm = node.node("pssm")
     if pssm is None:
         text.fail("no pssm in it, expected PssmWithParameters ::= { pssm { ... } }", node.at)
     if pssm.text("isProtein") == "FALSE":
         text.fail("isProtein is FALSE, expected a matrix for proteins", pssm.at)
-    n_rows, n = (text.whole(pssm.text(name) or "0", name, pssm.at) for name in ("numRows", "numColumns"))
+    n_rows, n = (text.parse_integer(pssm.text(name) or "0", name, pssm.at) for name in ("numRows", "numColumns"))
     if not 0 < n <= MAX_COLUMNS or not len(calibration.AMINO_ACIDS) <= n_rows <= len(STDAA):
         expected = f"26 to {len(STDAA)} rows and at least one column"
         text.fail(f"{n_rows} rows and {n} columns, expected {expected}", pssm.at)
     identifier, description, codes = _query(text, pssm, n)
     by_row = pssm.text("byRow") == "TRUE"
-    matrix_name = joined(node.text("params", "rpsdbparams", "matrixName"))
+    matrix_name = join_quoted(node.text("params", "rpsdbparams", "matrixName"))
     lambda_ = _lambda_of(matrix_name)
     source = f"PSI-BLAST's matrix in {text.source}"
     if (final := pssm.node("finalData", "scores")) is not None:
-        factor = float(text.whole(pssm.text("finalData", "scalingFactor") or "1", "scalingFactor", final.at))
+        factor = float(text.parse_integer(pssm.text("finalData", "scalingFactor") or "1", "scalingFactor", final.at))
         table = _table(text, final, n_rows, n, by_row)
         scores = np.where(table <= _NO_SCORE, float(scoring.matrix.min), table / max(factor, 1.0))
         if (ratio := _ratio(lambda_, scoring)) != 1:
             source += f", scaled by {ratio:.3f} to the units of {scoring.matrix.name}"
         scores = scores * ratio
     else:
-        scores, source = _made(text, pssm, n_rows, n, by_row, scoring), f"frequencies in {text.source}"
+        scores, source = (
+            _scores_from_frequencies(text, pssm, n_rows, n, by_row, scoring),
+            f"frequencies in {text.source}",
+        )
     unit = calibration.lambda_of(scoring.matrix)
     costs = _gap_costs(node) if calibration.is_same_unit(lambda_ or 0.0, unit) else None
     return Profile(
@@ -203,14 +206,14 @@ def _query(text: TextFile, pssm: AsnNode, n: int) -> tuple[str, str, ByteArray]:
         except (ValueError, IndexError):
             text.fail("the query's sequence is no NCBIstdaa, expected codes from 00 to 1B", query.at)
     else:
-        letters = joined(sequence)
-    codes = text.encoded(letters, query.at)
+        letters = join_quoted(sequence)
+    codes = text.encode(letters, query.at)
     if len(codes) != n:
         text.fail(f"a query of {len(codes)} residues, expected {n} as numColumns says", query.at)
     title = ""
     descriptions = query.node("descr")
     if descriptions is not None:
-        title = joined(descriptions.text("title"))
+        title = join_quoted(descriptions.text("title"))
     identifier = _identifier(query.node("id"))
     if (identifier.startswith(_UNNAMED) or not identifier) and title:
         identifier, _, title = title.partition(" ")
@@ -222,9 +225,9 @@ def _identifier(node: AsnNode | None) -> str:
     if node is None:
         return ""
     for key in ("accession", "str", "local str", "tag str", "tag id", "local id"):
-        if found := node.text(key):
-            return joined(found)
-    inner = (value for value in [*node.named.values(), *node.items] if isinstance(value, AsnNode))
+        if text := node.text(key):
+            return join_quoted(text)
+    inner = (value for value in [*node.entries.values(), *node.items] if isinstance(value, AsnNode))
     return next((name for one in inner if (name := _identifier(one))), "")
 
 
@@ -241,16 +244,18 @@ def _table(text: TextFile, node: AsnNode, n_rows: int, n: int, by_row: bool) -> 
 def _number(text: TextFile, item: AsnNode | str, at: int) -> float:
     """Return a number, as digits or as mantissa, base and exponent."""
     if isinstance(item, str):
-        return text.real(item, "number", at)
+        return text.parse_float(item, "number", at)
     if len(item.items) != 3 or not all(isinstance(part, str) for part in item.items):
         text.fail("expected a number, or { mantissa, 10, exponent }", item.at)
-    mantissa, base, exponent = (text.real(str(part), "number", item.at) for part in item.items)
+    mantissa, base, exponent = (text.parse_float(str(part), "number", item.at) for part in item.items)
     if base not in (2.0, 10.0) or abs(exponent) > 300:
         text.fail("expected a number, or { mantissa, 10, exponent }", item.at)
     return float(mantissa * base**exponent)
 
 
-def _made(text: TextFile, pssm: AsnNode, n_rows: int, n: int, by_row: bool, scoring: Scoring) -> FloatArray:
+def _scores_from_frequencies(
+    text: TextFile, pssm: AsnNode, n_rows: int, n: int, by_row: bool, scoring: Scoring
+) -> FloatArray:
     """Make scores of the frequencies that a PSSM without final scores has."""
     data = pssm.node("intermediateData")
     for name in ("freqRatios", "weightedResFreqsPerPos", "resFreqsPerPos"):
@@ -263,7 +268,7 @@ def _made(text: TextFile, pssm: AsnNode, n_rows: int, n: int, by_row: bool, scor
         totals = table.sum(axis=1, keepdims=True)
         table = np.divide(table, totals, out=np.tile(calibration.BACKGROUND, (n, 1)), where=totals > 0)
         if name != "freqRatios":  # which has pseudo-counts already
-            table = mix_by_diversity(table, np.full(n, USUAL_DIVERSITY), scoring.matrix)
+            table = mix_by_diversity(table, np.full(n, DEFAULT_DIVERSITY), scoring.matrix)
         return calibration.scores_of_frequencies(table, calibration.BACKGROUND, scoring.matrix)
     text.fail("neither scores nor frequencies, expected finalData { scores { ... } }", pssm.at)
 
@@ -328,8 +333,8 @@ def _observations(profile: Profile) -> tuple[FloatArray, FloatArray, FloatArray]
         seen, information = profile.frequencies, calibration.information(profile.frequencies, profile.background)
     if profile.alignment is not None:
         observed, _ = observations_of(profile.alignment)
-        is_aligned, seen = observed.n_rows > 1, shares_of(observed)
-        observations, pseudo = by_entropy(seen, observed.observations)
+        is_aligned, seen = observed.n_rows > 1, normalize(observed)
+        observations, pseudo = observations_by_entropy(seen, observed.observations)
         weights = np.where(is_aligned, (1 - observed.gaps) * observations / pseudo, 0.0)
         seen, information = seen * is_aligned[:, None], information * is_aligned
     return seen, information, weights
@@ -397,7 +402,7 @@ def asn_lines(profile: Profile) -> Iterator[str]:
     sequence = bytes(STDAA.index(letter) for letter in PROTEIN.decode(profile.codes))
     title = f"{one_word(profile.identifier)} {profile.description}".strip()
     yield from _ASN.format(
-        n_rows=len(STDAA), n=len(profile), unnamed=_UNNAMED, title=_quoted(title), sequence=sequence.hex().upper(),
+        n_rows=len(STDAA), n=len(profile), unnamed=_UNNAMED, title=_quote(title), sequence=sequence.hex().upper(),
         frequencies=",\n        ".join(map(_real, frequencies.ravel().tolist())),
         scores=",\n        ".join(map(str, table.ravel().tolist())),
         constants=",\n      ".join(f"{name} {_real(value)}" for name, value in constants.items()),
@@ -405,7 +410,7 @@ def asn_lines(profile: Profile) -> Iterator[str]:
     ).splitlines()  # fmt: skip
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a string of ASN.1 text, which holds printable ASCII."""
     shown = printable(text).encode("ascii", "replace").decode("ascii")
     return '"' + shown.replace('"', '""') + '"'

@@ -103,10 +103,10 @@ class QueryAlignment:
         """Return some of the sequences, in the order of their places, shape (n,); the first is the query."""
         places = chosen.tolist()
         counts = np.diff(self.insertion_offsets)[chosen]
-        rows = spread(self.insertion_offsets[:-1][chosen], counts)
+        rows = stretch_places(self.insertion_offsets[:-1][chosen], counts)
         insertions = self.insertions[rows]
         lengths = insertions[:, 3] - insertions[:, 2]
-        inserted = self.inserted[spread(insertions[:, 2], lengths)]
+        inserted = self.inserted[stretch_places(insertions[:, 2], lengths)]
         insertions[:, 0] = np.repeat(np.arange(len(places)), counts)
         insertions[:, 3] = np.cumsum(lengths)
         insertions[:, 2] = insertions[:, 3] - lengths
@@ -140,7 +140,7 @@ class QueryAlignment:
         )
 
 
-def spread(begins: IntArray, lengths: IntArray) -> IntArray:
+def stretch_places(begins: IntArray, lengths: IntArray) -> IntArray:
     """Return the places of stretches, one stretch after the other.
 
     Parameters

@@ -11,7 +11,7 @@ from swsearch.errors import InputError, OptionError, SequenceError, check_choice
 from swsearch.options.kinds import QUERY_FORMATS, QueryFormat
 from swsearch.profiles import hhm, hmm, json_profile, msa_readers, pssm
 from swsearch.profiles.construction import build_profile
-from swsearch.profiles.formats import format_of
+from swsearch.profiles.formats import detect_format
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.profiles.text_lines import TextFile
@@ -57,9 +57,9 @@ def read_profiles(
 ) -> list[Profile]:
     """Read all profiles of a file, which may be compressed; the parameters are those of `Profile.read`."""
     check_choice("format", format, QUERY_FORMATS)
-    used = _checked(scoring)
+    used = _check_scoring(scoring)
     with Input(_path(path)) as opened:
-        kind = format_of(opened, format)
+        kind = detect_format(opened, format)
         if kind == "fasta":
             _refuse_fasta(opened.name)
         return profiles_of(opened, kind, used)
@@ -69,7 +69,7 @@ def read_alignments(path: str | os.PathLike[str], format: QueryFormat = "auto") 
     """Read all alignments of a file, in a format of alignments."""
     check_choice("format", format, ("auto", *_ALIGNMENTS))
     with Input(_path(path)) as opened:
-        kind = format_of(opened, format)
+        kind = detect_format(opened, format)
         if kind == "fasta":
             _refuse_fasta(opened.name)
         if kind not in _ALIGNMENTS:
@@ -79,17 +79,17 @@ def read_alignments(path: str | os.PathLike[str], format: QueryFormat = "auto") 
 
 def profile_from(alignment: QueryAlignment | str | os.PathLike[str], scoring: Scoring | None = None) -> Profile:
     """Make a profile of an alignment, or of the one that a file holds."""
-    used = _checked(scoring)
+    used = _check_scoring(scoring)
     if not isinstance(alignment, QueryAlignment):
         alignment = single(read_alignments(alignment), os.fsdecode(alignment), "alignments")
     return build_profile(alignment, used)
 
 
-def single(found: list[_Thing], path: str, what: str) -> _Thing:
+def single(items: list[_Thing], path: str, what: str) -> _Thing:
     """Return the only item of a file; raise if it has several."""
-    if len(found) != 1:
-        raise InputError(f"{path}: holds {len(found)} {what}, expected one; a search takes all of a file")
-    return found[0]
+    if len(items) != 1:
+        raise InputError(f"{path}: holds {len(items)} {what}, expected one; a search takes all of a file")
+    return items[0]
 
 
 def _text(source: ByteSource) -> TextFile:
@@ -97,10 +97,10 @@ def _text(source: ByteSource) -> TextFile:
     if len(data) > MAX_TEXT_BYTES:
         size = f"more than {MAX_TEXT_BYTES >> 30} GiB"
         raise SequenceError(source.name, f"{size}, expected profiles or an alignment; give a part of it")
-    return TextFile.of(source.name, data)
+    return TextFile.from_bytes(source.name, data)
 
 
-def _checked(scoring: Scoring | None) -> Scoring:
+def _check_scoring(scoring: Scoring | None) -> Scoring:
     if scoring is not None and not isinstance(scoring, Scoring):
         raise OptionError("scoring", scoring, "a swsearch.Scoring, such as Scoring('BLOSUM62', 11, 1)")
     return scoring or Scoring()

@@ -3,10 +3,10 @@
 `RowFilter` selects rows for files: structure predictors gain from sequences that differ. Rows are examined in their
 order, the best first, and the query always stays.
 
-`kept_rows` removes near-identical sequences before a profile is built, because a hundred strains are one observation
-of a family. As PSI-BLAST does, it removes copies of the query, and keeps one of the sequences that agree in 94 % of
-their columns (S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997, with 98 %; A. A. Schaffer et al., 29:2994,
-2001). It keeps the longest, so that the order of the sequences does not matter.
+`unique_sequences` removes near-identical sequences before a profile is built, because a hundred strains are one
+observation of a family. As PSI-BLAST does, it removes copies of the query, and keeps one of the sequences that agree
+in 94 % of their columns (S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997, with 98 %; A. A. Schaffer et al.,
+29:2994, 2001). It keeps the longest, so that the order of the sequences does not matter.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RowFilter:
         if self.max_seqs is not None:
             object.__setattr__(self, "max_seqs", check_integer("max_seqs", self.max_seqs, 1, MAX_SEQUENCES))
 
-    def kept(self, alignment: QueryAlignment) -> IntArray:
+    def kept_rows(self, alignment: QueryAlignment) -> IntArray:
         """Return the places of the rows that are kept, ascending, shape (n,), int64; the first is the query."""
         columns = alignment.columns
         residues = np.count_nonzero(columns != GAP, axis=1)
@@ -80,9 +80,9 @@ class RowFilter:
             rows = rows[select_diverse(columns[rows], self.max_identity, self.max_seqs)]
         return rows.astype(np.int64)
 
-    def filtered(self, alignment: QueryAlignment) -> QueryAlignment:
+    def apply(self, alignment: QueryAlignment) -> QueryAlignment:
         """Return an alignment with the rows that are kept."""
-        kept = self.kept(alignment)
+        kept = self.kept_rows(alignment)
         return alignment if len(kept) == len(alignment) else alignment.take(kept)
 
 
@@ -96,7 +96,7 @@ def unique_rows(columns: ByteArray) -> IntArray:
     return np.sort(first)
 
 
-def select_diverse(columns: ByteArray, max_identity: float, most: int | None = None) -> IntArray:
+def select_diverse(columns: ByteArray, max_identity: float, max_rows: int | None = None) -> IntArray:
     """Choose rows that differ from each other.
 
     A row's identity with another is the part of its own residues that the other has too: a fragment of a row above it
@@ -117,7 +117,7 @@ def select_diverse(columns: ByteArray, max_identity: float, most: int | None = N
     """
     if not len(columns):
         return np.zeros(0, dtype=np.int64)
-    room = len(columns) if most is None else most
+    room = len(columns) if max_rows is None else max_rows
     chooser = _Chooser(columns)
     if room < len(columns):
         for level in LEVELS:
@@ -139,24 +139,24 @@ class _Chooser:
         self._rows, self._nearest = np.arange(len(columns)), np.zeros(len(columns))
         self._take(0, 1)
 
-    def enter(self, level: float, most: int) -> None:
+    def enter(self, level: float, max_rows: int) -> None:
         """Add rows with less than a percentage of identity to all entered rows, in their order."""
         at = 0
-        while len(self.entered) < most and (found := self._next(at, level)) is not None:
-            self._take(found, 0)
-            at = found + 1
+        while len(self.entered) < max_rows and (row := self._next(at, level)) is not None:
+            self._take(row, 0)
+            at = row + 1
         self._keep(np.isfinite(self._nearest))
 
-    def enter_last(self, level: float, most: int) -> None:
+    def enter_last(self, level: float, max_rows: int) -> None:
         """Do the same for the last time, so that rows that were passed are done with."""
         if level >= 100:
             self._keep(np.isfinite(self._nearest))
-            self.entered += self._rows[: max(most - len(self.entered), 0)].tolist()
+            self.entered += self._rows[: max(max_rows - len(self.entered), 0)].tolist()
             return
         at = 0
-        while len(self.entered) < most and (found := self._next(at, level)) is not None:
-            self._take(found, found + 1)
-            at = found + 1
+        while len(self.entered) < max_rows and (row := self._next(at, level)) is not None:
+            self._take(row, row + 1)
+            at = row + 1
             waiting = self._nearest < level
             waiting[:at] = False
             if 2 * np.count_nonzero(waiting) < len(waiting):
@@ -220,7 +220,7 @@ _CHUNK = 1 << 22
 """Cells that are compared at once."""
 
 
-def kept_rows(cells: ByteArray, absent: int, unknown: int, identity: float) -> IntArray:
+def unique_sequences(cells: ByteArray, absent: int, unknown: int, identity: float) -> IntArray:
     """Find the rows of an alignment that are not copies of the first or of one another.
 
     A row goes if it is alike in so many of its own columns to one that stays; columns where either is unknown are not
@@ -260,12 +260,12 @@ def _longest(rows: ByteArray, lengths: IntArray, absent: int, unknown: int, iden
     stays = np.ones(len(rows), dtype=np.bool_)
     if len(rows) <= FEW_ROWS:
         pairs = np.stack(np.triu_indices(len(rows), 1), axis=1)
-        return ~_gone(rows, lengths, pairs, absent, unknown, identity)
+        return ~_redundant(rows, lengths, pairs, absent, unknown, identity)
     words = _words(rows, absent)
     n_pairs = _count_pairs(words)
     while n_pairs.sum() > MAX_PAIRS:
         left = np.flatnonzero(stays)
-        gone = _gone(rows[left], lengths[left], _leaders(words[left]), absent, unknown, identity)
+        gone = _redundant(rows[left], lengths[left], _leaders(words[left]), absent, unknown, identity)
         if not gone.any():
             break
         stays[left[gone]] = False
@@ -274,7 +274,7 @@ def _longest(rows: ByteArray, lengths: IntArray, absent: int, unknown: int, iden
     order = np.argsort(n_pairs, kind="stable")
     used = order[np.cumsum(n_pairs[order]) <= MAX_PAIRS]
     pairs = _pairs(words[left][:, used], lengths[left], identity)
-    stays[left[_gone(rows[left], lengths[left], pairs, absent, unknown, identity)]] = False
+    stays[left[_redundant(rows[left], lengths[left], pairs, absent, unknown, identity)]] = False
     return stays
 
 
@@ -307,13 +307,13 @@ def _count_pairs(words: npt.NDArray[np.uint64]) -> IntArray:
 
 def _leaders(words: npt.NDArray[np.uint64]) -> IntArray:
     """Pair each row with the first that shares a word with it, for each word; shape (n_pairs, 2), first row first."""
-    found = [np.zeros(0, dtype=np.int64)]
+    leaders = [np.zeros(0, dtype=np.int64)]
     for column in words.T:
         order, begins, sizes = _groups(column)
         members = np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
         firsts, others = np.repeat(order[begins], sizes), order[members]
-        found.append((firsts * len(words) + others)[firsts != others])
-    keys = np.unique(np.concatenate(found))
+        leaders.append((firsts * len(words) + others)[firsts != others])
+    keys = np.unique(np.concatenate(leaders))
     return np.stack([keys // len(words), keys % len(words)], axis=1)
 
 
@@ -327,21 +327,21 @@ def _pairs_of(size: int) -> tuple[IntArray, IntArray]:
 def _pairs(words: npt.NDArray[np.uint64], lengths: IntArray, identity: float) -> IntArray:
     """Pair rows that share as many words as rows so alike must, shape (n_pairs, 2), first row first."""
     n = len(words)
-    found = [np.zeros(0, dtype=np.int64)]
+    pairs = [np.zeros(0, dtype=np.int64)]
     for column in words.T:
         order, begins, sizes = _groups(column)
         for size in np.unique(sizes).tolist():
             members = order[begins[sizes == size][:, None] + np.arange(size)]
             one, other = _pairs_of(size)
-            found.append((members[:, one] * n + members[:, other]).ravel())
-    keys, shared = np.unique(np.concatenate(found), return_counts=True)
+            pairs.append((members[:, one] * n + members[:, other]).ravel())
+    keys, shared = np.unique(np.concatenate(pairs), return_counts=True)
     has = (words < np.uint64(1 << (5 * WORD))).sum(axis=1)
     least = has - np.floor((1.0 - identity) * lengths + 1e-9).astype(np.int64)
     enough = shared >= least[keys % n]
     return np.stack([keys[enough] // n, keys[enough] % n], axis=1)
 
 
-def _gone(
+def _redundant(
     rows: ByteArray, lengths: IntArray, pairs: IntArray, absent: int, unknown: int, identity: float
 ) -> BoolArray:
     """Return a mask, shape (n,), of the rows similar to an earlier row that stays, from candidate pairs."""

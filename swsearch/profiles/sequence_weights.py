@@ -76,7 +76,7 @@ def with_pseudocounts(
     """
     expected = _opposite(observed, opposite)
     if counts is None:
-        seen, pseudo = by_entropy(observed, observations)
+        seen, pseudo = observations_by_entropy(observed, observations)
     else:
         seen, pseudo = observations, np.full(len(observations), float(counts))
     mixed: FloatArray = seen[:, None] * observed + pseudo[:, None] * expected
@@ -92,7 +92,7 @@ def _opposite(observed: FloatArray, opposite: FloatArray) -> FloatArray:
     return expected
 
 
-USUAL_DIVERSITY = 4.0
+DEFAULT_DIVERSITY = 4.0
 """Effective number of sequences that is taken for granted where frequencies come without it."""
 
 
@@ -118,7 +118,7 @@ def mix_by_diversity(frequencies: FloatArray, diversity: FloatArray, matrix: Mat
     return (1 - part) * frequencies + part * _opposite(frequencies, replacements(matrix))
 
 
-def by_entropy(observed: FloatArray, observations: FloatArray) -> tuple[FloatArray, FloatArray]:
+def observations_by_entropy(observed: FloatArray, observations: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return how many observations and how many pseudo-counts each column has, both of shape (n,)."""
     smoothed = observed * observations[:, None] + BACKGROUND * _SMOOTHING
     smoothed /= np.cumsum(smoothed, axis=1)[:, -1:]
@@ -236,8 +236,8 @@ def observe(cells: ByteArray, min_block_columns: int, max_block_columns: int) ->
         block = by_column[slice(*_block(begin, end, inner, n_columns, min_block_columns, max_block_columns))]
         of_rows, observed = weights_of(block if len(rows) == n_rows else block[:, rows])
         observations[here] = max(0.0, min(observed, float(len(rows))) - 1.0)
-        found = by_column[here] if len(rows) == n_rows else by_column[here][:, rows]
-        places = found + np.arange(end - begin)[:, None] * _KINDS
+        cells_here = by_column[here] if len(rows) == n_rows else by_column[here][:, rows]
+        places = cells_here + np.arange(end - begin)[:, None] * _KINDS
         weights[here] = np.bincount(
             places.ravel(), np.broadcast_to(of_rows, places.shape).ravel(), (end - begin) * _KINDS
         ).reshape(-1, _KINDS)
@@ -259,14 +259,14 @@ def _stretches(changes: IntArray, n_present: IntArray) -> list[tuple[int, int]]:
         Rows of each column.
     """
     n_columns = len(n_present)
-    found: list[tuple[int, int]] = []
+    stretches: list[tuple[int, int]] = []
     begin, changed = 0, 0
     for bound in (np.flatnonzero(changes) + 1).tolist():
         changed += int(changes[bound - 1])
         if changed * _ROWS_PER_CHANGE > n_present[bound]:
-            found.append((begin, bound))
+            stretches.append((begin, bound))
             begin, changed = bound, 0
-    return [*found, (begin, n_columns)] if n_columns else []
+    return [*stretches, (begin, n_columns)] if n_columns else []
 
 
 def _block(
@@ -316,10 +316,10 @@ def weights_of(block: npt.NDArray[np.uint8]) -> tuple[FloatArray, float]:
     covered = n_columns if not counts[:, ABSENT].any() else (block != ABSENT).sum(axis=0)
     weights = total / covered
     weights /= np.cumsum(weights)[-1]
-    return weights, independent(np.sort((counts[:, :N_AMINO_ACIDS] > 0).sum(axis=1))[n_columns // 2 :])
+    return weights, count_independent(np.sort((counts[:, :N_AMINO_ACIDS] > 0).sum(axis=1))[n_columns // 2 :])
 
 
-def independent(kinds: IntArray) -> float:
+def count_independent(kinds: IntArray) -> float:
     """Return how many random sequences show as many kinds of residues as columns, shape (n,), do on average."""
     mean = int(kinds.sum()) / len(kinds)
     expected = _expected_kinds()

@@ -32,7 +32,7 @@ class TextFile:
     lines: list[str]
 
     @classmethod
-    def of(cls, source: str, data: bytes) -> TextFile:
+    def from_bytes(cls, source: str, data: bytes) -> TextFile:
         """Split bytes into lines: UTF-8, or else Latin-1; lines end in LF, CRLF or CR."""
         data = data.removeprefix(b"\xef\xbb\xbf")
         if b"\0" in data:
@@ -53,14 +53,14 @@ class TextFile:
         at = max((k for k, line in enumerate(self.lines) if line.strip()), default=0)
         self.fail(f"the file ends here, expected {expected}; it may be truncated, fetch or make it again", at)
 
-    def whole(self, word: str, what: str, at: int) -> int:
+    def parse_integer(self, word: str, what: str, at: int) -> int:
         """Return a whole number of at most nine digits."""
         digits = word.removeprefix("-")
         if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
             self.fail(f"{format_value(word)} is no {what}, expected a whole number", at)
         return int(word)
 
-    def real(self, word: str, what: str, at: int) -> float:
+    def parse_float(self, word: str, what: str, at: int) -> float:
         """Return a finite number."""
         try:
             number = float(word) if "_" not in word else math.nan
@@ -70,7 +70,7 @@ class TextFile:
             self.fail(f"{format_value(word)} is no {what}, expected a number", at)
         return number
 
-    def encoded(self, letters: str, at: int, record: str | None = None) -> ByteArray:
+    def encode(self, letters: str, at: int, record: str | None = None) -> ByteArray:
         """Return the codes of residue letters, shape (n,), uint8, for a line."""
         data = np.frombuffer(letters.encode("utf-8", "surrogatepass"), dtype=np.uint8)
         codes: ByteArray = PROTEIN.encode_table[data]
@@ -101,32 +101,32 @@ class AsnNode:
     ----------
     at : int
         Index of the line where it begins.
-    named : dict of str to AsnNode or str
+    entries : dict of str to AsnNode or str
         Entries that have a name; what stands between name and value, the kind of a choice, is left out.
     items : list of AsnNode or str
         Entries without a name: numbers as text, or nodes.
     """
 
     at: int
-    named: dict[str, AsnValue] = field(default_factory=dict)
+    entries: dict[str, AsnValue] = field(default_factory=dict)
     items: list[AsnValue] = field(default_factory=list)
 
     def find(self, *path: str) -> AsnValue | None:
         """Return the value at the end of a path of names; None where a name is missing."""
         value: AsnValue | None = self
         for name in path:
-            value = value.named.get(name) if isinstance(value, AsnNode) else None
+            value = value.entries.get(name) if isinstance(value, AsnNode) else None
         return value
 
     def node(self, *path: str) -> AsnNode | None:
         """Return the node at the end of a path of names."""
-        found = self.find(*path)
-        return found if isinstance(found, AsnNode) else None
+        value = self.find(*path)
+        return value if isinstance(value, AsnNode) else None
 
     def text(self, *path: str) -> str:
         """Return a word or a number as text; empty where there is none."""
-        found = self.find(*path)
-        return found if isinstance(found, str) else ""
+        value = self.find(*path)
+        return value if isinstance(value, str) else ""
 
 
 AsnValue = AsnNode | str
@@ -135,7 +135,7 @@ AsnValue = AsnNode | str
 
 def parse(text: TextFile) -> list[AsnNode]:
     """Return the values of a file that begin with ``NAME ::= {``."""
-    found: list[AsnNode] = []
+    nodes: list[AsnNode] = []
     open_: list[tuple[AsnNode, list[AsnValue], int]] = []
     words: list[AsnValue] = []
     whole, at, place = "\n".join(text.lines), 0, 0
@@ -163,25 +163,25 @@ def parse(text: TextFile) -> list[AsnNode]:
                 node, words, _ = open_.pop()
                 words.append(node)
                 if not open_:
-                    found.append(node)
+                    nodes.append(node)
                     words = []
         else:
             words.append(word)
-    if open_ or words or not found:
+    if open_ or words or not nodes:
         text.ends_early("'}'" if open_ else "PssmWithParameters ::= {")
-    return found
+    return nodes
 
 
 def _enter(node: AsnNode, words: list[AsnValue]) -> None:
     """Put an entry where it belongs: by its first word where it has several."""
     if len(words) > 1 and isinstance(words[0], str):
-        node.named[words[0]] = words[-1]
+        node.entries[words[0]] = words[-1]
         if len(words) > 2 and isinstance(words[1], str):
-            node.named.setdefault(f"{words[0]} {words[1]}", words[-1])
+            node.entries.setdefault(f"{words[0]} {words[1]}", words[-1])
     elif words:
         node.items.append(words[-1])
 
 
-def joined(value: str) -> str:
+def join_quoted(value: str) -> str:
     """Return what stands between quotes, whose lines are broken anywhere."""
     return value.strip('"').replace('""', '"').replace("\n", "")

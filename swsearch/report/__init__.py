@@ -151,10 +151,10 @@ def create_writer(outfmt: str, stream: IO[Any], header: bool = False) -> Writer:
     header : bool, optional
         Whether the first line is to name the columns, in formats that can have such a line.
     """
-    found, (name, *columns) = find_format(outfmt), outfmt.split()
-    if columns and not found.writer.has_columns:
+    output_format, (name, *columns) = find_format(outfmt), outfmt.split()
+    if columns and not output_format.writer.has_columns:
         tables = ", ".join(each.key for each in OUTPUT_FORMATS if each.writer.has_columns)
         raise OptionError("outfmt", outfmt, f"{name} without columns", f"only tables ({tables}) take columns")
-    writer = found.writer.create(stream, columns, outfmt)
-    writer.has_header = header and found.writer.takes_header
+    writer = output_format.writer.create(stream, columns, outfmt)
+    writer.has_header = header and output_format.writer.takes_header
     return writer

@@ -17,7 +17,7 @@ import numpy as np
 from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.errors import InputError
-from swsearch.profiles.query_alignment import GAP, QueryAlignment, spread
+from swsearch.profiles.query_alignment import GAP, QueryAlignment, stretch_places
 from swsearch.report import base, headers
 from swsearch.report.base import ONE_QUERY, Writer
 from swsearch.results import SearchResult, alignment_of
@@ -108,7 +108,7 @@ def a3m_texts(
         if last > first:
             row, column, start, stop = alignment.insertions[first:last].T
             lengths = stop - start
-            between = letters[alignment.inserted[spread(start, lengths)]] | 0x20  # ASCII: lower case
+            between = letters[alignment.inserted[stretch_places(start, lengths)]] | 0x20  # ASCII: lower case
             pool = np.insert(pool, np.repeat((row - begin) * n_columns + column, lengths), between)
             ends[1:] += np.cumsum(np.bincount(row - begin, lengths, end - begin)).astype(np.int64)
         text, at = pool.tobytes().decode("ascii"), ends.tolist()
@@ -168,8 +168,8 @@ def _rows(alignment: QueryAlignment, some: slice, at: IntArray, total: int, alph
     lengths = ends - begins
     # what is inserted stands at the left of its columns, as HMMER's own alignments have it in most
     before = np.where(column > 0, at[column - 1] + 1, 0)
-    cells = spread((row - some.start) * total + before, lengths)
-    rows.reshape(-1)[cells] = letters[alignment.inserted[spread(begins, lengths)]] | 0x20
+    cells = stretch_places((row - some.start) * total + before, lengths)
+    rows.reshape(-1)[cells] = letters[alignment.inserted[stretch_places(begins, lengths)]] | 0x20
     return rows
 
 

@@ -86,7 +86,7 @@ class ArrowWriter(BinaryWriter):
         for batch in aligned_batches(result) if self.needs_alignments else hit_batches(result):
             batch.query_index = self._queries
             for field, parts in zip(self._fields, self._parts, strict=True):
-                values = field.of_lines(batch)
+                values = field.line_values(batch)
                 parts.append(headers.all_encodable(values) if field.type == TEXT else values)
             self._n_rows += len(batch)
             while self._n_rows >= ROWS_PER_GROUP:

@@ -233,10 +233,10 @@ def floats(values: FloatArray) -> list[str]:
     finite = np.isfinite(values)
     if not finite.any():
         return ["null"] * len(values)
-    found = list(map(repr, values.tolist()))
+    texts = list(map(repr, values.tolist()))
     for place in np.flatnonzero(~finite).tolist():
-        found[place] = "null"
-    return found
+        texts[place] = "null"
+    return texts
 
 
 def lists(of_each: Iterable[Iterable[str]]) -> list[str]:
@@ -275,8 +275,8 @@ def with_hits(value: Mapping[str, Any], hits: Iterable[Sequence[str]]) -> Iterat
     hits : iterable of sequence of str
         Objects as JSON, some at a time, none of them empty.
     """
-    before, found, after = encode(value).partition(_HITS)
-    assert found, "hits belong in it"
+    before, empty_list, after = encode(value).partition(_HITS)
+    assert empty_list, "hits belong in it"
     yield before + _HITS[:-1]
     comma = ""
     for some in hits:

@@ -68,8 +68,8 @@ def search_statistics(result: SearchResult) -> Terms:
     gives both so for short queries.
     """
     k, lambda_, h = NONE, NONE, NONE
-    if isinstance(found := result.statistics, KarlinAltschul) and result.query_length:
-        k, lambda_, h = found.k, found.lambda_, found.h
+    if isinstance(statistics := result.statistics, KarlinAltschul) and result.query_length:
+        k, lambda_, h = statistics.k, statistics.lambda_, statistics.h
     query_length = result.query_length // CODON if result.has_query_frames else result.query_length
     return {
         "db_num": result.database_subjects,
@@ -132,7 +132,7 @@ def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
         "query_title": query_title(result),
         "query_len": result.query_length,
         "hits": [],
-        "stat": _rounded(search_statistics(result)),
+        "stat": _round_values(search_statistics(result)),
     }
     if said := message(result):
         search["message"] = said
@@ -142,7 +142,7 @@ def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
         "reference": REFERENCE,
         "search_target": {"db": headers.encodable(result.database_name)},
         "params": {
-            **_rounded(parameters(run)),
+            **_round_values(parameters(run)),
             **({} if run.genetic_code is None else {"query_gencode": run.genetic_code}),
             **({} if run.database_genetic_code is None else {"db_gencode": run.database_genetic_code}),
         },
@@ -185,7 +185,7 @@ def _number(value: float) -> float | int | None:
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e6 else rounded
 
 
-def _rounded(values: Terms) -> Terms:
+def _round_values(values: Terms) -> Terms:
     """Apply `_number` to the floats of some values."""
     return {name: _number(value) if isinstance(value, float) else value for name, value in values.items()}
 

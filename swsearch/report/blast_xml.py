@@ -108,9 +108,9 @@ def _hits(batch: AlignedHitBatch) -> str:
     names = headers.subject_names(batch)
     columns = zip(
         range(batch.first + 1, batch.first + 1 + batch.n_hits),
-        _escaped(names),
-        _escaped(list(map(_definition, headers.subject_titles(batch)))),
-        _escaped(headers.accessions(names, False)),
+        _escape(names),
+        _escape(list(map(_definition, headers.subject_titles(batch)))),
+        _escape(headers.accessions(names, False)),
         batch.subject_lengths.tolist(),
         batch.by_hit(_hsps(batch)),
         strict=True,
@@ -141,7 +141,7 @@ def _definition(titles: list[str]) -> str:
 
 def _hsps(batch: AlignedHitBatch) -> list[str]:
     """Return the Hsp element of each alignment of a batch."""
-    columns = [field.cells(batch, _numbers, _escaped) for field in _HSP_FIELDS]
+    columns = [field.cells(batch, _numbers, _escape) for field in _HSP_FIELDS]
     return [_HSP % row for row in zip(*columns, strict=True)]
 
 
@@ -152,7 +152,7 @@ def _elements(indent: str, kind: str, values: blast_json.Terms) -> list[str]:
 
 def _text(value: str | float | None) -> str:
     if isinstance(value, str):
-        return _escaped([headers.one_line(value)])[0]
+        return _escape([headers.one_line(value)])[0]
     return str(value) if isinstance(value, int) else _number(value)
 
 
@@ -164,7 +164,7 @@ def _numbers(values: FloatArray) -> list[str]:
     return list(map(_number, values.tolist()))
 
 
-def _escaped(texts: Sequence[str]) -> Sequence[str]:
+def _escape(texts: Sequence[str]) -> Sequence[str]:
     """Escape texts as blastp does, quotes included, and characters that are not ASCII."""
     together = "".join(texts)
     if together.isascii() and not any(sign in together for sign in "&<>\"'"):  # most texts: one look at all of them

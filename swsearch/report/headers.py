@@ -94,12 +94,12 @@ def statistics_note(result: SearchResult) -> str:
     return ""
 
 
-def translated(of: RunInfo | SearchResult) -> dict[str, Any]:
+def translated_codes(source: RunInfo | SearchResult) -> dict[str, Any]:
     """Return program and genetic codes of a translated search; empty for proteins."""
-    if of.program == "blastp":
+    if source.program == "blastp":
         return {}
-    codes = {"genetic_code": of.genetic_code, "database_code": of.database_genetic_code}
-    return {"program": of.program, **{name: code for name, code in codes.items() if code is not None}}
+    codes = {"genetic_code": source.genetic_code, "database_code": source.database_genetic_code}
+    return {"program": source.program, **{name: code for name, code in codes.items() if code is not None}}
 
 
 def provenance(run: RunInfo) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def provenance(run: RunInfo) -> dict[str, Any]:
             "evalue": run.evalue,
             "max_hits": run.max_hits,
             "effective_residues": run.effective_residues or run.database_residues,
-            **translated(run),
+            **translated_codes(run),
             **run.options,
         },
         "statistics": described,
@@ -198,13 +198,13 @@ class OptionsWriter(Writer):
 
     def begin(self, run: RunInfo) -> None:
         """Write the options."""
-        self._stream.write(toml_of(run))
+        self._stream.write(options_as_toml(run))
 
     def write(self, result: SearchResult) -> None:
         """Write nothing of a query."""
 
 
-def toml_of(run: RunInfo) -> str:
+def options_as_toml(run: RunInfo) -> str:
     """Return the options of a search as TOML."""
     lines = [f"# Options of a search by swsearch {run.version}: swsearch search QUERIES SUBJECTS --config FILE"]
     lines += [f"{name} = {_value(value)}" for name, value in run.settings.items()]
@@ -216,19 +216,19 @@ def _value(value: Any) -> str:
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, str):  # as JSON has it; but TOML takes neither DEL nor halves of surrogate pairs
         text = json.dumps(value.encode("utf-8", "replace").decode("utf-8"), ensure_ascii=False)
-        return text if printable(text) == text else "".join(map(_escaped, text))
+        return text if printable(text) == text else "".join(map(_escape, text))
     return json.dumps(value)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     return character if printable(character) == character else f"\\u{ord(character):04X}"
 
 
-def html_of(run: RunInfo) -> str:
+def options_as_html(run: RunInfo) -> str:
     """Return the options of a search as a part of a page; empty where they are not known."""
     if not run.settings:
         return ""
-    text = escape(toml_of(run)).encode("ascii", "xmlcharrefreplace").decode("ascii")
+    text = escape(options_as_toml(run)).encode("ascii", "xmlcharrefreplace").decode("ascii")
     return (
         "<details><summary>Options for another search</summary>\n"
         "<p>As a file, or by this report itself: <code>swsearch search QUERIES SUBJECTS --config FILE</code></p>\n"
@@ -245,7 +245,7 @@ def settings_in(text: str, name: str) -> OptionValues:
         The file, or enough of its beginning.
     """
     if text.lstrip()[:1] == "{":
-        return _of_json(text.lstrip().partition("\n")[0], name)
+        return _options_from_json(text.lstrip().partition("\n")[0], name)
     if text.lstrip()[:9].lower() == "<!doctype":
         block = _BLOCK.search(text)
         if block is None:
@@ -261,12 +261,12 @@ def settings_in(text: str, name: str) -> OptionValues:
         raise InputError(f"{name}: not TOML: {error}; expected lines such as evalue = 1e-5") from None
 
 
-def _of_json(line: str, name: str) -> OptionValues:
+def _options_from_json(line: str, name: str) -> OptionValues:
     try:
-        found = json.loads(line)
+        header = json.loads(line)
     except (ValueError, RecursionError):
-        found = None
-    options = found.get(JSON_KEY) if isinstance(found, dict) else None
+        header = None
+    options = header.get(JSON_KEY) if isinstance(header, dict) else None
     if not isinstance(options, dict):
         raise InputError(f"{name}: got JSON without {JSON_KEY!r}, expected a report of --outfmt jsonl, or TOML")
     return options
@@ -303,13 +303,13 @@ def hits_by_taxon(hits: HitTable) -> list[TaxonHits]:
     if not hits.headers.taxa:
         return []
     shown, counts = shown_hits(hits), dict[int, TaxonHits]()
-    for taxa, evalue in zip(shown.headers.taxa or (), shown.numbers.evalues.tolist(), strict=True):
+    for taxa, evalue in zip(shown.headers.taxa or (), shown.statistics.evalues.tolist(), strict=True):
         for taxon in taxa:
-            found = counts.setdefault(taxon.taxid, TaxonHits(taxon))
-            found.n_hits += 1
-            found.evalue = evalue if math.isnan(found.evalue) else min(found.evalue, evalue)
-            if not found.taxon.scientific:  # of several databases, not all may have a taxonomy
-                found.taxon = taxon
+            taxon_hits = counts.setdefault(taxon.taxid, TaxonHits(taxon))
+            taxon_hits.n_hits += 1
+            taxon_hits.evalue = evalue if math.isnan(taxon_hits.evalue) else min(taxon_hits.evalue, evalue)
+            if not taxon_hits.taxon.scientific:  # of several databases, not all may have a taxonomy
+                taxon_hits.taxon = taxon
     return sorted(counts.values(), key=lambda each: -each.n_hits)
 
 

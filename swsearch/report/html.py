@@ -28,7 +28,7 @@ from swsearch.profiles import calibration
 from swsearch.profiles.profile import Profile
 from swsearch.report import base, headers
 from swsearch.report.base import Writer
-from swsearch.report.headers import hits_by_taxon, html_of
+from swsearch.report.headers import hits_by_taxon, options_as_html
 from swsearch.results import SearchResult
 from swsearch.results.alignment_rows import letters_of
 from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches
@@ -41,7 +41,7 @@ from swsearch.statistics.score_distribution import ScoreDistribution
 MIN_BITS = 0.02
 """Lower letters cannot be seen."""
 
-_USUAL_LAMBDA = 0.3176
+_DEFAULT_LAMBDA = 0.3176
 """Lambda of BLOSUM62, for profiles that do not state theirs."""
 
 
@@ -50,13 +50,13 @@ def frequencies_of(profile: Profile) -> FloatArray:
     if profile.frequencies is not None:
         return profile.frequencies
     background = calibration.BACKGROUND if profile.background is None else profile.background
-    unit = _USUAL_LAMBDA if profile.lambda_ is None else profile.lambda_
+    unit = _DEFAULT_LAMBDA if profile.lambda_ is None else profile.lambda_
     weights = background * np.exp(unit * profile.scores[:, : calibration.N_AMINO_ACIDS].astype(np.float64))
     shares: FloatArray = weights / weights.sum(axis=1, keepdims=True)
     return shares
 
 
-def logo_of(profile: Profile) -> list[tuple[str, list[float]]]:
+def make_logo(profile: Profile) -> list[tuple[str, list[float]]]:
     """Return the letters of each position, the highest first, and their heights in bits.
 
     A position is as high as its information, the relative entropy of its frequencies and the background; a letter has
@@ -124,13 +124,13 @@ class HtmlWriter(Writer):
         head = Template(_asset("head.html")).substitute(
             policy=content_policy(),
             version=_text(run.version),
-            searched=_text(_searched(run)),
+            searched=_text(_search_names(run)),
             style=_style(),
             bar=_bar(self._bar),
             mode=run.mode,
             subjects=f"{run.database_subjects:,}",
             residues=f"{run.database_residues:,} {_database_unit(run)}",
-            options=html_of(run),
+            options=options_as_html(run),
         )
         self._stream.write(head)
 
@@ -147,7 +147,7 @@ class HtmlWriter(Writer):
                 "hits": len(hits),
                 "best": headers.identifier(names[0]) if names else "",
                 "score": int(hits.scores[0]) if names else None,
-                "evalue": base.finite(float(hits.numbers.evalues[0])) if names else None,
+                "evalue": base.finite(float(hits.statistics.evalues[0])) if names else None,
             }
         )
 
@@ -190,7 +190,7 @@ def content_policy() -> str:
     return f"default-src 'none'; style-src {style}; script-src {script}; base-uri 'none'; form-action 'none'"
 
 
-def _searched(run: RunInfo) -> str:
+def _search_names(run: RunInfo) -> str:
     """Return the names of the query and database files; their paths are among the parameters."""
     names = ", ".join(PurePath(path).name or path for path in run.database_name.split(", "))
     queries = "" if run.queries == "-" else PurePath(run.queries).name
@@ -250,11 +250,11 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
 
 def _iterations_note(result: SearchResult) -> str:
     """Return the number of subjects that each iteration included."""
-    found = ", ".join(
+    counts = ", ".join(
         f"{step.iteration} included {format_count(step.included, 'subject')} ({step.new:,} new)"
         for step in result.steps
     )
-    return f"Iteration {found}; {'converged' if result.converged else 'not converged'}"
+    return f"Iteration {counts}; {'converged' if result.converged else 'not converged'}"
 
 
 def _taxa_data(result: SearchResult) -> dict[str, Any]:
@@ -275,12 +275,12 @@ def _taxa_data(result: SearchResult) -> dict[str, Any]:
 
 
 def _profile_data(profile: Profile) -> dict[str, Any]:
-    return {"source": headers.one_line(profile.source), "logo": [list(position) for position in logo_of(profile)]}
+    return {"source": headers.one_line(profile.source), "logo": [list(position) for position in make_logo(profile)]}
 
 
 def _hit_data(batch: AlignedHitBatch) -> list[str]:
     """Return the hits of a batch."""
-    known = batch.hit_numbers
+    known = batch.hit_statistics
     bits, evalues = base.floats(known.bit_scores), base.floats(known.evalues)
     of_alignments = (bits, evalues) if batch.is_single else None
     columns: dict[str, Sequence[str | int]] = {
@@ -303,16 +303,16 @@ def _hsp_data(batch: AlignedHitBatch, known_texts: tuple[list[str], list[str]] |
     where they are those of the hits. Of translated DNA, and of a part of a query, alignments have their ends and
     frames; a query of DNA has its aligned part in each.
     """
-    found, known = batch.alignments, batch.numbers
+    alignments, known = batch.alignments, batch.statistics
     bits, evalues = known_texts or (base.floats(known.bit_scores), base.floats(known.evalues))
     columns: dict[str, Sequence[str | int]] = {
-        "q": found.query_start.tolist(),
-        "s": found.subject_start.tolist(),
-        "cigar": base.printable(found.cigar_strings()),
+        "q": alignments.query_start.tolist(),
+        "s": alignments.subject_start.tolist(),
+        "cigar": base.printable(alignments.cigar_strings()),
         "subject": base.printable(batch.subject_parts),
-        "identities": found.identities.tolist(),
-        "positives": found.positives.tolist(),
-        "score": found.score.tolist(),
+        "identities": alignments.identities.tolist(),
+        "positives": alignments.positives.tolist(),
+        "score": alignments.score.tolist(),
         "bits": bits,
         "evalue": evalues,
     }
@@ -344,21 +344,23 @@ def _on_records(batch: AlignedHitBatch) -> dict[str, Sequence[str | int]]:
     return {name: [f"[{a},{b}]" for a, b in zip(*map(list, both), strict=True)] for name, both in pairs.items()}
 
 
-def _distribution_data(found: ScoreDistribution) -> dict[str, Any]:
-    starts, counts = found.histogram()
-    median = found.scores[np.searchsorted(np.cumsum(found.counts), found.n_subjects / 2)]
+def _distribution_data(distribution: ScoreDistribution) -> dict[str, Any]:
+    starts, counts = distribution.histogram()
+    median = distribution.scores[np.searchsorted(np.cumsum(distribution.counts), distribution.n_subjects / 2)]
     return {
-        "subjects": found.n_subjects,
-        "below": found.n_below,
+        "subjects": distribution.n_subjects,
+        "below": distribution.n_below,
         "median": int(median),
-        "lowest": int(found.scores[0]),
-        "highest": int(found.scores[-1]),
-        "first": int(found.edges[0]),
-        "width": found.width,
+        "lowest": int(distribution.scores[0]),
+        "highest": int(distribution.scores[-1]),
+        "first": int(distribution.edges[0]),
+        "width": distribution.width,
         "starts": starts.tolist(),
         "counts": counts.tolist(),
-        "end": int(found.edges[-1]),
-        "expected": None if found.expected is None else [float(f"{value:.5g}") for value in found.expected],
+        "end": int(distribution.edges[-1]),
+        "expected": None
+        if distribution.expected is None
+        else [float(f"{value:.5g}") for value in distribution.expected],
     }
 
 
@@ -391,7 +393,7 @@ def _parameters(run: RunInfo, index: list[dict[str, Any]]) -> list[tuple[str, st
         ("Hits reported", f"at most {run.max_hits:,} a query{threshold}"),
         ("Statistics", described),
     ]
-    if codes := headers.translated(run):
+    if codes := headers.translated_codes(run):
         rows.append(("Translation", ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in codes.items())))
     if run.options:
         rows.append(("Options", headers.describe_options(run.options)))

@@ -76,7 +76,7 @@ def _result_object(result: SearchResult) -> dict[str, Any]:
             "mode": result.mode,
             "statistics": headers.statistics_name(statistics, result.program) if statistics else None,
             "effective_residues": int(result.effective_residues),
-            **headers.translated(result),
+            **headers.translated_codes(result),
             **result.options,
             **fit,
         },

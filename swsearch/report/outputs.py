@@ -23,7 +23,7 @@ from swsearch.pipeline.search_results import SearchResults
 from swsearch.processors import available_processors
 from swsearch.profiles.formats import PROFILE_ENDINGS, format_to_write
 from swsearch.report.base import Writer
-from swsearch.report.profile_output import check_saved, is_stockholm, saved
+from swsearch.report.profile_output import check_profiles, is_stockholm, save_profiles
 from swsearch.results import SearchResult
 from swsearch.run_info import Program, RunInfo
 
@@ -70,7 +70,7 @@ def match_outputs_to_formats(paths: Sequence[str], formats: Sequence[str], heade
     header : bool, optional
         Whether tables begin with the names of their columns.
     """
-    times = {name: f"{name} {len(given)} times" for name, given in (("--outfmt", formats), ("--output", paths))}
+    times = {name: f"{name} {len(values)} times" for name, values in (("--outfmt", formats), ("--output", paths))}
     if len(formats) > 1 and not paths:
         raise InputError(
             f"got {times['--outfmt']} and no --output, expected one --output for each, in the same order"
@@ -95,8 +95,8 @@ def with_header(outputs: Sequence[Output]) -> list[Output]:
     """Return outputs whose tables begin with the names of their columns."""
     if not any(each.format.writer.takes_header for each in outputs):
         able = " or ".join(each.key for each in report.OUTPUT_FORMATS if each.writer.takes_header)
-        found = ", ".join(dict.fromkeys(each.format.key for each in outputs))
-        raise InputError(f"--header: got --outfmt {found}, expected {able}; leave --header out for other formats")
+        formats = ", ".join(dict.fromkeys(each.format.key for each in outputs))
+        raise InputError(f"--header: got --outfmt {formats}, expected {able}; leave --header out for other formats")
     return [replace(each, header=True) for each in outputs]
 
 
@@ -131,14 +131,14 @@ def outputs_for(
         not isinstance(outfmt, (str, list, tuple)) or not all(isinstance(each, str) for each in outfmt)
     ):
         raise OptionError("format", outfmt, "a format such as '6', or one for each output")
-    given = list(output) if isinstance(output, (list, tuple)) else [output]
-    if not given:
+    targets = list(output) if isinstance(output, (list, tuple)) else [output]
+    if not targets:
         raise OptionError("output", output, "a path, a file object, or several")
     formats = [outfmt] if isinstance(outfmt, str) else list(outfmt or [])
-    if formats and len(formats) != len(given):
-        raise InputError(f"format: got {len(formats)} for {len(given)} outputs, expected one for each, or none")
+    if formats and len(formats) != len(targets):
+        raise InputError(f"format: got {len(formats)} for {len(targets)} outputs, expected one for each, or none")
     outputs: list[Output] = []
-    for number, target in enumerate(given):
+    for number, target in enumerate(targets):
         chosen = formats[number : number + 1]
         if isinstance(target, (str, Path)):
             outputs += match_outputs_to_formats([str(target)], chosen)
@@ -164,9 +164,9 @@ def _stream_output(stream: Any, outfmt: str = DEFAULT_FORMAT) -> Output:
 def _format_of(path: str | None) -> str:
     if path is None or is_stdout(path) or not _is_regular(path):
         return DEFAULT_FORMAT
-    found = report.format_for_path(path)
-    if found is not None:
-        return found.key
+    output_format = report.format_for_path(path)
+    if output_format is not None:
+        return output_format.key
     extension = PurePath(path).suffix
     known = ", ".join(known for each in report.OUTPUT_FORMATS for known in each.extensions)
     remedy = "name the format with --outfmt"
@@ -294,8 +294,8 @@ def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, It
     """Return the run of results, and the results in batches, aligned on request."""
     if isinstance(results, (str, bytes)) or not isinstance(results, Iterable):
         raise OptionError("results", results, EXPECTED_RESULTS)
-    given = iter([results] if isinstance(results, SearchResult) else results)
-    first = next(given, None)
+    remaining = iter([results] if isinstance(results, SearchResult) else results)
+    first = next(remaining, None)
     if first is None:
         raise InputError("results: got none, expected at least one")
     if not isinstance(first, SearchResult):
@@ -305,7 +305,7 @@ def _run_of(results: Iterable[SearchResult], aligned: bool) -> tuple[RunInfo, It
         raise InputError(f"results: got {first!r} without its search, expected results of swsearch.search")
 
     def batches() -> Iterator[list[SearchResult]]:
-        everything = chain([first], given)
+        everything = chain([first], remaining)
         while batch := list(islice(everything, RESULTS_PER_BATCH)):
             for result in batch:
                 if not isinstance(result, SearchResult):
@@ -332,10 +332,10 @@ SAVED_FORMATS: dict[str, str] = {
 
 def saved_formats(profiles: str | None, alignments: str | None) -> list[str]:
     """Return the formats of `SAVED_FORMATS` that ``--save-profile`` and ``--save-msa`` ask for by their paths."""
-    found = [] if profiles is None else [f"profile {format_to_write(profiles)}"]
+    formats = [] if profiles is None else [f"profile {format_to_write(profiles)}"]
     if alignments is not None:
-        found.append("msa stockholm" if is_stockholm(alignments) else "msa a3m")
-    return found
+        formats.append("msa stockholm" if is_stockholm(alignments) else "msa a3m")
+    return formats
 
 
 @dataclass(frozen=True)
@@ -388,7 +388,7 @@ def check_outputs_fit(outputs: Sequence[str], queries: Sequence[Query], program:
     check_program(program, _reports(outputs))
     for outfmt in outputs:
         if outfmt.startswith("profile"):
-            check_saved(f"profile{SAVED_FORMATS[outfmt]}", queries)
+            check_profiles(f"profile{SAVED_FORMATS[outfmt]}", queries)
 
 
 def _reports(outputs: Sequence[str]) -> list[Output]:
@@ -406,12 +406,12 @@ def write_job_outputs(results: SearchResults, outputs: Sequence[JobOutput], head
             if each.outfmt not in SAVED_FORMATS:
                 reports.append(Output(path, each.outfmt, header=header))
             elif each.outfmt.startswith("profile"):
-                saving.enter_context(saved(results, identifiers, path, None))
+                saving.enter_context(save_profiles(results, identifiers, path, None))
             else:
                 if each.path.suffix == ".zip":
                     path = str(each.path.with_suffix(""))
                     folders.append(path)
-                saving.enter_context(saved(results, identifiers, None, path))
+                saving.enter_context(save_profiles(results, identifiers, None, path))
         write_reports(results, reports)
     for path in folders:
         shutil.make_archive(path, "zip", path)

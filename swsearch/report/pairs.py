@@ -45,13 +45,13 @@ class ScoredPair(NamedTuple):
 
     query: Query
     subject: Query
-    found: PairAlignment | int
+    result: PairAlignment | int
 
     @property
-    def aligned(self) -> PairAlignment:
+    def alignment(self) -> PairAlignment:
         """The alignment."""
-        assert isinstance(self.found, PairAlignment), "this format needs alignments"
-        return self.found
+        assert isinstance(self.result, PairAlignment), "this format needs alignments"
+        return self.result
 
     @property
     def names(self) -> tuple[str, str]:
@@ -73,7 +73,7 @@ class ScoreWriter(PairWriter):
 
     def write(self, pair: ScoredPair) -> None:
         """Write the line of one pair."""
-        score = pair.found if isinstance(pair.found, int) else pair.found.score
+        score = pair.result if isinstance(pair.result, int) else pair.result.score
         self._write_fields(*pair.names, self._run.recurrence.scoring.to_display(score))
 
 
@@ -82,9 +82,11 @@ class CigarWriter(PairWriter):
 
     def write(self, pair: ScoredPair) -> None:
         """Write the line of one pair."""
-        found = pair.aligned
-        places = (found.query_start + 1, found.query_end, found.subject_start + 1, found.subject_end)
-        self._write_fields(*pair.names, found.scoring.to_display(found.score), *places, found.cigar_string or "*")
+        alignment = pair.alignment
+        places = (alignment.query_start + 1, alignment.query_end, alignment.subject_start + 1, alignment.subject_end)
+        self._write_fields(
+            *pair.names, alignment.scoring.to_display(alignment.score), *places, alignment.cigar_string or "*"
+        )
 
 
 class JsonWriter(PairWriter):
@@ -92,22 +94,25 @@ class JsonWriter(PairWriter):
 
     def write(self, pair: ScoredPair) -> None:
         """Write the line of one pair."""
-        found, recurrence = pair.aligned, self._run.recurrence
-        shown = found.scoring.to_display
-        top, middle, bottom = found.rows()
+        alignment, recurrence = pair.alignment, self._run.recurrence
+        shown = alignment.scoring.to_display
+        top, middle, bottom = alignment.rows()
         record = {
             "query": _sequence_facts(pair.query),
             "subject": _sequence_facts(pair.subject),
             "mode": recurrence.mode,
             "free_ends": recurrence.ends.names(),
-            "matrix": headers.encodable(found.scoring.matrix.name),
-            "gap_open": shown(found.scoring.gap_open),
-            "gap_extend": shown(found.scoring.gap_extend),
-            "score": shown(found.score),
-            **{name: getattr(found, name) for name in ("query_start", "query_end", "subject_start", "subject_end")},
-            "alignment_length": found.length,
-            **{name: getattr(found, name) for name in ("identities", "positives", "gaps")},
-            "cigar": found.cigar_string,
+            "matrix": headers.encodable(alignment.scoring.matrix.name),
+            "gap_open": shown(alignment.scoring.gap_open),
+            "gap_extend": shown(alignment.scoring.gap_extend),
+            "score": shown(alignment.score),
+            **{
+                name: getattr(alignment, name)
+                for name in ("query_start", "query_end", "subject_start", "subject_end")
+            },
+            "alignment_length": alignment.length,
+            **{name: getattr(alignment, name) for name in ("identities", "positives", "gaps")},
+            "cigar": alignment.cigar_string,
             "query_row": top,
             "midline": middle,
             "subject_row": bottom,
@@ -145,8 +150,8 @@ class BlockWriter(PairWriter):
 
     def write(self, pair: ScoredPair) -> None:
         """Write the header and the blocks of one pair."""
-        found, rule = pair.aligned, "#" + "=" * 39
-        length, scoring = found.length, found.scoring
+        alignment, rule = pair.alignment, "#" + "=" * 39
+        length, scoring = alignment.length, alignment.scoring
         names = [headers.identifier(_word(one.identifier)) for one in (pair.query, pair.subject)]
 
         def share(label: str, count: int) -> str:
@@ -164,15 +169,15 @@ class BlockWriter(PairWriter):
             f"# Extend_penalty: {scoring.to_display(scoring.gap_extend):.1f}",
             "#",
             f"# Length: {length}",
-            share("Identity", found.identities),
-            share("Similarity", found.positives),
-            share("Gaps", found.gaps),
-            f"# Score: {scoring.to_display(found.score):.1f}",
+            share("Identity", alignment.identities),
+            share("Similarity", alignment.positives),
+            share("Gaps", alignment.gaps),
+            f"# Score: {scoring.to_display(alignment.score):.1f}",
             "#",
             "#",
             rule,
             "",
-            *blocks(found, *names),
+            *blocks(alignment, *names),
             "",
         )
 
@@ -244,37 +249,37 @@ class PairSamWriter(PairWriter):
     def _check_names(self) -> None:
         for subject in self._run.subjects:
             if not subject.identifier or sam.NOT_IN_REFERENCE.search(subject.identifier):
-                raise _not_sam(
+                raise _sam_error(
                     f"subject {subject.identifier!r} has a name that SAM does not allow for a reference (blanks, "
                     "commas, quotes, brackets, or a leading * or =); rename it"
                 )
         (name, count), *_ = Counter(subject.identifier for subject in self._run.subjects).most_common(1)
         if count > 1:
-            raise _not_sam(f"{count} subjects are named {name!r}, expected unique names; rename them")
+            raise _sam_error(f"{count} subjects are named {name!r}, expected unique names; rename them")
         star = self._run.recurrence.scoring.matrix.alphabet.letters.find("*")
         for query in self._run.queries:
-            told = f"query {query.identifier!r} has"
+            beginning = f"query {query.identifier!r} has"
             fits = 1 <= len(query.identifier) <= sam.READ_NAME_LENGTH
             if not fits or sam.NOT_IN_READ.search(query.identifier):
                 allowed = "at most 254 printable characters, no @"
-                raise _not_sam(f"{told} a name that SAM does not allow for a read ({allowed}); rename it")
+                raise _sam_error(f"{beginning} a name that SAM does not allow for a read ({allowed}); rename it")
             stop = np.flatnonzero(query.codes == star)
             if len(stop):
                 where = f"at position {stop[0] + 1}"
-                raise _not_sam(f"{told} '*' {where}, which SAM does not allow in a sequence; remove it")
+                raise _sam_error(f"{beginning} '*' {where}, which SAM does not allow in a sequence; remove it")
 
     def write(self, pair: ScoredPair) -> None:
         """Write the line of one pair."""
         flag = sam.SECONDARY if pair.query is self._last else 0
         self._last = pair.query
-        found, aligned = pair.aligned, sam.Aligned.of(pair.aligned)
-        alphabet = found.scoring.matrix.alphabet
-        tags = [f"MD:Z:{sam.md_tag(found)}"] if alphabet is DNA and aligned.has_pairs else []
+        alignment, aligned = pair.alignment, sam.LineValues.from_pair(pair.alignment)
+        alphabet = alignment.scoring.matrix.alphabet
+        tags = [f"MD:Z:{sam.md_tag(alignment)}"] if alphabet is DNA and aligned.has_pairs else []
         names, letters = (pair.query.identifier, pair.subject.identifier), alphabet.decode(pair.query.codes)
         self._stream.write(sam.sam_line(aligned, *names, flag, letters, *tags))
 
 
-def _not_sam(problem: str) -> InputError:
+def _sam_error(problem: str) -> InputError:
     return InputError(f"outfmt sam: {problem}, or use --outfmt paf")
 
 
@@ -287,7 +292,7 @@ class PairPafWriter(PairWriter):
 
     def write(self, pair: ScoredPair) -> None:
         """Write the line of one pair."""
-        self._stream.write(sam.paf_line(sam.Aligned.of(pair.aligned), *pair.names))
+        self._stream.write(sam.paf_line(sam.LineValues.from_pair(pair.alignment), *pair.names))
 
 
 PAIR_FORMATS: dict[str, type[PairWriter]] = {
@@ -311,11 +316,11 @@ def check_format(name: str) -> None:
 
 def format_of_file(path: str | None) -> str:
     """Return the format that a file's name means: that of its extension, else blocks."""
-    found = format_for_path(path or "")
-    if found is not None and found.key == "15":
+    output_format = format_for_path(path or "")
+    if output_format is not None and output_format.key == "15":
         remedy = "pairs are written as JSON lines"
         raise OptionError("output", path, "another extension, such as .jsonl", remedy)
-    return found.key if found is not None and found.key in PAIR_FORMATS else "pairwise"
+    return output_format.key if output_format is not None and output_format.key in PAIR_FORMATS else "pairwise"
 
 
 def create_pair_writer(name: str, stream: IO[str]) -> PairWriter:

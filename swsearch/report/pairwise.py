@@ -50,9 +50,9 @@ class PairwiseWriter(Writer):
         self._write_lines(
             f"swsearch {run.version}",
             "",
-            *_wrapped(f"Database: {headers.one_line(run.database_name)}"),
+            *_wrap(f"Database: {headers.one_line(run.database_name)}"),
             f"           {run.database_subjects:,} sequences; {run.database_residues:,} total letters",
-            *(_wrapped(f"Options: {headers.describe_options(run.options)}") if run.options else []),
+            *(_wrap(f"Options: {headers.describe_options(run.options)}") if run.options else []),
             "",
         )
 
@@ -69,17 +69,17 @@ class PairwiseWriter(Writer):
 
     def end(self) -> None:
         """Write statistics, database and scoring system."""
-        self._write_lines(*_closing(self._run, self._has_statistics))
+        self._write_lines(*_closing_lines(self._run, self._has_statistics))
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrap(text: str) -> list[str]:
     """Wrap a title; words stay whole, however long, so that identifiers can be searched for."""
     if text.isascii() and text.isprintable() and text[:1].strip():  # the same, in a tenth of the time
         return _LINE.findall(text)
     return textwrap.wrap(text, TITLE_WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= TITLE_WIDTH else text[: TITLE_WIDTH - 3] + "..."
 
@@ -87,12 +87,12 @@ def _shortened(text: str) -> str:
 def _query_heading(result: SearchResult) -> Iterator[str]:
     title = headers.one_line(f"{result.query_id} {result.query_description}")
     yield ""
-    yield from _wrapped(f"Query= {title}")
+    yield from _wrap(f"Query= {title}")
     yield ""
     yield f"Length={result.query_length}"
     if note := headers.statistics_note(result):
         yield ""
-        yield from _wrapped(f"Note: {note}")
+        yield from _wrap(f"Note: {note}")
     if result.statistics is not None and result.effective_residues != result.database_residues:
         yield f"E-values refer to a database of {result.effective_residues:,} letters"
 
@@ -100,7 +100,7 @@ def _query_heading(result: SearchResult) -> Iterator[str]:
 def _hit_list(result: SearchResult) -> Iterator[str]:
     width, has_statistics = TITLE_WIDTH + 2, result.statistics is not None
     if has_statistics:
-        unit = " (Raw)" if np.isnan(result.table.numbers.bit_scores[0]) else "(Bits)"
+        unit = " (Raw)" if np.isnan(result.table.statistics.bit_scores[0]) else "(Bits)"
         yield f"{'':{width}}Score     E"
         yield f"{'Sequences producing significant alignments:':{width - 1}}{unit}  Value"
     else:
@@ -108,10 +108,10 @@ def _hit_list(result: SearchResult) -> Iterator[str]:
         yield f"{'Best sequences:':{width}}(Raw)"
     yield ""
     for batch in hit_batches(result):
-        bits, evalues, _, _ = batch.hit_numbers.optional
+        bits, evalues, _, _ = batch.hit_statistics.optional
         columns = zip(headers.subject_titles(batch), batch.hit_scores.tolist(), bits, evalues, strict=True)
         for titles, score, bit_score, evalue in columns:
-            title = _shortened(titles[0])
+            title = _shorten(titles[0])
             if has_statistics:
                 shown = str(score) if bit_score is None else base.bit_score_text(bit_score)
                 yield f"{title:{width}}{shown:7} {base.evalue_text(evalue)}"
@@ -125,22 +125,22 @@ def _hits(batch: AlignedHitBatch) -> Iterator[str]:
     alignments = batch.by_hit(_alignments(batch))
     lengths = batch.subject_lengths.tolist()
     for titles, length, texts in zip(headers.subject_titles(batch), lengths, alignments, strict=True):
-        lines = _wrapped(">" + titles[0])
+        lines = _wrap(">" + titles[0])
         for title in titles[1:]:
-            lines += _wrapped(" " + title)
+            lines += _wrap(" " + title)
         heading = "\n".join(lines)
         yield f"\n{heading}\nLength={length}\n\n" + "\n".join(texts)
 
 
 def _alignments(batch: AlignedHitBatch) -> list[str]:
     """Return the text of each alignment of a batch."""
-    found = batch.alignments
+    alignments = batch.alignments
     columns = zip(
         _score_lines(batch),
-        found.length.tolist(),
-        found.identities.tolist(),
-        found.positives.tolist(),
-        found.gaps.tolist(),
+        alignments.length.tolist(),
+        alignments.identities.tolist(),
+        alignments.positives.tolist(),
+        alignments.gaps.tolist(),
         zip(*batch.rows, strict=True),
         _sides(batch.query_spans, batch.query_frames),
         _sides(batch.subject_spans, batch.subject_frames),
@@ -192,7 +192,9 @@ def _share(part: int, length: int) -> str:
 
 def _score_lines(batch: AlignedHitBatch) -> Iterator[str]:
     has_statistics = batch.result.statistics is not None
-    for score, bits, evalue, z_score, published in zip(batch.scores.tolist(), *batch.numbers.optional, strict=True):
+    for score, bits, evalue, z_score, published in zip(
+        batch.scores.tolist(), *batch.statistics.optional, strict=True
+    ):
         if not has_statistics:
             yield f" Score = {score}"
         elif bits is None:
@@ -224,7 +226,7 @@ def _blocks(rows: tuple[str, str, str], query: _Side, subject: _Side, largest: i
     return "".join(blocks)
 
 
-def _closing(run: RunInfo, has_statistics: bool) -> Iterator[str]:
+def _closing_lines(run: RunInfo, has_statistics: bool) -> Iterator[str]:
     statistics = run.statistics
     if isinstance(statistics, FitSettings) and not has_statistics:
         statistics = None  # no query allowed a fit
@@ -234,7 +236,7 @@ def _closing(run: RunInfo, has_statistics: bool) -> Iterator[str]:
         yield "Lambda      K        H        a         alpha    sigma"
         yield " ".join(f"{value:#8.3g}" for value in values)
         yield ""
-    yield from _wrapped(f"  Database: {headers.one_line(run.database_name)}")
+    yield from _wrap(f"  Database: {headers.one_line(run.database_name)}")
     yield f"  Number of letters in database: {run.database_residues:,}"
     yield f"  Number of sequences in database: {run.database_subjects:,}"
     yield ""

@@ -28,11 +28,11 @@ from swsearch.report import find_format
 from swsearch.report.alignments import a3m_texts, aligned_fasta_texts, stockholm_texts
 from swsearch.results import SearchResult
 
-Texts = Callable[[QueryAlignment, Alphabet], Iterator[str]]
+FormatAlignment = Callable[[QueryAlignment, Alphabet], Iterator[str]]
 """Yields the text of an alignment."""
 
 
-ALIGNMENT_FORMATS: dict[str, tuple[str, Texts]] = {
+ALIGNMENT_FORMATS: dict[str, tuple[str, FormatAlignment]] = {
     key: (find_format(key).extensions[0], texts)
     for key, texts in (("a3m", a3m_texts), ("stockholm", stockholm_texts), ("fasta-aligned", aligned_fasta_texts))
 }
@@ -157,7 +157,7 @@ class AlignmentFolder:
 
 
 @contextlib.contextmanager
-def saved(
+def save_profiles(
     results: SearchResults, identifiers: Sequence[str], profiles: str | None, alignments: str | None
 ) -> Iterator[None]:
     """Save the profile of each query, or the alignment that it is made of, while results are taken.
@@ -220,7 +220,7 @@ def check_places(profiles: str | None, alignments: str | None, outputs: Sequence
             raise OutputError(f"{path}: is a file, expected a folder for alignments, or a name that ends in .sto")
 
 
-def check_saved(profiles: str | None, queries: Sequence[Query]) -> None:
+def check_profiles(profiles: str | None, queries: Sequence[Query]) -> None:
     """Raise if the profiles of some queries are not for the format of a file."""
     if profiles is None:
         return
@@ -231,7 +231,7 @@ def check_saved(profiles: str | None, queries: Sequence[Query]) -> None:
 
 
 def saved_files(profiles: str | None, alignments: str | None, identifiers: Sequence[str]) -> list[str | None]:
-    """Return the files that `saved` writes when it is called with these; None is none."""
+    """Return the files that `save_profiles` writes when it is called with these; None is none."""
     if alignments is None or is_stockholm(alignments):
         return [profiles, alignments]
     return [profiles, *(str(Path(alignments) / name) for name in file_names(identifiers, ".a3m"))]

@@ -53,7 +53,7 @@ SPOOL_BYTES = 64 << 20
 """Text that is kept in memory until the end; more goes to a temporary file."""
 
 
-class Aligned(NamedTuple):
+class LineValues(NamedTuple):
     """Values of a line: those of a `PairAlignment`, and the lengths of both sequences.
 
     Places and lengths are nucleotides where a sequence is translated DNA, of which each column has 3.
@@ -74,7 +74,7 @@ class Aligned(NamedTuple):
     nucleotides: int = 1
 
     @classmethod
-    def of(cls, pair: PairAlignment) -> Aligned:
+    def from_pair(cls, pair: PairAlignment) -> LineValues:
         """Return it of an alignment."""
         return cls(
             pair.scoring.to_display(pair.score), pair.query_start, pair.query_end, pair.subject_start,
@@ -93,27 +93,27 @@ class Aligned(NamedTuple):
         return self.length - self.identities
 
 
-def aligned_of(batch: AlignedHitBatch, *, on_part: bool = False) -> Iterator[Aligned]:
+def line_values(batch: AlignedHitBatch, *, on_part: bool = False) -> Iterator[LineValues]:
     """Yield what lines say of a batch's alignments; of a part of the query with places on it, or on the whole."""
-    found, of = batch.alignments, batch.result
-    spans = (found.query_start, found.query_end) if on_part else batch.query_spans
+    alignments, of = batch.alignments, batch.result
+    spans = (alignments.query_start, alignments.query_end) if on_part else batch.query_spans
     lengths = np.full(len(batch), of.query_length) if on_part else batch.query_lengths
     backwards = (batch.query_frames < 0) != (batch.subject_frames < 0)
     columns = zip(
-        found.score.tolist(),
+        alignments.score.tolist(),
         *(ends.tolist() for ends in spans),
         *(ends.tolist() for ends in batch.subject_spans),
-        found.length.tolist(),
-        found.identities.tolist(),
-        found.gaps.tolist(),
-        found.cigar_strings(),
+        alignments.length.tolist(),
+        alignments.identities.tolist(),
+        alignments.gaps.tolist(),
+        alignments.cigar_strings(),
         lengths.tolist(),
         batch.subject_lengths[batch.hit_of_line].tolist(),
         np.where(backwards, "-", "+").tolist(),
         [CODON if of.has_query_frames or of.has_subject_frames else 1] * len(batch),
         strict=True,
     )
-    return map(Aligned._make, columns)
+    return map(LineValues._make, columns)
 
 
 def _score_tag(score: float) -> str:
@@ -121,30 +121,30 @@ def _score_tag(score: float) -> str:
     return f"AS:i:{score}" if isinstance(score, int) else f"AS:f:{score}"
 
 
-def sam_line(of: Aligned, read: str, reference: str, flag: int, letters: str, *tags: str) -> str:
+def sam_line(values: LineValues, read: str, reference: str, flag: int, letters: str, *tags: str) -> str:
     """Return a SAM line, whose first tags are AS and NM; without a column of two residues, the read is unmapped."""
-    score = _score_tag(of.score)
-    if not of.has_pairs:
+    score = _score_tag(values.score)
+    if not values.has_pairs:
         return f"{read}\t{flag | UNMAPPED}\t*\t0\t{NO_QUALITY}\t*\t*\t0\t0\t{letters or '*'}\t*\t{score}\n"
-    after = of.query_length - of.query_end
-    cigar = f"{f'{of.query_start}S' if of.query_start else ''}{of.cigar}{f'{after}S' if after else ''}"
-    place = f"{reference}\t{of.subject_start + 1}\t{NO_QUALITY}\t{cigar}"
-    own = f"{read}\t{flag}\t{place}\t*\t0\t0\t{letters}\t*", score, f"NM:i:{of.differences}"
+    after = values.query_length - values.query_end
+    cigar = f"{f'{values.query_start}S' if values.query_start else ''}{values.cigar}{f'{after}S' if after else ''}"
+    place = f"{reference}\t{values.subject_start + 1}\t{NO_QUALITY}\t{cigar}"
+    own = f"{read}\t{flag}\t{place}\t*\t0\t0\t{letters}\t*", score, f"NM:i:{values.differences}"
     return "\t".join((*own, *tags)) + "\n"
 
 
-def paf_line(of: Aligned, query: str, subject: str, *tags: str) -> str:
+def paf_line(values: LineValues, query: str, subject: str, *tags: str) -> str:
     """Return a pair's PAF line; ``tags`` stand between NM and cg."""
-    if not of.has_pairs:
+    if not values.has_pairs:
         nothing = "0\t0\t*\t*\t0\t0\t0\t0\t0\t0"
-        return "\t".join((f"{query}\t{of.query_length}\t{nothing}\t{_score_tag(of.score)}", *tags)) + "\n"
+        return "\t".join((f"{query}\t{values.query_length}\t{nothing}\t{_score_tag(values.score)}", *tags)) + "\n"
     places = (
-        f"{query}\t{of.query_length}\t{of.query_start}\t{of.query_end}\t{of.strand}\t"
-        f"{subject}\t{of.subject_length}\t{of.subject_start}\t{of.subject_end}"
+        f"{query}\t{values.query_length}\t{values.query_start}\t{values.query_end}\t{values.strand}\t"
+        f"{subject}\t{values.subject_length}\t{values.subject_start}\t{values.subject_end}"
     )
-    own = f"{_score_tag(of.score)}\tNM:i:{of.differences}"
-    counts = f"{of.identities * of.nucleotides}\t{of.length * of.nucleotides}\t{NO_QUALITY}\t{own}"
-    return "\t".join((places, counts, *tags, f"cg:Z:{of.cigar}")) + "\n"
+    own = f"{_score_tag(values.score)}\tNM:i:{values.differences}"
+    counts = f"{values.identities * values.nucleotides}\t{values.length * values.nucleotides}\t{NO_QUALITY}\t{own}"
+    return "\t".join((places, counts, *tags, f"cg:Z:{values.cigar}")) + "\n"
 
 
 def md_tag(pair: PairAlignment) -> str:
@@ -166,8 +166,8 @@ def md_tag(pair: PairAlignment) -> str:
 
 def _score_tags(batch: AlignedHitBatch) -> list[list[str]]:
     """Return the tags EV, PI and BS of each line; without statistics EV or BS are left out."""
-    found, known = batch.alignments, batch.numbers
-    identities = base.percentages(found.identities, found.length, 2)
+    alignments, known = batch.alignments, batch.statistics
+    identities = base.percentages(alignments.identities, alignments.length, 2)
     columns = zip(known.evalues.tolist(), identities, known.bit_scores.tolist(), strict=True)
     return [
         [*_float_tag("EV", evalue), f"PI:f:{identity}", *_float_tag("BS", bits)] for evalue, identity, bits in columns
@@ -213,7 +213,7 @@ class SamWriter(Writer):
             lines = []
             query = batch.query.upper().replace("*", "X")
             references = batch.of_lines(self._references_of(batch))
-            rows = zip(aligned_of(batch, on_part=True), references, _score_tags(batch), strict=True)
+            rows = zip(line_values(batch, on_part=True), references, _score_tags(batch), strict=True)
             for aligned, reference, tags in rows:
                 lines.append(sam_line(aligned, read, reference, flag, "*" if flag else query, *tags))
                 flag = SECONDARY
@@ -223,11 +223,11 @@ class SamWriter(Writer):
         """Write the header, and then the stored lines."""
         run = self._run
         threshold = "" if run.evalue is None else f"; E <= {run.evalue:g}"
-        asked = f"; {headers.describe_options(run.options)}" if run.options else ""
+        options = f"; {headers.describe_options(run.options)}" if run.options else ""
         how = (
             f"search of {run.database_name}, {run.database_subjects} subjects, {run.database_residues} residues; "
             f"{run.mode} alignment; {run.scoring.describe()}{threshold}; at most {run.max_hits} subjects a query"
-            f"{asked}; {NO_PROTEIN_IN_BAM}"
+            f"{options}; {NO_PROTEIN_IN_BAM}"
         )
         self._stream.write("@HD\tVN:1.6\tSO:unsorted\tGO:query\n")
         self._stream.writelines(self._references)
@@ -285,7 +285,7 @@ class PafWriter(Writer):
         for batch in aligned_batches(result):
             lines = []
             names = batch.of_lines(headers.subject_names(batch))
-            for aligned, subject, tags in zip(aligned_of(batch), names, _score_tags(batch), strict=True):
+            for aligned, subject, tags in zip(line_values(batch), names, _score_tags(batch), strict=True):
                 lines.append(paf_line(aligned, query, subject, rank, *tags))
                 rank = "tp:A:S"
             self._stream.write("".join(lines))

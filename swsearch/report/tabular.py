@@ -64,7 +64,7 @@ _FLOAT_TEXTS: dict[str, Callable[[FloatArray], list[str]]] = {
 """Texts of numbers, by field; of other fields they have six digits."""
 
 
-def _of_field(name: str) -> Column:
+def _field_column(name: str) -> Column:
     """Return the column of a field."""
     field = HIT_FIELDS[name]
 
@@ -88,19 +88,19 @@ def _whole(values: IntArray) -> list[str]:
     return list(map(str, values.tolist()))
 
 
-def _of_hits(name: str, title: str, texts: Callable[[HitBatch], list[str]]) -> Column:
+def _hit_column(name: str, title: str, texts: Callable[[HitBatch], list[str]]) -> Column:
     """Return a column with the same text for all alignments of a hit."""
     return Column(name, title, lambda batch: batch.of_lines(texts(batch)), False)
 
 
-def _of_query(name: str, title: str, text: Callable[[SearchResult], str]) -> Column:
+def _query_column(name: str, title: str, text: Callable[[SearchResult], str]) -> Column:
     """Return a column with the same text for all hits of a query."""
     return Column(name, title, lambda batch: [text(batch.result)] * len(batch), False)
 
 
-def _of_taxa(name: str, title: str, attribute: str, **kwargs: Any) -> Column:
+def _taxa_column(name: str, title: str, attribute: str, **kwargs: Any) -> Column:
     """Return a column with an attribute of each hit's taxa."""
-    return _of_hits(name, title, lambda batch: batch.taxon_texts(attribute, **kwargs))
+    return _hit_column(name, title, lambda batch: batch.taxon_texts(attribute, **kwargs))
 
 
 def _query_accession(result: SearchResult, with_version: bool) -> str:
@@ -173,62 +173,66 @@ def _subject_coverages(batch: AlignedHitBatch) -> list[str]:
 
 # accessions are those that blastp prints of databases made with -parse_seqids
 _BLAST_COLUMNS = (
-    _of_query("qseqid", "query id", lambda of: headers.identifier(of.query_id)),
-    _of_query("qacc", "query acc.", partial(_query_accession, with_version=False)),
-    _of_query("qaccver", "query acc.ver", partial(_query_accession, with_version=True)),
-    _of_hits("sseqid", "subject id", headers.subject_names),
-    _of_hits("sacc", "subject acc.", lambda of: headers.accessions(headers.subject_names(of), False)),
-    _of_hits("saccver", "subject acc.ver", lambda of: headers.accessions(headers.subject_names(of), True)),
-    _of_query("qtitle", "query title", lambda of: blast_json.query_title(of) or headers.MISSING),
-    _of_hits("sallseqid", "subject ids", lambda of: [";".join(names) for names in _entry_names(of)]),
-    _of_hits(
+    _query_column("qseqid", "query id", lambda of: headers.identifier(of.query_id)),
+    _query_column("qacc", "query acc.", partial(_query_accession, with_version=False)),
+    _query_column("qaccver", "query acc.ver", partial(_query_accession, with_version=True)),
+    _hit_column("sseqid", "subject id", headers.subject_names),
+    _hit_column("sacc", "subject acc.", lambda of: headers.accessions(headers.subject_names(of), False)),
+    _hit_column("saccver", "subject acc.ver", lambda of: headers.accessions(headers.subject_names(of), True)),
+    _query_column("qtitle", "query title", lambda of: blast_json.query_title(of) or headers.MISSING),
+    _hit_column("sallseqid", "subject ids", lambda of: [";".join(names) for names in _entry_names(of)]),
+    _hit_column(
         "sallacc",
         "subject accs.",
         lambda of: [";".join(headers.accessions(names, False)) for names in _entry_names(of)],
     ),
-    _of_field("query_length"),
-    _of_field("subject_length"),
-    _of_hits("stitle", "subject title", lambda of: [titles[0] for titles in headers.subject_titles(of)]),
-    _of_hits("salltitles", "subject titles", lambda of: ["<>".join(titles) for titles in headers.subject_titles(of)]),
-    _of_taxa("staxid", "subject tax id", "taxid", count=1),
-    _of_taxa("staxids", "subject tax ids", "taxid", missing="0"),
-    _of_taxa("ssciname", "subject sci name", "scientific", count=1),
-    _of_taxa("sscinames", "subject sci names", "scientific"),
-    _of_taxa("scomname", "subject com names", "common", count=1),
-    _of_taxa("scomnames", "subject com names", "common"),
-    _of_taxa("sblastname", "subject blast name", "blast", count=1),
-    _of_taxa("sblastnames", "subject blast names", "blast"),
-    _of_taxa("sskingdom", "subject super kingdom", "kingdom", count=1),
-    _of_taxa("sskingdoms", "subject super kingdoms", "kingdom"),
-    *map(_of_field, ("subject_index", "iteration", "score", "bit_score", "evalue", "z_score", "evalue_published")),
+    _field_column("query_length"),
+    _field_column("subject_length"),
+    _hit_column("stitle", "subject title", lambda of: [titles[0] for titles in headers.subject_titles(of)]),
+    _hit_column(
+        "salltitles", "subject titles", lambda of: ["<>".join(titles) for titles in headers.subject_titles(of)]
+    ),
+    _taxa_column("staxid", "subject tax id", "taxid", count=1),
+    _taxa_column("staxids", "subject tax ids", "taxid", missing="0"),
+    _taxa_column("ssciname", "subject sci name", "scientific", count=1),
+    _taxa_column("sscinames", "subject sci names", "scientific"),
+    _taxa_column("scomname", "subject com names", "common", count=1),
+    _taxa_column("scomnames", "subject com names", "common"),
+    _taxa_column("sblastname", "subject blast name", "blast", count=1),
+    _taxa_column("sblastnames", "subject blast names", "blast"),
+    _taxa_column("sskingdom", "subject super kingdom", "kingdom", count=1),
+    _taxa_column("sskingdoms", "subject super kingdoms", "kingdom"),
+    *map(
+        _field_column, ("subject_index", "iteration", "score", "bit_score", "evalue", "z_score", "evalue_published")
+    ),
     _ends("qstart", "q. start", lambda of: of.query_ends[0]),
     _ends("qend", "q. end", lambda of: of.query_ends[1]),
     _ends("sstart", "s. start", lambda of: of.subject_ends[0]),
     _ends("send", "s. end", lambda of: of.subject_ends[1]),
-    *map(_of_field, ("query_row", "subject_row", "alignment_length")),
+    *map(_field_column, ("query_row", "subject_row", "alignment_length")),
     Column("pident", "% identity", partial(_percentages, field="identities", decimals=3)),
-    *map(_of_field, ("identities", "mismatches", "positives")),
+    *map(_field_column, ("identities", "mismatches", "positives")),
     Column("ppos", "% positives", partial(_percentages, field="positives", decimals=2)),
-    *map(_of_field, ("gap_openings", "gaps")),
+    *map(_field_column, ("gap_openings", "gaps")),
     Column("btop", "BTOP", lambda of: _never_empty(of.btops)),
     Column("qframe", "query frame", partial(_frames, side="query")),
     Column("sframe", "sbjct frame", partial(_frames, side="subject")),
     Column("frames", "query/sbjct frames", _both_frames),
-    _of_query("sstrand", "subject strand", lambda of: headers.MISSING),
-    _of_field("cigar"),
+    _query_column("sstrand", "subject strand", lambda of: headers.MISSING),
+    _field_column("cigar"),
     Column("qcovs", "% query coverage per subject", _joint_query_coverages),
     Column("qcovhsp", "% query coverage per hsp", _query_coverages),
     Column("scovhsp", "% subject coverage per hsp", _subject_coverages),
 )
 
-_FIELD_COLUMNS = [_of_field(field.name) for field in HIT_FIELDS.values() if field.column]
+_FIELD_COLUMNS = [_field_column(field.name) for field in HIT_FIELDS.values() if field.column]
 
 COLUMNS: dict[str, Column] = {column.name: column for column in (*_BLAST_COLUMNS, *_FIELD_COLUMNS)}
 """Every column by name; those of fields that are not placed among BLAST's follow them."""
 
 STANDARD_COLUMNS = COLUMNS | {
-    "qaccver": _of_query("qaccver", "query acc.ver", lambda of: headers.identifier(of.query_id)),
-    "saccver": _of_hits("saccver", "subject acc.ver", headers.subject_names),
+    "qaccver": _query_column("qaccver", "query acc.ver", lambda of: headers.identifier(of.query_id)),
+    "saccver": _hit_column("saccver", "subject acc.ver", headers.subject_names),
 }
 """Columns as ``std`` has them: with whole identifiers, as blastp prints them of databases made without -parse_seqids,
 so that a table can be joined with its FASTA files."""

@@ -50,22 +50,22 @@ class SingleLetters:
         """The whole query as it is shown, masked residues in lower case; empty without alignments."""
         return _text(self._pairs[0].display_letters[0]) if self._pairs else ""
 
-    def queries(self, some: slice) -> list[str]:
+    def queries(self, rows: slice) -> list[str]:
         """Return the whole query as each alignment shows it."""
-        return [_text(pair.display_letters[0]) for pair in self._pairs[some]]
+        return [_text(pair.display_letters[0]) for pair in self._pairs[rows]]
 
-    def subject_parts(self, some: slice) -> list[str]:
+    def subject_parts(self, rows: slice) -> list[str]:
         """Return the aligned parts of the subjects as they are shown, without gaps."""
-        return [_text(pair.display_letters[1][pair.subject_start : pair.subject_end]) for pair in self._pairs[some]]
+        return [_text(pair.display_letters[1][pair.subject_start : pair.subject_end]) for pair in self._pairs[rows]]
 
     def rows(self, some: slice) -> Rows:
         """Return the rows of text."""
         queries, middle_lines, subjects = zip(*(pair.rows() for pair in self._pairs[some]), strict=True)
         return queries, middle_lines, subjects
 
-    def btops(self, some: slice) -> list[str]:
+    def btops(self, rows: slice) -> list[str]:
         """Return BLAST's traceback operations of each alignment."""
-        return [pair.btop() for pair in self._pairs[some]]
+        return [pair.btop() for pair in self._pairs[rows]]
 
 
 class PooledLetters:
@@ -100,15 +100,15 @@ class PooledLetters:
         ]
         self.query = _text(self._shown[int(numbers[0])]) if len(alignments) else ""
 
-    def queries(self, some: slice) -> list[str]:
+    def queries(self, rows: slice) -> list[str]:
         """Return the whole query as each alignment shows it."""
         shown = list(map(_text, self._shown))
-        return [shown[number] for number in self._numbers[some].tolist()]
+        return [shown[number] for number in self._numbers[rows].tolist()]
 
-    def subject_parts(self, some: slice) -> list[str]:
+    def subject_parts(self, rows: slice) -> list[str]:
         """Return the aligned parts of the subjects as they are shown, without gaps."""
-        table, subjects = self._alignments[some], self._subjects
-        begins = subjects.offsets[:-1][some]
+        table, subjects = self._alignments[rows], self._subjects
+        begins = subjects.offsets[:-1][rows]
         places = zip((begins + table.subject_start).tolist(), (begins + table.subject_end).tolist(), strict=True)
         shown = subjects.codes if subjects.letters is None else subjects.letters
         parts = np.concatenate([np.zeros(0, dtype=np.uint8), *(shown[begin:end] for begin, end in places)])
@@ -121,9 +121,9 @@ class PooledLetters:
         query, middle, subject, offsets = columns.rows_of(*self._pools(some), threads=1)
         return split_pool(query, offsets), split_pool(middle, offsets), split_pool(subject, offsets)
 
-    def btops(self, some: slice) -> list[str]:
+    def btops(self, rows: slice) -> list[str]:
         """Return BLAST's traceback operations of each alignment."""
-        return columns.btops_of(*self._pools(some), threads=1)
+        return columns.btops_of(*self._pools(rows), threads=1)
 
     def _pools(self, some: slice) -> tuple[AlignmentTable, PoolPairs, Matrix]:
         """Return the arguments of the extension; one thread is enough, because other threads score meanwhile."""

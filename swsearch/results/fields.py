@@ -17,7 +17,7 @@ from swsearch.run_info import Program
 
 FieldType = Literal["int64", "float64", "string"]
 
-AsTexts = Callable[[Any], Sequence[str]]
+FormatValues = Callable[[Any], Sequence[str]]
 """Writes the values of a field, shape (n,), as a format has them."""
 
 INT: FieldType = "int64"
@@ -64,7 +64,7 @@ class Field:
     needs_alignment: bool = True
     programs: tuple[Program, ...] = get_args(Program)
 
-    def of_lines(self, batch: HitBatch) -> Any:
+    def line_values(self, batch: HitBatch) -> Any:
         """Return the value of each line of a batch, as an array of shape (n,) or a list of texts."""
         values = self.values(batch)
         if self.per == "line":
@@ -73,47 +73,47 @@ class Field:
             return [values] * len(batch) if self.type == TEXT else np.full(len(batch), values)
         return batch.of_lines(values) if self.type == TEXT else values[batch.hit_of_line]
 
-    def cells(self, batch: HitBatch, floats: AsTexts, texts: AsTexts) -> Sequence[str | int]:
+    def cells(self, batch: HitBatch, floats: FormatValues, texts: FormatValues) -> Sequence[str | int]:
         """Return the value of each line of a batch, floats and texts as a format writes them."""
-        values = self.of_lines(batch)
+        values = self.line_values(batch)
         if self.type == INT:
             integers: list[int] = values.tolist()
             return integers
         return floats(values) if self.type == FLOAT else texts(values)
 
 
-_of_query = partial(Field, shown_in="python typed", per="query", needs_alignment=False)
-_of_hit = partial(Field, shown_in="python typed", per="hit", needs_alignment=False)
-_of_score = partial(Field, needs_alignment=False)
-_only_hsp = partial(Field, shown_in="")
+_query_field = partial(Field, shown_in="python typed", per="query", needs_alignment=False)
+_hit_field = partial(Field, shown_in="python typed", per="hit", needs_alignment=False)
+_score_field = partial(Field, needs_alignment=False)
+_hsp_field = partial(Field, shown_in="")
 
 HIT_FIELDS: dict[str, Field] = {field.name: field for field in (
-    _of_query("query_index", INT, lambda of: of.query_index, shown_in="typed"),
-    _of_query("query_id", TEXT, lambda of: of.result.query_id),
-    _of_query("query_description", TEXT, lambda of: of.result.query_description, shown_in="typed"),
-    _of_query("query_length", INT, lambda of: of.result.query_length, "qlen", "query length"),
+    _query_field("query_index", INT, lambda of: of.query_index, shown_in="typed"),
+    _query_field("query_id", TEXT, lambda of: of.result.query_id),
+    _query_field("query_description", TEXT, lambda of: of.result.query_description, shown_in="typed"),
+    _query_field("query_length", INT, lambda of: of.result.query_length, "qlen", "query length"),
     Field("hit_index", INT, lambda of: of.hit_of_line + of.first, shown_in="typed", needs_alignment=False),
-    _of_hit("subject_id", TEXT, lambda of: of.identifiers),
-    _of_hit("subject_description", TEXT, lambda of: of.descriptions),
-    _of_hit("subject_taxids", TEXT, lambda of: of.taxon_texts("taxid", missing="0"), shown_in="asked"),
-    _of_hit("subject_scientific_names", TEXT, lambda of: of.taxon_texts("scientific"), shown_in="asked"),
-    _of_hit("subject_index", INT, lambda of: of.subjects, "subject_index", "subject index"),
-    _of_hit("subject_length", INT, lambda of: of.subject_lengths, "slen", "subject length"),
-    _of_hit("iteration", INT, lambda of: of.iterations, "iteration", "iteration", shown_in="asked"),
+    _hit_field("subject_id", TEXT, lambda of: of.identifiers),
+    _hit_field("subject_description", TEXT, lambda of: of.descriptions),
+    _hit_field("subject_taxids", TEXT, lambda of: of.taxon_texts("taxid", missing="0"), shown_in="asked"),
+    _hit_field("subject_scientific_names", TEXT, lambda of: of.taxon_texts("scientific"), shown_in="asked"),
+    _hit_field("subject_index", INT, lambda of: of.subjects, "subject_index", "subject index"),
+    _hit_field("subject_length", INT, lambda of: of.subject_lengths, "slen", "subject length"),
+    _hit_field("iteration", INT, lambda of: of.iterations, "iteration", "iteration", shown_in="asked"),
     Field("alignment_index", INT, lambda of: of.places, shown_in="typed"),
-    _only_hsp("alignment_number", INT, lambda of: of.places + 1, hsp="num"),
-    _of_score("score", INT, lambda of: of.scores, "score", "score", "score"),
-    _of_score("bit_score", FLOAT, lambda of: of.numbers.bit_scores, "bitscore", "bit score", "bit_score"),
-    _of_score("evalue", FLOAT, lambda of: of.numbers.evalues, "evalue", "evalue", "evalue"),
-    _of_score("z_score", FLOAT, lambda of: of.numbers.z_scores, "zscore", "z-score"),
-    _of_score(
-        "evalue_published", FLOAT, lambda of: of.numbers.evalues_published, "evalue_published", "published evalue"
+    _hsp_field("alignment_number", INT, lambda of: of.places + 1, hsp="num"),
+    _score_field("score", INT, lambda of: of.scores, "score", "score", "score"),
+    _score_field("bit_score", FLOAT, lambda of: of.statistics.bit_scores, "bitscore", "bit score", "bit_score"),
+    _score_field("evalue", FLOAT, lambda of: of.statistics.evalues, "evalue", "evalue", "evalue"),
+    _score_field("z_score", FLOAT, lambda of: of.statistics.z_scores, "zscore", "z-score"),
+    _score_field(
+        "evalue_published", FLOAT, lambda of: of.statistics.evalues_published, "evalue_published", "published evalue"
     ),
     Field("query_start", INT, lambda of: of.query_spans[0]),
-    _only_hsp("query_from", INT, lambda of: of.query_spans[0] + 1, hsp="query_from"),
+    _hsp_field("query_from", INT, lambda of: of.query_spans[0] + 1, hsp="query_from"),
     Field("query_end", INT, lambda of: of.query_spans[1], hsp="query_to"),
     Field("subject_start", INT, lambda of: of.subject_spans[0]),
-    _only_hsp("subject_from", INT, lambda of: of.subject_spans[0] + 1, hsp="hit_from"),
+    _hsp_field("subject_from", INT, lambda of: of.subject_spans[0] + 1, hsp="hit_from"),
     Field("subject_end", INT, lambda of: of.subject_spans[1], hsp="hit_to"),
     Field("query_frame", INT, lambda of: of.query_frames, hsp="query_frame", programs=("blastx", "tblastx")),
     Field("subject_frame", INT, lambda of: of.subject_frames, hsp="hit_frame", programs=("tblastn", "tblastx")),

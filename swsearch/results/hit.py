@@ -103,7 +103,7 @@ class Hit:
     _alignment: Lazy[PairAlignment] | None = field(default=None, repr=False, compare=False)
     z_score: float | None = None
     evalue_published: float | None = None
-    _further: Lazy[list[Hsp]] | None = field(default=None, repr=False, compare=False)
+    _find_hsps: Lazy[list[Hsp]] | None = field(default=None, repr=False, compare=False)
     query_frame: Frame | None = None
     subject_frame: Frame | None = None
     taxa: Taxa | None = None
@@ -120,7 +120,7 @@ class Hit:
         """Whether `pair` is computed already."""
         if self._alignment is None:
             return False
-        return self._alignment.is_computed or bool(getattr(self._alignment.source, "is_known", False))
+        return self._alignment.is_computed or bool(getattr(self._alignment.source, "is_computed", False))
 
     @property
     def sequences(self) -> Callable[[], PairAlignment] | None:
@@ -134,12 +134,12 @@ class Hit:
             self.pair, self.score, self.bit_score, self.evalue, self.z_score, self.evalue_published,
             self.query_frame, self.subject_frame,
         )  # fmt: skip
-        return [best] if self._further is None else [best, *self._further.get()]
+        return [best] if self._find_hsps is None else [best, *self._find_hsps.get()]
 
     @property
     def may_have_more_hsps(self) -> bool:
         """Whether `hsps` may hold more than the hit's own alignment."""
-        return self._further is not None
+        return self._find_hsps is not None
 
     @property
     def alignment(self) -> Alignment:

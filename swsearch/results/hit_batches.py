@@ -59,7 +59,7 @@ class HitBatch:
         numbers: HitStatistics,
     ) -> None:
         self.result, self._hits, self._rows = result, hits, rows
-        self.hit_of_line, self.scores, self.numbers = hit_of_line, scores, numbers
+        self.hit_of_line, self.scores, self.statistics = hit_of_line, scores, numbers
         self.query_index = 0
         """Number of the query, if a writer counts queries."""
 
@@ -121,9 +121,9 @@ class HitBatch:
         return self._hits.scores[self._rows]
 
     @cached_property
-    def hit_numbers(self) -> HitStatistics:
+    def hit_statistics(self) -> HitStatistics:
         """Bit scores, E-values and z-scores of the hits."""
-        return self._hits.numbers.take(self._rows)
+        return self._hits.statistics.take(self._rows)
 
     # lines
 
@@ -180,10 +180,10 @@ class AlignedHitBatch(HitBatch):
         lines: slice,
         letters: AlignmentLetters | None = None,
     ) -> None:
-        self._hsps, self._lines, self._letters = hsps.part(lines), lines, letters
+        self._hsps, self._lines, self._letters = hsps.slice_rows(lines), lines, letters
         self.alignments: AlignmentTable = self._hsps.alignments
         hit_of_line = self._hsps.hits - rows.start
-        super().__init__(result, hits, rows, hit_of_line, self.alignments.score, self._hsps.numbers)
+        super().__init__(result, hits, rows, hit_of_line, self.alignments.score, self._hsps.statistics)
 
     @property
     def mismatches(self) -> IntArray:
@@ -277,7 +277,7 @@ def _printed_ends(starts: IntArray, ends: IntArray, frames: IntArray) -> tuple[I
 def hit_batches(result: Any) -> Iterator[HitBatch]:
     """Yield the hits of a `SearchResult` in batches, without alignments; nothing if there are no hits."""
     hits = result.table
-    if (records := RecordHits.of(hits)) is not None:
+    if (records := RecordHits.from_hits(hits)) is not None:
         hits = records.hits
     for begin in range(0, len(hits), MAX_BATCH_HITS):
         rows = slice(begin, min(begin + MAX_BATCH_HITS, len(hits)))
@@ -285,7 +285,7 @@ def hit_batches(result: Any) -> Iterator[HitBatch]:
         if records is not None:
             lines = slice(*np.searchsorted(records.of_locus, (rows.start, rows.stop)).tolist())
             table, hit_of_line = records.loci, records.of_locus[lines] - begin
-        yield HitBatch(result, hits, rows, hit_of_line, table.scores[lines], table.numbers.take(lines))
+        yield HitBatch(result, hits, rows, hit_of_line, table.scores[lines], table.statistics.take(lines))
 
 
 def aligned_batches(result: Any) -> Iterator[AlignedHitBatch]:
@@ -294,7 +294,7 @@ def aligned_batches(result: Any) -> Iterator[AlignedHitBatch]:
         return
     hits, hsps = result.table, result.hsps
     order = None
-    if (records := RecordHits.of(hits)) is not None:
+    if (records := RecordHits.from_hits(hits)) is not None:
         order = records.order_of(hsps)
         hits, hsps = records.hits, hsps.take(order, records.of_hit[hsps.hits[order]])
     letters = letters_of(result.hits, order)

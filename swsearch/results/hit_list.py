@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 AlignOne = Callable[[int], PairAlignment]
 """Aligns the hit of a row."""
 
-FindFurther = Callable[[int, Lazy[PairAlignment]], Lazy[list[Hsp]]]
+FindHsps = Callable[[int, Lazy[PairAlignment]], Lazy[list[Hsp]]]
 """Makes what finds the further alignments of the hit of a row."""
 
 
@@ -32,7 +32,7 @@ class HitList(Sequence[Hit]):
     """The hits of one query, best first.
 
     Each `Hit` is made when it is first asked for, and kept. A hit's alignment is found when it is asked for, unless
-    all of them were aligned together before (`give`).
+    all of them were aligned together before (`set_alignments`).
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class HitList(Sequence[Hit]):
         The hits.
     source : callable or None
         Aligns one hit, by its row; None where there are no hits.
-    further : callable, optional
+    find_hsps : callable, optional
         Finds further alignments of a hit, where there may be several.
     queries : sequence of Query, optional
         What found them, where several did: the frames of one DNA record, of which ``table.query_frames`` names those
@@ -57,7 +57,7 @@ class HitList(Sequence[Hit]):
         scoring: Scoring,
         table: HitTable,
         source: AlignOne | None,
-        further: FindFurther | None = None,
+        find_hsps: FindHsps | None = None,
         queries: Sequence[Query] = (),
     ) -> None:
         self.queries: Sequence[Query] = tuple(queries) or (query,)
@@ -65,9 +65,9 @@ class HitList(Sequence[Hit]):
         self.query, self.scoring, self.table = query, scoring, table
         self.source: Any = source
         """Source of the subjects. Released once all alignments are known, and with it the database."""
-        self.may_have_more_hsps = further is not None
+        self.may_have_more_hsps = find_hsps is not None
         """Whether hits may have more than one alignment."""
-        self.further = further
+        self.further = find_hsps
         """Function that finds further HSPs. Released once every hit exists."""
         self._hits: dict[int, Hit] = {}
         self._alone: dict[int, PairAlignment] = {}
@@ -80,7 +80,7 @@ class HitList(Sequence[Hit]):
         """Whether the alignments of all hits are known."""
         return self._aligned is not None or not len(self.table)
 
-    def give(self, alignments: AlignmentTable, subjects: SubjectCodes) -> None:
+    def set_alignments(self, alignments: AlignmentTable, subjects: SubjectCodes) -> None:
         """Set the best alignment of every hit, in hit order, and the subjects aligned."""
         if self._aligned is None:
             self._aligned = alignments, subjects
@@ -120,8 +120,8 @@ class HitList(Sequence[Hit]):
     @cached_property
     def query_frames(self) -> Frames | None:
         """The frame of the query that found each hit; None where queries are protein."""
-        found = frames_of([query.frame for query in self.queries])
-        return None if found is None else found.take(self.query_numbers)
+        frames = frames_of([query.frame for query in self.queries])
+        return None if frames is None else frames.take(self.query_numbers)
 
     @cached_property
     def _query_rows(self) -> QueryProfile | None:
@@ -131,7 +131,7 @@ class HitList(Sequence[Hit]):
     def pair(self, row: int) -> PairAlignment:
         """Return the best alignment of a hit."""
         if self._aligned is None:
-            return self._alone_pair(row)
+            return self._align_alone(row)
         table, subjects = self._aligned
         score, query_start, subject_start, *counts = self._ends[row]
         query = self.query_of(row)
@@ -141,7 +141,7 @@ class HitList(Sequence[Hit]):
             table.cigar(row), query.letters, subjects.letters_of(row), AlignmentCounts(*counts), self._query_rows,
         )  # fmt: skip
 
-    def _alone_pair(self, row: int) -> PairAlignment:
+    def _align_alone(self, row: int) -> PairAlignment:
         source = self.source  # before looking for the alignment: another thread lets go of it when all are there
         if row not in self._alone:
             self._alone[row] = source(row)
@@ -153,7 +153,7 @@ class HitList(Sequence[Hit]):
     def _hsps(self) -> HspTable:
         assert self._aligned is not None
         return HspTable(
-            np.arange(len(self.table), dtype=np.int64), self._aligned[0], self.table.numbers,
+            np.arange(len(self.table), dtype=np.int64), self._aligned[0], self.table.statistics,
             self.query_frames, self.table.subject_frames,
         )  # fmt: skip
 
@@ -162,7 +162,7 @@ class HitList(Sequence[Hit]):
         """All alignments that are reported; found now where they are not known."""
         if self._aligned is not None and not self.may_have_more_hsps:
             return self._hsps
-        return HspTable.of(self)
+        return HspTable.from_hits(self)
 
     # the sequence
 
@@ -200,7 +200,7 @@ class HitList(Sequence[Hit]):
     def _hit(self, row: int) -> Hit:
         hit = self._hits.get(row)
         if hit is None:
-            hit = self._hits.setdefault(row, self._made(row))
+            hit = self._hits.setdefault(row, self._make_hit(row))
             if len(self._hits) == len(self.table):
                 self.further = None
         return hit
@@ -209,7 +209,7 @@ class HitList(Sequence[Hit]):
     def _rows(self) -> list[tuple[Any, ...]]:
         """Values for a `Hit`, by row."""
         table = self.table
-        bits, evalues, z_scores, published = table.numbers.optional
+        bits, evalues, z_scores, published = table.statistics.optional
         return list(
             zip(
                 table.headers.texts, table.record_places.tolist(), table.record_lengths.tolist(),
@@ -217,7 +217,7 @@ class HitList(Sequence[Hit]):
             )
         )  # fmt: skip
 
-    def _made(self, row: int) -> Hit:
+    def _make_hit(self, row: int) -> Hit:
         query, further, frames = self.query_of(row), self.further, self.table.subject_frames
         taxa = self.table.headers.taxa
         (identifier, description), subject, length, score, bits, evalue, z_score, published = self._rows[row]
@@ -238,7 +238,7 @@ class RowPair:
         self.hits, self.row = hits, row
 
     @property
-    def is_known(self) -> bool:
+    def is_computed(self) -> bool:
         """Whether the alignment is known."""
         return self.hits.is_aligned
 

@@ -188,7 +188,7 @@ class SearchResult:
         """Return the table for notebooks: the best hits, without values that need alignments."""
         hits = self.table
         names = hits.headers.texts[:SHOWN_HITS]
-        bits, evalues = (found.tolist() for found in (hits.numbers.bit_scores, hits.numbers.evalues))
+        bits, evalues = (column.tolist() for column in (hits.statistics.bit_scores, hits.statistics.evalues))
         rows = "".join(
             f"<tr><td>{escape(identifier)}</td><td>{escape(description[:80])}</td><td>{score}</td><td>{bit:.4g}</td>"
             f"<td>{evalue:.2e}</td></tr>"
@@ -216,12 +216,12 @@ class SearchResult:
     @property
     def table(self) -> HitTable:
         """The hits as columns."""
-        return self.hits.table if isinstance(self.hits, HitList) else HitTable.of(self.hits)
+        return self.hits.table if isinstance(self.hits, HitList) else HitTable.from_hits(self.hits)
 
     @property
     def hsps(self) -> HspTable:
         """The alignments of all hits as columns, found now where they are not known."""
-        return self.hits.hsps if isinstance(self.hits, HitList) else HspTable.of(self.hits)
+        return self.hits.hsps if isinstance(self.hits, HitList) else HspTable.from_hits(self.hits)
 
     @property
     def may_have_more_hsps(self) -> bool:
@@ -243,7 +243,7 @@ class SearchResult:
         hits, hsps = self.table, self.hsps
         batch = AlignedHitBatch(self, hits, slice(0, len(hits)), hsps, slice(0, len(hsps)))
         fields = _fields_of(self.program, self.first_iterations is not None)
-        return {field.name: field.of_lines(batch) for field in fields}
+        return {field.name: field.line_values(batch) for field in fields}
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the hits as a pandas DataFrame, one row per alignment; see `to_columns`."""
@@ -304,9 +304,9 @@ def polars_frame(columns: dict[str, ColumnValues]) -> polars.DataFrame:
     """Return columns of `SearchResult.columns` as polars has them."""
     import polars
 
-    found = polars.from_arrow(arrow_table(columns))
-    assert isinstance(found, polars.DataFrame)
-    return found
+    frame = polars.from_arrow(arrow_table(columns))
+    assert isinstance(frame, polars.DataFrame)
+    return frame
 
 
 def arrow_array(values: ColumnValues) -> pyarrow.Array:
@@ -347,10 +347,10 @@ def columns_of(results: Iterable[SearchResult]) -> dict[str, ColumnValues]:
     for place, result in enumerate([results] if isinstance(results, SearchResult) else results):
         if not isinstance(result, SearchResult):
             raise OptionError("results", result, "what swsearch.search returns, or results taken from it")
-        found = result.columns()
-        if parts and list(found) != list(parts[0])[1:]:
+        columns = result.columns()
+        if parts and list(columns) != list(parts[0])[1:]:
             raise OptionError("results", result, f"columns as those of {place} before: results of one search")
-        parts.append({"query_index": np.full(len(found["score"]), place, dtype=np.int64), **found})
+        parts.append({"query_index": np.full(len(columns["score"]), place, dtype=np.int64), **columns})
     if not parts:
         return {"query_index": np.zeros(0, dtype=np.int64), **SearchResult.no_columns()}
     return {name: join_columns([part[name] for part in parts]) for name in parts[0]}
@@ -404,27 +404,27 @@ def alignment_of(
     if not len(result.hits):
         return query
     hits, hsps = result.table, result.hsps
-    found = AlignedSubjects(
+    subjects = AlignedSubjects(
         hits.headers.identifiers, hits.headers.descriptions, _subjects(result, matrix), hits.subjects,
-        hsps.hits, hsps.numbers.evalues,
+        hsps.hits, hsps.statistics.evalues,
     )  # fmt: skip
     alignments = hsps.alignments
     if largest is not None:
-        some = np.flatnonzero(hsps.numbers.evalues <= largest)
-        found, alignments = found.take(some), alignments.take(some)
+        some = np.flatnonzero(hsps.statistics.evalues <= largest)
+        subjects, alignments = subjects.take(some), alignments.take(some)
     if earlier is None and result.profile is not None:
         earlier = result.profile.alignment
-    return build_alignment(query, found, alignments, result.iteration if iteration is None else iteration, earlier)
+    return build_alignment(query, subjects, alignments, result.iteration if iteration is None else iteration, earlier)
 
 
 def query_codes(result: SearchResult) -> ByteArray:
     """Return the codes of a result's query as it was given, not as a mask scores it; shape (n,), uint8."""
     matrix = result.scoring.matrix
     if isinstance(result.hits, HitList):
-        return _unmasked(result.hits.query.codes, result.hits.query.letters, matrix)
+        return _unmask(result.hits.query.codes, result.hits.query.letters, matrix)
     if len(result.hits):
         pair = result.hits[0].pair
-        return _unmasked(pair.query, pair.query_letters, matrix)
+        return _unmask(pair.query, pair.query_letters, matrix)
     if not result.query_length:
         return np.zeros(0, dtype=np.uint8)
     raise InputError(
@@ -437,11 +437,11 @@ def _subjects(result: SearchResult, matrix: Matrix) -> SequencePool:
     """Return the hits' subjects as they are in the database."""
     hits = result.hits
     if isinstance(hits, HitList) and (subjects := hits.subjects) is not None:
-        return _unmasked(subjects.codes, subjects.letters, matrix), subjects.offsets
+        return _unmask(subjects.codes, subjects.letters, matrix), subjects.offsets
     pairs = [hit.pair for hit in hits]
-    return make_pool([_unmasked(pair.subject, pair.subject_letters, matrix) for pair in pairs])
+    return make_pool([_unmask(pair.subject, pair.subject_letters, matrix) for pair in pairs])
 
 
-def _unmasked(codes: ByteArray, letters: ByteArray | None, matrix: Matrix) -> ByteArray:
+def _unmask(codes: ByteArray, letters: ByteArray | None, matrix: Matrix) -> ByteArray:
     """Return the codes of letters that are shown, in lower case where codes are X; codes where nothing is masked."""
     return codes if letters is None else matrix.alphabet.encode_table[letters]

@@ -28,7 +28,7 @@ from swsearch.statistics.methods import HitStatistics
 from swsearch.translation import Frame, Frames
 
 
-def numbers_of(rows: Sequence[Hit | Hsp]) -> HitStatistics:
+def hit_statistics(rows: Sequence[Hit | Hsp]) -> HitStatistics:
     """Return the numbers of hits or alignments as columns."""
     names = ("bit_score", "evalue", "z_score", "evalue_published")
     return HitStatistics(*(np.array([getattr(row, name) for row in rows], dtype=np.float64) for name in names))
@@ -53,14 +53,14 @@ class Headers:
         self._pool, self._offsets, self._taxa, self._first = pool, offsets, taxa, first
 
     @classmethod
-    def known(cls, texts: Sequence[tuple[str, str]], taxa: Sequence[Taxa] | None = None) -> Headers:
+    def from_texts(cls, texts: Sequence[tuple[str, str]], taxa: Sequence[Taxa] | None = None) -> Headers:
         """Return the headers of subjects with known identifiers, descriptions and, optionally, taxa."""
-        made = cls(b"", np.zeros(1, dtype=np.int64))
-        made.__dict__["texts"] = list(texts)
-        made.__dict__["taxa"] = None if taxa is None else list(taxa)
-        return made
+        headers = cls(b"", np.zeros(1, dtype=np.int64))
+        headers.__dict__["texts"] = list(texts)
+        headers.__dict__["taxa"] = None if taxa is None else list(taxa)
+        return headers
 
-    def part(self, begin: int, end: int) -> Headers:
+    def slice_rows(self, begin: int, end: int) -> Headers:
         """Return some that stand together."""
         first, last = int(self._offsets[begin]), int(self._offsets[end])
         offsets = self._offsets[begin : end + 1] - first
@@ -75,7 +75,7 @@ class Headers:
         """Return some, rows of shape (m,), in their order."""
         places = rows.tolist()
         taxa = None if self.taxa is None else [self.taxa[row] for row in places]
-        return Headers.known([self.texts[row] for row in places], taxa)
+        return Headers.from_texts([self.texts[row] for row in places], taxa)
 
     @cached_property
     def texts(self) -> list[tuple[str, str]]:
@@ -106,7 +106,7 @@ class HitTable:
         Residues that were scored.
     scores : ndarray, shape (n,), int64
         Exact, matrix units.
-    numbers : HitStatistics
+    statistics : HitStatistics
         Of the scores.
     headers : Headers
         Of the subjects.
@@ -121,7 +121,7 @@ class HitTable:
     subjects: IntArray
     subject_lengths: IntArray
     scores: IntArray
-    numbers: HitStatistics
+    statistics: HitStatistics
     headers: Headers
     query_frames: IntArray | None = None
     subject_frames: Frames | None = None
@@ -146,7 +146,7 @@ class HitTable:
         return self.subject_lengths if self.subject_frames is None else self.subject_frames.dna_lengths
 
     @classmethod
-    def of(cls, hits: Sequence[Hit]) -> HitTable:
+    def from_hits(cls, hits: Sequence[Hit]) -> HitTable:
         """Return the columns of hits that were made one by one."""
         lengths = [
             hit.subject_length if hit.subject_frame is None else len(hit.pair.subject) for hit in hits
@@ -155,8 +155,8 @@ class HitTable:
             np.array([hit.subject_index for hit in hits], dtype=np.int64),
             np.array(lengths, dtype=np.int64),
             np.array([hit.score for hit in hits], dtype=np.int64),
-            numbers_of(hits),
-            Headers.known([(hit.subject_id, hit.subject_description) for hit in hits], _taxa_of(hits)),
+            hit_statistics(hits),
+            Headers.from_texts([(hit.subject_id, hit.subject_description) for hit in hits], _taxa_of(hits)),
             subject_frames=frames_of([hit.subject_frame for hit in hits]),
         )  # a hit knows its record's place alone, so that this stands for both
 
@@ -184,7 +184,7 @@ class HspTable:
         The row of each alignment's hit, ascending.
     alignments : AlignmentTable
         m of them.
-    numbers : HitStatistics
+    statistics : HitStatistics
         Of their scores.
     query_frames, subject_frames : Frames or None
         The frame of DNA that each side of an alignment is in, m of them; None where that side is protein.
@@ -192,7 +192,7 @@ class HspTable:
 
     hits: IntArray
     alignments: AlignmentTable
-    numbers: HitStatistics
+    statistics: HitStatistics
     query_frames: Frames | None = None
     subject_frames: Frames | None = None
 
@@ -201,11 +201,11 @@ class HspTable:
 
     def take(self, rows: IntArray, hits: IntArray) -> HspTable:
         """Return some alignments, rows of shape (m,), in their order, as those of other hits, shape (m,)."""
-        return HspTable(hits, self.alignments.take(rows), self.numbers.take(rows), *self._frames_of(rows))
+        return HspTable(hits, self.alignments.take(rows), self.statistics.take(rows), *self._frames_of(rows))
 
-    def part(self, rows: slice) -> HspTable:
+    def slice_rows(self, rows: slice) -> HspTable:
         """Return alignments that stand together, which share this table's memory."""
-        return HspTable(self.hits[rows], self.alignments[rows], self.numbers.take(rows), *self._frames_of(rows))
+        return HspTable(self.hits[rows], self.alignments[rows], self.statistics.take(rows), *self._frames_of(rows))
 
     def _frames_of(self, rows: slice | IntArray) -> list[Frames | None]:
         """Return the frames of both sides of some alignments."""
@@ -218,14 +218,14 @@ class HspTable:
 
         In nucleotides of the given strand where it is DNA.
         """
-        found = self.alignments
-        return _spans(self.query_frames, found.query_start, found.query_end)
+        alignments = self.alignments
+        return _spans(self.query_frames, alignments.query_start, alignments.query_end)
 
     @property
     def subject_spans(self) -> tuple[IntArray, IntArray]:
         """Spans on the subjects, each of shape (m,)."""
-        found = self.alignments
-        return _spans(self.subject_frames, found.subject_start, found.subject_end)
+        alignments = self.alignments
+        return _spans(self.subject_frames, alignments.subject_start, alignments.subject_end)
 
     @property
     def query_frame_numbers(self) -> IntArray:
@@ -238,14 +238,14 @@ class HspTable:
         return _frame_numbers(self.subject_frames, self.alignments.subject_start)
 
     @classmethod
-    def of(cls, hits: Sequence[Hit]) -> HspTable:
+    def from_hits(cls, hits: Sequence[Hit]) -> HspTable:
         """Return the columns of hits that were made one by one, or that may have several alignments."""
         shown = [(row, hsp) for row, hit in enumerate(hits) for hsp in hit.hsps]
         scores = np.array([hsp.score for _, hsp in shown], dtype=np.int64)
         return cls(
             np.array([row for row, _ in shown], dtype=np.int64),
             replace(AlignmentTable.from_pairs([hsp.pair for _, hsp in shown]), score=scores),
-            numbers_of([hsp for _, hsp in shown]),
+            hit_statistics([hsp for _, hsp in shown]),
             frames_of([hsp.query_frame for _, hsp in shown]),
             frames_of([hsp.subject_frame for _, hsp in shown]),
         )
@@ -271,14 +271,14 @@ class SubjectCodes:
         ASCII as alignments show them, masked residues in lower case; None where nothing is masked.
     offsets : ndarray, shape (n + 1,), int64
         Where each begins, and the end of the last.
-    masked : ndarray, shape (n,), bool, or None
+    is_masked : ndarray, shape (n,), bool, or None
         Which subjects have something masked; None where nothing is.
     """
 
     codes: ByteArray
     letters: ByteArray | None
     offsets: IntArray
-    masked: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
+    is_masked: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None
 
     def codes_of(self, row: int) -> ByteArray:
         """Return a subject's codes as they are scored, shape (length,), uint8."""
@@ -286,21 +286,21 @@ class SubjectCodes:
 
     def letters_of(self, row: int) -> ByteArray | None:
         """Return the letters that a subject is shown with, shape (length,), uint8; None if none is masked."""
-        if self.letters is None or (self.masked is not None and not self.masked[row]):
+        if self.letters is None or (self.is_masked is not None and not self.is_masked[row]):
             return None
         return self.letters[int(self.offsets[row]) : int(self.offsets[row + 1])]
 
-    def part(self, begin: int, end: int) -> SubjectCodes:
+    def slice_rows(self, begin: int, end: int) -> SubjectCodes:
         """Return some that stand together, in memory of their own."""
         residues = slice(int(self.offsets[begin]), int(self.offsets[end]))
         letters = None if self.letters is None else self.letters[residues].copy()
-        masked = None if self.masked is None else self.masked[begin:end].copy()
+        masked = None if self.is_masked is None else self.is_masked[begin:end].copy()
         return SubjectCodes(
             self.codes[residues].copy(), letters, self.offsets[begin : end + 1] - residues.start, masked
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[SubjectCodes]) -> SubjectCodes:
+    def concatenate(cls, parts: Sequence[SubjectCodes]) -> SubjectCodes:
         """Return the subjects of several, one after the other."""
         no_codes: ByteArray = np.empty(0, dtype=np.uint8)
         offsets = offsets_of(
@@ -310,7 +310,8 @@ class SubjectCodes:
         if all(each.letters is None for each in parts):
             return cls(codes, None, offsets)
         masked = [
-            np.zeros(len(each.offsets) - 1, dtype=np.bool_) if each.masked is None else each.masked for each in parts
+            np.zeros(len(each.offsets) - 1, dtype=np.bool_) if each.is_masked is None else each.is_masked
+            for each in parts
         ]
         letters = [PROTEIN.decode_table[each.codes] if each.letters is None else each.letters for each in parts]
         return cls(codes, np.concatenate(letters), offsets, np.concatenate(masked))
@@ -320,7 +321,7 @@ class SubjectCodes:
         lengths = np.diff(self.offsets)[rows]
         offsets, places = offsets_of(lengths), ranges(self.offsets[:-1][rows], lengths)
         letters = None if self.letters is None else self.letters[places]
-        masked = None if self.masked is None else self.masked[rows]
+        masked = None if self.is_masked is None else self.is_masked[rows]
         return SubjectCodes(self.codes[places], letters, offsets, masked)
 
 
@@ -346,7 +347,7 @@ class RecordHits:
     of_hit: IntArray
 
     @classmethod
-    def of(cls, hits: HitTable) -> RecordHits | None:
+    def from_hits(cls, hits: HitTable) -> RecordHits | None:
         """Return the records of hits; None if each hit has a record of its own."""
         if hits.subject_frames is None:
             return None
@@ -362,11 +363,11 @@ class RecordHits:
 
     def order_of(self, hsps: HspTable) -> IntArray:
         """Return the rows of alignments by record, shape (k,): within a record by E-value, then by score."""
-        evalues, scores = hsps.numbers.evalues, hsps.alignments.score
+        evalues, scores = hsps.statistics.evalues, hsps.alignments.score
         return np.lexsort((-scores, np.where(np.isnan(evalues), 0.0, evalues), self.of_hit[hsps.hits]))
 
 
 def shown_hits(hits: HitTable) -> HitTable:
     """Return the hits of a report in its order: the best hit of each record."""
-    records = RecordHits.of(hits)
+    records = RecordHits.from_hits(hits)
     return hits if records is None else records.hits

@@ -32,7 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swsearch.client.urls import API_PATH, DEFAULT_PORTS
 from swsearch.errors import SwsearchError, printable
-from swsearch.server.errors import ServerProblem, answer_to, problem_of
+from swsearch.server.errors import ServerProblem, problem_of, respond
 from swsearch.server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class Hosts:
         )
         """Names of this server alone: neither patterns nor those that every machine has."""
 
-    def may_be(self, header: str) -> bool:
+    def is_allowed(self, header: str) -> bool:
         """Return whether a request may have this ``Host``."""
         text = header.strip().lower()
         if text.startswith("["):
@@ -225,7 +225,7 @@ class WebOrigin(NamedTuple):
     port: int | None
 
     @classmethod
-    def of(cls, url: str) -> WebOrigin | None:
+    def from_url(cls, url: str) -> WebOrigin | None:
         """Return the origin of a URL, or None if the URL has no host."""
         try:
             parts = urlsplit(url)
@@ -238,13 +238,13 @@ class WebOrigin(NamedTuple):
         return self.port if self.port is not None else DEFAULT_PORTS.get(scheme)
 
     @property
-    def shown(self) -> str:
+    def as_text(self) -> str:
         """The origin as browsers write it."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{name}" + (f":{self.port}" if self.port is not None else "")
 
 
-def why_foreign(scope: Scope, hosts: Hosts) -> str:
+def foreign_reason(scope: Scope, hosts: Hosts) -> str:
     """Return why another site's page may have sent a request; empty if none can have."""
     headers = Headers(scope=scope)
     if site := headers.get("sec-fetch-site"):
@@ -252,14 +252,14 @@ def why_foreign(scope: Scope, hosts: Hosts) -> str:
             return ""
         return f"Sec-Fetch-Site: got {_quoted(site)}, expected same-origin; open this server's own page"
     for name in ("Origin", "Referer"):
-        if given := headers.get(name):
-            origin = WebOrigin.of(given)
+        if value := headers.get(name):
+            origin = WebOrigin.from_url(value)
             if origin is not None and _is_own(origin, scope, headers, hosts):
                 return ""
-            own = WebOrigin.of(f"{scope['scheme']}://{headers.get('host', '')}")
-            expected = f", expected {_quoted(own.shown)}" if own else ""
+            own = WebOrigin.from_url(f"{scope['scheme']}://{headers.get('host', '')}")
+            expected = f", expected {_quoted(own.as_text)}" if own else ""
             return (
-                f"{name}: got {_quoted(origin.shown if origin else given)}{expected}; open this server's own page, "
+                f"{name}: got {_quoted(origin.as_text if origin else value)}{expected}; open this server's own page, "
                 "and let a proxy pass Host with its port, and X-Forwarded-Proto"
             )
     return _NO_PROOF if _is_browser(headers) else ""
@@ -294,10 +294,10 @@ def _addresses(scope: Scope, headers: Headers, hosts: Hosts) -> Iterator[tuple[W
     """Yield the addresses that a request asked for, and whether a proxy was asked instead of this server."""
     scheme = scope["scheme"]
     listening = (scope.get("server") or ("", None))[1]
-    if own := WebOrigin.of(f"{scheme}://{headers.get('host', '')}"):
+    if own := WebOrigin.from_url(f"{scheme}://{headers.get('host', '')}"):
         yield own, own.port_with(scheme) != listening
     for each in headers.get("x-forwarded-host", "").split(","):
-        own = WebOrigin.of(f"{scheme}://{each.strip()}")
+        own = WebOrigin.from_url(f"{scheme}://{each.strip()}")
         if own and own.host in hosts.given:  # others' names could lead here, too
             yield own, True
 
@@ -358,7 +358,7 @@ class Access:
             if status:
                 raise
             ending = ServerProblem("unavailable", "the server is ending; ask again when it is back", retry_after=10)
-            await answer_to(scope, ending)(scope, receive, answered)
+            await respond(scope, ending)(scope, receive, answered)
         except Exception as error:
             if status:  # a part of the response must not look complete: the connection is cut
                 if isinstance(error, SwsearchError):
@@ -370,7 +370,7 @@ class Access:
             if problem.code == "failed":
                 number = self._log_bug(scope, error)
                 problem = ServerProblem("failed", f"the server failed; its log says more under error {number}")
-            await answer_to(scope, problem)(scope, receive, answered)
+            await respond(scope, problem)(scope, receive, answered)
         finally:
             self.n_held -= n_bytes
             self._count(scope, status or 499, time.perf_counter() - started)
@@ -386,7 +386,7 @@ class Access:
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if not self._hosts.may_be(host):
+        if not self._hosts.is_allowed(host):
             raise ServerProblem(
                 "not_allowed", f"Host: got {printable(host[:80])!r}, expected the server's address or localhost; "
                 "a name is allowed with swsearch serve --allow-host NAME",
@@ -402,7 +402,7 @@ class Access:
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """Refuse requests of other sites' pages; a route that changes something by GET reads ``why_foreign``."""
-        why = why_foreign(scope, self._hosts)
+        why = foreign_reason(scope, self._hosts)
         scope.setdefault("state", {})["why_foreign"] = why
         if scope["method"] in SAFE_METHODS:
             is_site_own = headers.get("sec-fetch-site", "") in ("", *OWN_SITES)
@@ -413,8 +413,8 @@ class Access:
 
     def _owner(self, scope: Scope, headers: Headers, cookies: dict[str, str]) -> str | None:
         """Return the owner of a request's token; None if there is none and the path needs none."""
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        owner = self._tokens.owner(given.strip()) if kind.lower() == "bearer" else None
+        kind, _, token_given = headers.get("authorization", "").partition(" ")
+        owner = self._tokens.owner(token_given.strip()) if kind.lower() == "bearer" else None
         owner = owner or self._tokens.owner_of_cookie(cookies.get(TOKEN_COOKIE, ""))
         path = scope["path"].removeprefix(self._root)
         token, _, rest = path[1:].partition("/")

@@ -25,7 +25,7 @@ from swsearch.server import models
 from swsearch.server.errors import ServerProblem
 from swsearch.server.jobs import Jobs
 from swsearch.server.results import FASTA_TYPE
-from swsearch.server.streaming import answer, disposition
+from swsearch.server.streaming import disposition, stream_response
 from swsearch.server.templating import root_of
 
 JSON_TYPE, FORM_TYPE, PARTS_TYPE = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
@@ -89,7 +89,7 @@ async def read_body(request: Request, beside: models.TextSearch) -> ReadSearches
         return lambda: models.parse_json_searches(body)
     if kind in (FORM_TYPE, PARTS_TYPE):
         queries, fields = _queries_of(await read_form(request))
-        return lambda: models.TextSearch.of(fields).requests(queries)
+        return lambda: models.TextSearch.from_pairs(fields).requests(queries)
     expected = ", ".join((JSON_TYPE, PARTS_TYPE, *SEQUENCE_TYPES[:2]))
     message = f"Content-Type: got {kind[:80]!r}, expected {expected}"
     raise ServerProblem("wrong_type", message, option="Content-Type", expected=expected)
@@ -183,8 +183,8 @@ def databases(request: Request) -> models.DatabasesAnswer:
 
     Names, counts, checksums and engines, in the order of the command line.
     """
-    found = [each.to_json() for each in jobs_of(request).databases.values()]
-    return models.DatabasesAnswer(databases=[models.DatabaseAnswer(**each) for each in found])
+    descriptions = [each.to_json() for each in jobs_of(request).databases.values()]
+    return models.DatabasesAnswer(databases=[models.DatabaseAnswer(**each) for each in descriptions])
 
 
 @router.get("/databases/{name}", tags=["server"], responses=models.problems(404))
@@ -214,11 +214,11 @@ async def submit(
     the first.
     """
     jobs, client = jobs_of(request), client_of(request)
-    asked = await read_body(request, beside)
-    submitted = await run_sync(lambda: jobs.submit(asked(), client, key))
+    searches = await read_body(request, beside)
+    submitted = await run_sync(lambda: jobs.submit(searches(), client, key))
     first = await jobs.wait(submitted[0].identifier, beside.wait) if beside.wait else submitted[0]
     names = [job.identifier for job in submitted]
-    stated = models.SubmittedAnswer.of(first, client, root_of(request.scope), jobs=names)
+    stated = models.SubmittedAnswer.from_job(first, client, root_of(request.scope), jobs=names)
     response.headers["Location"] = stated.links.self
     return stated
 
@@ -237,8 +237,8 @@ def jobs(
     their options are left out.
     """
     client, root = client_of(request), root_of(request.scope)
-    found = jobs_of(request).jobs_of(client, limit, state)
-    return models.JobsAnswer(jobs=[models.JobSchema.of(job, client, root, is_brief=True) for job in found])
+    found_jobs = jobs_of(request).jobs_of(client, limit, state)
+    return models.JobsAnswer(jobs=[models.JobSchema.from_job(job, client, root, is_brief=True) for job in found_jobs])
 
 
 @router.get("/jobs/{identifier}", tags=["jobs"], responses=OF_A_JOB)
@@ -248,8 +248,8 @@ async def job(request: Request, identifier: OfJob, wait: models.Wait = 0.0) -> m
     With ?wait= when it has ended, or the time is over. Whoever knows a job's identifier may read it;
     cancelling and removing it is for who submitted it.
     """
-    found = await jobs_of(request).wait(identifier, wait)
-    return models.JobSchema.of(found, client_of(request), root_of(request.scope))
+    ended = await jobs_of(request).wait(identifier, wait)
+    return models.JobSchema.from_job(ended, client_of(request), root_of(request.scope))
 
 
 @router.delete("/jobs/{identifier}", status_code=204, tags=["jobs"], responses=OF_A_DONE_JOB)
@@ -267,8 +267,8 @@ async def cancel(request: Request, identifier: OfJob) -> models.JobSchema:
 
     Its work stops. What has ended stays as it is.
     """
-    found = await jobs_of(request).cancel(identifier, client_of(request))
-    return models.JobSchema.of(found, client_of(request), root_of(request.scope))
+    cancelled = await jobs_of(request).cancel(identifier, client_of(request))
+    return models.JobSchema.from_job(cancelled, client_of(request), root_of(request.scope))
 
 
 @_file_route("/jobs/{identifier}/results", responses=RESULTS | OF_A_DONE_JOB)
@@ -277,11 +277,11 @@ async def results(request: Request, identifier: OfJob, asked: Annotated[models.J
 
     In any format of `swsearch search`, byte for byte; sent as they are written.
     """
-    jobs, wanted = jobs_of(request), asked.wanted()
-    found = await run_sync(jobs.store.job, identifier)
-    pieces = await run_sync(jobs.rendered, identifier, wanted, asked.queries)
-    name = wanted.file_name(f"swsearch-{found.database}-{identifier[:8]}")
-    return await answer(request, pieces, wanted.media_type, "reports", name)
+    jobs, wanted = jobs_of(request), asked.chosen_format()
+    job = await run_sync(jobs.store.job, identifier)
+    pieces = await run_sync(jobs.render, identifier, wanted, asked.queries)
+    name = wanted.file_name(f"swsearch-{job.database}-{identifier[:8]}")
+    return await stream_response(request, pieces, wanted.media_type, "reports", name)
 
 
 @_file_route("/jobs/{identifier}/outputs/{number}", responses=RESULTS | OF_A_DONE_JOB)
@@ -294,8 +294,8 @@ async def output(
     """
     jobs = jobs_of(request)
     job, file, size = await run_sync(jobs.output, identifier, number)
-    asked = _RANGE.fullmatch(request.headers.get("range", ""))
-    part = range(int(asked[1]), min(int(asked[2] or size), size - 1) + 1) if asked else range(size)
+    byte_range = _RANGE.fullmatch(request.headers.get("range", ""))
+    part = range(int(byte_range[1]), min(int(byte_range[2] or size), size - 1) + 1) if byte_range else range(size)
     headers = {"Accept-Ranges": "bytes"}
     if part and len(part) < size:
         headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{size}"
@@ -304,7 +304,7 @@ async def output(
     headers["Content-Length"] = str(len(part))
     name = file.file_name(f"swsearch-{job.database}-{identifier[:8]}")
     pieces, status = jobs.results.part(job, file, part), 206 if len(part) < size else 200
-    return await answer(request, pieces, file.media_type, "reports", name, headers=headers, status=status)
+    return await stream_response(request, pieces, file.media_type, "reports", name, headers=headers, status=status)
 
 
 @_file_route("/jobs/{identifier}/queries", responses=_files("text/plain") | OF_A_JOB)
@@ -313,9 +313,9 @@ def queries(request: Request, identifier: OfJob) -> Response:
 
     As they were sent.
     """
-    found = jobs_of(request).store.request(identifier)
+    stored = jobs_of(request).store.request(identifier)
     headers = {"Content-Disposition": disposition(f"{identifier}.queries.txt")}
-    return Response(found.queries, headers=headers, media_type="text/plain; charset=utf-8")
+    return Response(stored.queries, headers=headers, media_type="text/plain; charset=utf-8")
 
 
 @_file_route("/jobs/{identifier}/subjects", responses=_files("text/x-fasta") | OF_A_DONE_JOB)
@@ -329,7 +329,7 @@ async def subjects(
     Sequences of hits of a query, as FASTA.
     """
     pieces = await run_sync(jobs_of(request).subjects, identifier, query, hits)
-    return await answer(request, pieces, FASTA_TYPE, "reports", f"{identifier}.fasta")
+    return await stream_response(request, pieces, FASTA_TYPE, "reports", f"{identifier}.fasta")
 
 
 @_file_route("/search", "POST", responses=RESULTS | SUBMITTING, openapi_extra=_body())
@@ -339,19 +339,21 @@ async def search(request: Request, beside: Annotated[models.SearchQuery, Query()
     Takes what a job takes, for one database, and answers with the results. Nothing is kept, and a client that
     leaves stops it.
     """
-    jobs, wanted = jobs_of(request), beside.wanted()
+    jobs, wanted = jobs_of(request), beside.chosen_format()
     searches = await run_sync(await read_body(request, beside))
     if len(searches) > 1:
         raise InputError(f"database: got {len(searches)}, expected one; POST {API_PATH}/jobs takes several")
     running = jobs.begin_search(client_of(request))
     pieces = jobs.search(searches[0], wanted, running)
     name = wanted.file_name(f"swsearch-{searches[0].database}")
-    return await answer(request, pieces, wanted.media_type, "searches", name, stop=lambda: jobs.end_search(running))
+    return await stream_response(
+        request, pieces, wanted.media_type, "searches", name, stop=lambda: jobs.end_search(running)
+    )
 
 
 @cache
 def _formats() -> models.FormatsAnswer:
-    found = [
+    described = [
         models.FormatAnswer(
             format=each.key, names=list(each.names), description=each.description, content_type=each.content_type,
             has_columns=each.writer.has_columns and not each.writer.binary,  # `columns` names those of text
@@ -359,7 +361,7 @@ def _formats() -> models.FormatsAnswer:
         )
         for each in OUTPUT_FORMATS
     ]  # fmt: skip
-    return models.FormatsAnswer(formats=found, columns=["std", *COLUMNS])
+    return models.FormatsAnswer(formats=described, columns=["std", *COLUMNS])
 
 
 @router.get("/formats", tags=["server"])
@@ -381,8 +383,8 @@ def health(request: Request) -> Response:
 
     200 if every database can be searched and jobs can be kept, else 503.
     """
-    found = jobs_of(request).health()
-    return JSONResponse(found, 200 if found["ok"] else 503)
+    state = jobs_of(request).health()
+    return JSONResponse(state, 200 if state["ok"] else 503)
 
 
 @router.head("/ready", include_in_schema=False)

@@ -17,7 +17,7 @@ from swsearch.client.urls import API_PATH
 from swsearch.errors import SwsearchError
 from swsearch.server import api, blast, pages
 from swsearch.server.access import METRICS_TYPE, Access, Metrics
-from swsearch.server.errors import answer_to, framework_problem
+from swsearch.server.errors import framework_problem, respond
 from swsearch.server.jobs import REPORT_THREADS, SEARCH_THREADS, Jobs
 from swsearch.version import version
 
@@ -61,15 +61,15 @@ def create_app(jobs: Jobs) -> FastAPI:
     app.include_router(blast.router)
     app.include_router(pages.router)
     for kind in (SwsearchError, HTTPException, RequestValidationError):
-        app.add_exception_handler(kind, _answered)
+        app.add_exception_handler(kind, _answer_error)
     app.add_middleware(Access, settings=jobs.settings, metrics=metrics)
     return app
 
 
-async def _answered(request: Request, error: Exception) -> Response:
+async def _answer_error(request: Request, error: Exception) -> Response:
     if isinstance(error, SwsearchError):
-        return answer_to(request.scope, api.jobs_of(request).problem_for(error))
-    response = answer_to(request.scope, framework_problem(request.scope, error))
-    if isinstance(error, HTTPException) and "allow" in (given := Headers(error.headers or {})):
-        response.headers["Allow"] = given["allow"]
+        return respond(request.scope, api.jobs_of(request).problem_for(error))
+    response = respond(request.scope, framework_problem(request.scope, error))
+    if isinstance(error, HTTPException) and "allow" in (headers := Headers(error.headers or {})):
+        response.headers["Allow"] = headers["allow"]
     return response

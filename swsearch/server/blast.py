@@ -27,7 +27,7 @@ from swsearch.server.blast_parameters import command_of, notes_on, parse_paramet
 from swsearch.server.errors import STATUSES, ServerProblem
 from swsearch.server.job_store import Job, is_identifier
 from swsearch.server.results import Format
-from swsearch.server.streaming import answer
+from swsearch.server.streaming import stream_response
 
 _MARKS = re.compile(r"(RID|RTOE|Status|ThereAreHits|QBlastInfo)(?=\s*=|Begin|End)", re.IGNORECASE)
 
@@ -64,7 +64,7 @@ def small_page(
 """
 
 
-def refused(problem: str, status: str = "") -> str:
+def refusal_page(problem: str, status: str = "") -> str:
     """Return the page of a request that failed, with the status of its search if there is one.
 
     It does not begin as a page that clients wait for, and has the sentence where they look for NCBI's.
@@ -84,7 +84,7 @@ Wrapper = Callable[[str, int, Iterable[bytes]], Iterator[bytes]]
 """Yields a report as its readers expect it, from the RID, the number of queries and the bytes of our report."""
 
 
-def _framed(head: bytes = b"", tail: bytes = b"") -> Wrapper:
+def _frame(head: bytes = b"", tail: bytes = b"") -> Wrapper:
     """Return a wrapper that puts bytes before and after a report."""
 
     def framed(_rid: str, _n_queries: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -110,7 +110,7 @@ def _without_status(escaped: bytes) -> Wrapper:
     return hidden
 
 
-def _zipped(rid: str, n_queries: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _zip(rid: str, n_queries: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield an archive of NCBI's JSON: a list of files, and one file for each query.
 
     Our report has a line for each query, with a comma at the end of all but one, between a first and a last line.
@@ -136,10 +136,10 @@ def _zipped(rid: str, n_queries: int, chunks: Iterable[bytes]) -> Iterator[bytes
                         break
                     file.write(held[:-1])
                     held = held[-1:]
-                    yield sink.taken()
+                    yield sink.take()
         for _rest in pieces:
             pass
-    yield sink.taken()
+    yield sink.take()
 
 
 def _pieces_of_lines(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
@@ -166,7 +166,7 @@ class _Sink(io.RawIOBase):
         self._parts.append(data)
         return len(data)
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         """Return what was written since the last call."""
         data, self._parts = b"".join(self._parts), []
         return data
@@ -187,7 +187,7 @@ class BlastFormat(NamedTuple):
 _PLAIN = "text/plain; charset=utf-8"
 
 # clients cut the text out; it is plain text, so nothing is escaped
-_TEXT = _framed(b"<p><!--\n" + _READY + b"\n--><p>\n<PRE>\n", b"</PRE>\n")
+_TEXT = _frame(b"<p><!--\n" + _READY + b"\n--><p>\n<PRE>\n", b"</PRE>\n")
 
 _TABULAR = BlastFormat(
     "7 std ppos", _TEXT, "a table with comment lines, as above; after blastp's columns % positives", _PLAIN
@@ -195,27 +195,27 @@ _TABULAR = BlastFormat(
 
 BLAST_FORMATS: Mapping[str, BlastFormat] = {
     "HTML": BlastFormat(
-        "html", _framed(b"<!--\n" + _READY + b"\n-->\n"), "this server's page of results; the default"
+        "html", _frame(b"<!--\n" + _READY + b"\n-->\n"), "this server's page of results; the default"
     ),
     "Text": BlastFormat("0", _TEXT, "blastp's report for people, between `<PRE>` and `</PRE>`", _PLAIN),
     "Tabular": _TABULAR,
-    "CSV": BlastFormat("10 std ppos", _framed(), "the same table with commas, nothing else"),
+    "CSV": BlastFormat("10 std ppos", _frame(), "the same table with commas, nothing else"),
     "XML": BlastFormat("5", _without_status(b"Status&#61;"), "BLAST XML"),
     "JSON2": BlastFormat(
-        "15", _zipped, "BLAST JSON, zipped: a list of files, and one for each query", "application/zip"
+        "15", _zip, "BLAST JSON, zipped: a list of files, and one for each query", "application/zip"
     ),
     "JSON2_S": BlastFormat("15", _without_status(b"Status\\u003d"), "BLAST JSON in one file"),
-    "SAM": BlastFormat("sam", _framed(), "SAM"),
+    "SAM": BlastFormat("sam", _frame(), "SAM"),
 }
 """Every FORMAT_TYPE."""
 
 
 def format_of(words: Mapping[str, str]) -> BlastFormat:
     """Return the report that a Get requests; raise `OptionError` if there is no such report."""
-    given = words.get("FORMAT_TYPE", "HTML")
-    name = next((known for known in BLAST_FORMATS if known.lower() == given.lower()), None)
+    text = words.get("FORMAT_TYPE", "HTML")
+    name = next((known for known in BLAST_FORMATS if known.lower() == text.lower()), None)
     if name is None:
-        raise OptionError("FORMAT_TYPE", given, f"one of {', '.join(BLAST_FORMATS)}")
+        raise OptionError("FORMAT_TYPE", text, f"one of {', '.join(BLAST_FORMATS)}")
     view = words.get("ALIGNMENT_VIEW", "Pairwise") if name in ("Text", "HTML") else "Pairwise"
     if view.lower() not in ("pairwise", "tabular"):
         raise OptionError("ALIGNMENT_VIEW", view, "Pairwise or Tabular")
@@ -272,8 +272,8 @@ async def put(request: Request, words: Mapping[str, str]) -> Response:
     jobs = jobs_of(request)
     format_of(words)  # a report that no Get can send is refused before the search
     dna = [name for name, each in jobs.databases.items() if each.is_dna]
-    asked = await run_sync(request_of, words, list(jobs.databases), dna)
-    (job,) = await run_sync(jobs.submit, [asked], client_of(request))
+    search = await run_sync(request_of, words, list(jobs.databases), dna)
+    (job,) = await run_sync(jobs.submit, [search], client_of(request))
     seconds = likely_seconds(job, *jobs.scoring_totals())
     link = f'<a href="?CMD=Get&amp;RID={job.identifier}">its report</a>'
     block = marks(f"    RID = {job.identifier}", f"    RTOE = {seconds}")
@@ -319,9 +319,9 @@ async def _report(request: Request, job: Job, wanted: BlastFormat) -> Response:
     content_type = wanted.content_type or report.media_type
     headers = {"Content-Security-Policy": REPORT_POLICY} if content_type.startswith("text/html") else {}
     name = f"{job.identifier}.zip" if content_type == "application/zip" else ""
-    rendered = await run_sync(jobs_of(request).rendered, job.identifier, report)
+    rendered = await run_sync(jobs_of(request).render, job.identifier, report)
     pieces = report_in(wanted, job.identifier, job.n_queries, rendered)
-    return await answer(request, pieces, content_type, "reports", name, headers=headers)
+    return await stream_response(request, pieces, content_type, "reports", name, headers=headers)
 
 
 async def delete(request: Request, words: Mapping[str, str]) -> Response:
@@ -374,10 +374,10 @@ def _pairs_in(body: bytes) -> list[tuple[str, str]]:
 
 def _is_about_state(words: Mapping[str, str]) -> bool:
     """Return whether a Get requests the state of a search, not its report."""
-    given = words.get("FORMAT_OBJECT", "Alignment")
-    if given.lower() not in ("alignment", "searchinfo"):
-        raise OptionError("FORMAT_OBJECT", given, "Alignment or SearchInfo")
-    return given.lower() == "searchinfo"
+    value = words.get("FORMAT_OBJECT", "Alignment")
+    if value.lower() not in ("alignment", "searchinfo"):
+        raise OptionError("FORMAT_OBJECT", value, "Alignment or SearchInfo")
+    return value.lower() == "searchinfo"
 
 
 def _rid(words: Mapping[str, str]) -> str:
@@ -405,7 +405,7 @@ def _page(content: str, status: int = 200) -> Response:
 
 def _refusal(problem: ServerProblem, search_status: str, is_shown: bool = False) -> Response:
     """Return the page of a request that failed."""
-    page = _page(refused(sentence_of(problem), search_status), 200 if is_shown else problem.status)
+    page = _page(refusal_page(sentence_of(problem), search_status), 200 if is_shown else problem.status)
     if page.status_code in (429, 503):
         page.headers["Retry-After"] = str(problem.retry_after or 10)
     return page

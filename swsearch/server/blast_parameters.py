@@ -129,8 +129,8 @@ def parse_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     It raises `InputError` if a parameter is unknown or refused, or has two values.
     """
     words: dict[str, str] = {}
-    for given, text in pairs:
-        name, value = given.strip().upper(), text.strip()
+    for written, text in pairs:
+        name, value = written.strip().upper(), text.strip()
         if value and words.setdefault(name, value) != value:
             raise InputError(
                 f"{name}: got {format_value(words[name])} and {format_value(value)}, expected one of them"
@@ -148,10 +148,10 @@ def parse_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def command_of(words: Mapping[str, str]) -> str:
     """Return the command, as in `BLAST_COMMANDS`; raise `OptionError` if it is none of them."""
-    given = words.get("CMD", "")
-    if given.capitalize() not in BLAST_COMMANDS:
-        raise OptionError("CMD", given, f"one of {', '.join(BLAST_COMMANDS)}")
-    return given.capitalize()
+    command = words.get("CMD", "")
+    if command.capitalize() not in BLAST_COMMANDS:
+        raise OptionError("CMD", command, f"one of {', '.join(BLAST_COMMANDS)}")
+    return command.capitalize()
 
 
 def notes_on(words: Mapping[str, str]) -> list[str]:
@@ -217,8 +217,8 @@ def _scoring(words: Mapping[str, str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     named = {name: words[name] for name in ("MATRIX", "MATRIX_NAME") if name in words}
     if len({value.upper() for value in named.values()}) > 1:
-        given = " and ".join(f"{name} {format_value(value)}" for name, value in named.items())
-        raise InputError(f"got {given}, expected one of them")
+        costs_text = " and ".join(f"{name} {format_value(value)}" for name, value in named.items())
+        raise InputError(f"got {costs_text}, expected one of them")
     for name, value in named.items():
         known = {each.upper(): each for each in matrix_names(PROTEIN)}
         if value.upper() not in known:
@@ -255,12 +255,12 @@ def _masking(words: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _statistics(words: Mapping[str, str]) -> dict[str, Any]:
-    given = words.get("COMPOSITION_BASED_STATISTICS")
-    if given is None:
+    value = words.get("COMPOSITION_BASED_STATISTICS")
+    if value is None:
         return {}
-    if given.lower() not in SAYS_NO:
+    if value.lower() not in SAYS_NO:
         raise OptionError(
-            "COMPOSITION_BASED_STATISTICS", given, "0: BLAST's adjustments of scores are not there",
+            "COMPOSITION_BASED_STATISTICS", value, "0: BLAST's adjustments of scores are not there",
             "or leave it out for E-values that know the composition of query and subject",
         )  # fmt: skip
     return {"statistics": "published"}

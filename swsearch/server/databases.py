@@ -52,7 +52,7 @@ Outcome = TypeVar("Outcome")
 log = logging.getLogger(__name__)
 
 
-def _compared(path: Path, was: os.stat_result) -> tuple[DatabaseState, str]:
+def _compare_state(path: Path, was: os.stat_result) -> tuple[DatabaseState, str]:
     """Return the state of a file that is open, with a note; ``was`` is from its opening."""
     try:
         now = path.stat()
@@ -78,17 +78,17 @@ class EngineLease(NamedTuple):
 
 def begin_search(
     backend: ResidentBackend, queries: Sequence[Query], options: SearchOptions, *,
-    distribution: bool = False, progress: Progress | None = None, origin: Origin | None = None,
+    keep_distribution: bool = False, progress: Progress | None = None, origin: Origin | None = None,
 ) -> SearchResults:  # fmt: skip
     """Return the results of a search, which runs as they are read; arguments are those of `SearchResults`.
 
-    With ``distribution``, results have the scores of the whole database, unless it contains DNA.
+    With ``keep_distribution``, results have the scores of the whole database, unless it contains DNA.
     """
     results = SearchResults(
         queries, backend.database, options, lambda _: backend,
         progress=progress, threads=backend.threads, origin=origin,
     )  # fmt: skip
-    if distribution:
+    if keep_distribution:
         results.keep_distribution()
     return results
 
@@ -116,8 +116,8 @@ class ServedDatabase:
             self.database.name = self.title
             self.checksums: tuple[Checksum, ...] = database_checksums(str(path), self.title)
             self._described = self._description()
-            self._engine: Engine | None = self._made(settings.engine)
-            self.backend = self._opened(self._engine)
+            self._engine: Engine | None = self._create_engine(settings.engine)
+            self.backend = self._open_backend(self._engine)
         except BaseException:
             self.database.close()
             raise
@@ -178,7 +178,7 @@ class ServedDatabase:
         if self._problem:
             return "failed", self._problem
         order = ("failed", "replaced", "ready")
-        states = [_compared(path, was) for path, was in self._files.items()]
+        states = [_compare_state(path, was) for path, was in self._files.items()]
         state, note = min(states, key=lambda each: (order.index(each[0]), not each[1]))
         return state, (self._note or note) if state == "ready" else note
 
@@ -229,8 +229,8 @@ class ServedDatabase:
             before = self.backend
             for kind in [wanted, "cpu"] if wanted in ("auto", "gpu") else [wanted]:
                 try:
-                    engine = self._made(kind)
-                    self.backend = self._opened(engine, is_probed=True)
+                    engine = self._create_engine(kind)
+                    self.backend = self._open_backend(engine, is_probed=True)
                     self._engine = engine
                 except Exception as error:  # a lost device may raise anything
                     log.warning(f"{self.title}: engine {kind} cannot be had: {error}")
@@ -242,18 +242,18 @@ class ServedDatabase:
                 return
             self._problem = f"the engine failed and no other can be had: {why}"
 
-    def _made(self, kind: str) -> Engine:
+    def _create_engine(self, kind: str) -> Engine:
         """Create an engine.
 
         Each database has its own, which takes some hundred megabytes of a GPU's memory and the residues. Databases
         are opened from the smallest to the largest, and those that do not fit are streamed. So as many databases as
         possible stay on the device.
         """
-        asked = self._settings
-        of_gpu = {"device": asked.device, "gpu_memory": asked.gpu_memory} if kind in ("gpu", "auto") else {}
-        return create_engine(kind, threads=asked.threads, on_message=log.warning, **of_gpu)
+        settings = self._settings
+        of_gpu = {"device": settings.device, "gpu_memory": settings.gpu_memory} if kind in ("gpu", "auto") else {}
+        return create_engine(kind, threads=settings.threads, on_message=log.warning, **of_gpu)
 
-    def _opened(self, engine: Engine, is_probed: bool = False) -> ResidentBackend:
+    def _open_backend(self, engine: Engine, is_probed: bool = False) -> ResidentBackend:
         """Load the database in an engine, which is closed on failure; a probe is a search that must succeed."""
         with ExitStack() as closing:
             closing.callback(engine.close)

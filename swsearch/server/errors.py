@@ -68,7 +68,7 @@ class ServerProblem(SwsearchError):  # noqa: N818  # not always an error of the 
         self.code, self.status = code, STATUSES[code]
         self.option, self.expected, self.retry_after = option, expected, retry_after
 
-    def stated(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the problem as JSON: ``{"error": {...}}``."""
         more = {name: value for name in ("option", "expected", "retry_after") if (value := getattr(self, name))}
         return {"error": {"code": self.code, "message": str(self), **more}}
@@ -97,8 +97,8 @@ def framework_problem(scope: Scope, error: Exception) -> ServerProblem:
         if isinstance(cause := first.get("ctx", {}).get("error"), SwsearchError):
             return problem_of(cause)
         name = ".".join(str(part) for part in first.get("loc", ())[1:])
-        given = "none" if first.get("type") == "missing" else format_value(first.get("input"))
-        return ServerProblem("wrong", f"{name}: got {given}, expected another value", option=name)
+        got = "none" if first.get("type") == "missing" else format_value(first.get("input"))
+        return ServerProblem("wrong", f"{name}: got {got}, expected another value", option=name)
     assert isinstance(error, HTTPException)
     if isinstance(error.__cause__, SwsearchError):  # raised while the framework read a form
         return problem_of(error.__cause__)
@@ -143,13 +143,13 @@ FOR_PROGRAMS = (f"{API_PATH}/", "/metrics", "/static/")
 """Beginnings of paths for programs only."""
 
 
-def answer_to(scope: Scope, problem: ServerProblem) -> Response:
+def respond(scope: Scope, problem: ServerProblem) -> Response:
     """Return a problem as a page to a browser, else as JSON."""
     path = _path_of(scope)
     accepted = Headers(scope=scope).get("accept", "")
     if "text/html" in accepted and not path.startswith(FOR_PROGRAMS) and not path.endswith("/Blast.cgi"):
         return problem_page(scope, problem)
-    body = json.dumps(problem.stated(), separators=(",", ":")).encode("ascii")
+    body = json.dumps(problem.to_json(), separators=(",", ":")).encode("ascii")
     return Response(body, problem.status, _headers_of(problem), media_type="application/json")
 
 

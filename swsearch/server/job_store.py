@@ -42,7 +42,7 @@ IDENTIFIER_LENGTH = 20
 STORE_VERSION = 3
 """Version of the table."""
 
-MAX_DEATHS = 3
+MAX_CRASHES = 3
 """Deaths of the server while a job ran, without progress since the one before; the job may be the cause."""
 
 TABLE_BUSY_SECONDS = 30.0
@@ -90,7 +90,7 @@ class Job:
     ended: float | None = None
     expires: float | None = None
     problem: dict[str, Any] | None = None
-    """Reason for the failure of the job, as the inner part of `ServerProblem.stated`."""
+    """Reason for the failure of the job, as the inner part of `ServerProblem.to_json`."""
     n_hits: int | None = None
     outputs: tuple[str, ...] = ()
     """Formats of its files."""
@@ -156,10 +156,10 @@ class JobStore:
                 self._table = sqlite3.connect(path, TABLE_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
                 opened.callback(self._table.close)
                 self._table.row_factory = sqlite3.Row
-                (found,) = self._table.execute("PRAGMA user_version").fetchone()
-                if found not in (0, STORE_VERSION):
+                (version,) = self._table.execute("PRAGMA user_version").fetchone()
+                if version not in (0, STORE_VERSION):
                     raise InputError(
-                        f"folder: {path} is of version {found}, expected {STORE_VERSION}; let the version of "
+                        f"folder: {path} is of version {version}, expected {STORE_VERSION}; let the version of "
                         "swsearch that wrote it finish its jobs, then move it away, or give another --folder"
                     )
                 self._table.executescript(f"PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; {_TABLES}")
@@ -187,14 +187,16 @@ class JobStore:
         """Queue the jobs that ran when the server died, unless they may be the cause; remove folders of no job."""
         problem = ServerProblem(
             "failed",
-            f"the server died {MAX_DEATHS} times while this job ran, without progress; send its queries in smaller "
+            f"the server died {MAX_CRASHES} times while this job ran, without progress; send its queries in smaller "
             "parts",
-        ).stated()["error"]
-        with self._changing() as table:
+        ).to_json()["error"]
+        with self._transaction() as table:
             for row in table.execute("SELECT identifier, deaths, saved FROM jobs WHERE state = 'running'").fetchall():
                 saved = self._n_saved(row["identifier"])
                 deaths = 0 if saved > row["saved"] else row["deaths"] + 1
-                end = ("failed", time.time(), json.dumps(problem)) if deaths >= MAX_DEATHS else ("queued", None, None)
+                end = (
+                    ("failed", time.time(), json.dumps(problem)) if deaths >= MAX_CRASHES else ("queued", None, None)
+                )
                 table.execute(
                     "UPDATE jobs SET deaths = ?, saved = ?, state = ?, ended = ?, problem = ? WHERE identifier = ?",
                     (deaths, saved, *end, row["identifier"]),
@@ -210,7 +212,7 @@ class JobStore:
         return max((int(name.partition("-")[2]) for name in names if name.partition("-")[2].isdecimal()), default=0)
 
     @contextlib.contextmanager
-    def _changing(self, durable: bool = False) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, durable: bool = False) -> Iterator[sqlite3.Connection]:
         """Open a transaction; if ``durable``, it is on disk when this ends."""
         with self._guard:
             try:
@@ -244,7 +246,7 @@ class JobStore:
         group, client = jobs[0].group, jobs[0].client
         digest = _digest(requests) if key else ""
         names = ", ".join(f'"{name}"' for name in _COLUMNS)
-        with self._changing(durable=True) as table:
+        with self._transaction(durable=True) as table:
             same = 'SELECT "group", digest FROM submissions WHERE client = ? AND key = ?'
             for row in table.execute(same, [client, key]).fetchall() if key else ():
                 if row["digest"] != digest:
@@ -263,10 +265,10 @@ class JobStore:
                 why = f"{own:,} of your jobs wait or run, of at most {max_of_payer:,}"
                 raise ServerProblem("too_many", f"{why}; submit more when some are done", retry_after=10)
             for job, request in zip(jobs, requests, strict=True):
-                values = [_packed(name, getattr(job, name)) for name in _COLUMNS]
+                values = [_encode_column(name, getattr(job, name)) for name in _COLUMNS]
                 table.execute(f"INSERT INTO jobs ({names}) VALUES ({', '.join('?' * len(values))})", values)
-                asked = {name: value for name, value in request.to_json().items() if name != "queries"}
-                row = (job.identifier, request.queries, json.dumps(asked))
+                fields = {name: value for name, value in request.to_json().items() if name != "queries"}
+                row = (job.identifier, request.queries, json.dumps(fields))
                 table.execute("INSERT INTO inputs VALUES (?, ?, ?)", row)
             if key:
                 table.execute("INSERT INTO submissions VALUES (?, ?, ?, ?)", [client, key, group, digest])
@@ -277,7 +279,7 @@ class JobStore:
 
         A payer gets at most as many workers as then remain for others, so that later payers find one.
         """
-        with self._changing() as table:
+        with self._transaction() as table:
             counted = "SELECT payer, count(*) FROM jobs WHERE state = 'running' GROUP BY payer"
             running = {payer: int(count) for payer, count in table.execute(counted)}
             free = n_workers - sum(running.values())
@@ -290,7 +292,7 @@ class JobStore:
 
     def release(self, identifier: str) -> None:
         """Queue a job again that runs."""
-        with self._changing() as table:
+        with self._transaction() as table:
             table.execute("UPDATE jobs SET state = 'queued', started = NULL WHERE identifier = ?", [identifier])
 
     def end(self, identifier: str, was: JobState, state: JobState, keep_days: float, **changes: Any) -> bool:
@@ -298,8 +300,8 @@ class JobStore:
         now = time.time()
         changes |= {"state": state, "ended": now, "expires": now + keep_days * SECONDS_PER_DAY}
         names = ", ".join(f"{name} = ?" for name in changes)
-        values = [_packed(name, value) for name, value in changes.items()]
-        with self._changing(durable=True) as table:
+        values = [_encode_column(name, value) for name, value in changes.items()]
+        with self._transaction(durable=True) as table:
             where = "identifier = ? AND state = ?"
             n_changed = table.execute(f"UPDATE jobs SET {names} WHERE {where}", [*values, identifier, was]).rowcount
         if state != "done" and n_changed:
@@ -317,7 +319,7 @@ class JobStore:
         """Remove a job and all that it has; remember until a time that it existed, if there is one."""
         with self._guard:  # who finds the row finds the folder
             shutil.rmtree(self._jobs / identifier, ignore_errors=True)  # first: it may make room for the rest
-            with self._changing() as table:
+            with self._transaction() as table:
                 table.execute("DELETE FROM jobs WHERE identifier = ?", [identifier])
                 table.execute("DELETE FROM inputs WHERE identifier = ?", [identifier])
                 table.execute('DELETE FROM submissions WHERE "group" = ?', [identifier])
@@ -330,7 +332,7 @@ class JobStore:
 
     def job(self, identifier: str) -> Job:
         """Return a job; raise ``expired`` if it was removed when its time was over, else ``not_found``."""
-        for job in self._selected("identifier = ?", [identifier]):
+        for job in self._select("identifier = ?", [identifier]):
             return job
         with self._guard:
             gone = self._table.execute("SELECT 1 FROM gone WHERE identifier = ?", [identifier[:100]]).fetchone()
@@ -341,15 +343,15 @@ class JobStore:
     def jobs_of(self, client: str, count: int, states: Sequence[str] = JOB_STATES) -> list[Job]:
         """Return the last jobs of a client that are in some states, the last first."""
         marks = ", ".join("?" * len(states))
-        return self._selected(f"client = ? AND state IN ({marks})", [client, *states], f"DESC LIMIT {int(count)}")
+        return self._select(f"client = ? AND state IN ({marks})", [client, *states], f"DESC LIMIT {int(count)}")
 
     def group(self, identifier: str) -> list[Job]:
         """Return the jobs that were submitted with a job, in their order."""
-        return self._selected('"group" = ?', [self.job(identifier).group])
+        return self._select('"group" = ?', [self.job(identifier).group])
 
     def expired(self) -> list[str]:
         """Return the identifiers of jobs whose time is over."""
-        return [job.identifier for job in self._selected("expires <= ?", [time.time()])]
+        return [job.identifier for job in self._select("expires <= ?", [time.time()])]
 
     def request(self, identifier: str) -> SearchRequest:
         """Return the request of a job; raise as `job` does."""
@@ -357,8 +359,8 @@ class JobStore:
             row = self._table.execute("SELECT * FROM inputs WHERE identifier = ?", [identifier]).fetchone()
         if row is None:
             self.job(identifier)
-        asked = json.loads(row["asked"])
-        return SearchRequest(asked.pop("database"), row["queries"], **asked)
+        fields = json.loads(row["asked"])
+        return SearchRequest(fields.pop("database"), row["queries"], **fields)
 
     def counts(self) -> dict[str, int]:
         """Return the number of jobs by state."""
@@ -376,7 +378,7 @@ class JobStore:
         folder = self._jobs / job.identifier / "outputs"
         return [JobOutput(folder, number, outfmt) for number, outfmt in enumerate(job.outputs)]
 
-    def _selected(self, where: str, values: Sequence[Any], order: str = "") -> list[Job]:
+    def _select(self, where: str, values: Sequence[Any], order: str = "") -> list[Job]:
         position = "SELECT queue_position FROM turns WHERE turns.identifier = jobs.identifier"
         columns = f"*, CASE state WHEN 'queued' THEN ({position}) END AS queue_position"
         with self._guard:
@@ -390,7 +392,7 @@ def _digest(requests: Sequence[SearchRequest]) -> str:
     return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
 
 
-def _packed(name: str, value: Any) -> Any:
+def _encode_column(name: str, value: Any) -> Any:
     return json.dumps(value) if name in _JSON_COLUMNS and value is not None else value
 
 

@@ -68,7 +68,7 @@ MAX_LISTED = 1000
 MAX_NOTES = 20
 """Notes of a job."""
 
-MIN_FREE = 64 << 20
+MIN_FREE_BYTES = 64 << 20
 """Bytes on the disk below which the health report warns."""
 
 SEARCH_THREADS = 256
@@ -160,8 +160,8 @@ class Jobs:
         if not requests:
             raise ServerProblem("wrong", "got no search, expected at least one", option="database")
         limits, group, jobs = self.settings.limits, new_identifier(), []
-        found = [validate_request(each, self.databases, limits) for each in requests]
-        for number, each in enumerate(found):
+        validated = [validate_request(each, self.databases, limits) for each in requests]
+        for number, each in enumerate(validated):
             request = each.request
             jobs.append(Job(
                 identifier=new_identifier() if number else group, group=group, client=client, payer=payer_of(client),
@@ -170,7 +170,7 @@ class Jobs:
                 cells=each.cells(self.databases[request.database]), submitted=time.time(), notes=each.notes,
                 outputs=tuple(request.outputs),
             ))  # fmt: skip
-        group = self.store.add(jobs, [each.request for each in found], limits.queued, limits.client_jobs, key)
+        group = self.store.add(jobs, [each.request for each in validated], limits.queued, limits.client_jobs, key)
         queued = self.store.group(group)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._changed.set)
@@ -180,7 +180,7 @@ class Jobs:
         if self.is_ending:
             raise _ending()
 
-    def _seen(self, job: Job) -> Job:
+    def _with_progress(self, job: Job) -> Job:
         """Return a job with its progress."""
         running = self.running.get(job.identifier)
         if running is None or job.state != "running":
@@ -189,15 +189,15 @@ class Jobs:
 
     def job(self, identifier: str) -> Job:
         """Return a job as it is now; raise as `JobStore.job` does."""
-        return self._seen(self.store.job(identifier))
+        return self._with_progress(self.store.job(identifier))
 
     def group(self, identifier: str) -> list[Job]:
         """Return the jobs that were submitted with a job, in their order."""
-        return list(map(self._seen, self.store.group(identifier)))
+        return list(map(self._with_progress, self.store.group(identifier)))
 
     def jobs_of(self, client: str, count: int = MAX_LISTED, states: Sequence[str] = JOB_STATES) -> list[Job]:
         """Return the last jobs of a client that are in some states, the last first."""
-        return list(map(self._seen, self.store.jobs_of(client, count, states)))
+        return list(map(self._with_progress, self.store.jobs_of(client, count, states)))
 
     async def wait(self, identifier: str, seconds: float) -> Job:
         """Return a job when it has ended, or after ``seconds``."""
@@ -239,10 +239,10 @@ class Jobs:
 
     # results
 
-    def rendered(self, identifier: str, wanted: Format, queries: tuple[int, int] | None = None) -> Generator[bytes]:
-        """Return the results of a job; see `StoredResults.rendered`."""
+    def render(self, identifier: str, wanted: Format, queries: tuple[int, int] | None = None) -> Generator[bytes]:
+        """Return the results of a job; see `StoredResults.render`."""
         job = self.store.job(identifier)
-        return self.results.rendered(job, self._database_of(job), wanted, queries)
+        return self.results.render(job, self._database_of(job), wanted, queries)
 
     def output(self, identifier: str, number: int) -> tuple[Job, JobOutput, int]:
         """Return a job, one of its files and its size; see `StoredResults.output`."""
@@ -272,7 +272,7 @@ class Jobs:
                 while True:
                     self._changed.clear()
                     try:
-                        while job := await self._claimed(threads):
+                        while job := await self._claim(threads):
                             group.start_soon(self._run, job, threads)
                     except Exception as error:  # e.g. a full disk
                         log.error("no job can be claimed: %s", error)
@@ -280,9 +280,9 @@ class Jobs:
                         continue
                     await self._changed.wait()
         finally:
-            self.begin_end()
+            self.begin_shutdown()
 
-    async def _claimed(self, threads: anyio.CapacityLimiter) -> Job | None:
+    async def _claim(self, threads: anyio.CapacityLimiter) -> Job | None:
         if self.is_ending:
             return None
         job = await run_sync(self.store.claim, self.settings.workers, limiter=threads)
@@ -325,7 +325,7 @@ class Jobs:
             if not self.results.is_read(identifier):
                 self.store.delete(identifier, until)
 
-    def begin_end(self) -> None:
+    def begin_shutdown(self) -> None:
         """Claim no more jobs, and answer requests that wait for jobs."""
         self.is_ending = True
         for ended in list(self._ends.values()):
@@ -333,7 +333,7 @@ class Jobs:
 
     def stop_all(self) -> None:
         """Stop all that runs; jobs go on where they were when a server starts with the same folder."""
-        self.begin_end()
+        self.begin_shutdown()
         for each in (*self.running.values(), *self.searches):
             each.stop("ending")
 
@@ -351,9 +351,9 @@ class Jobs:
             if running.reason == "cancelled":
                 state = "cancelled"
             elif running.reason:
-                changes["problem"] = running.problem(self.settings.limits.seconds).stated()["error"]
+                changes["problem"] = running.problem(self.settings.limits.seconds).to_json()["error"]
             else:
-                changes["problem"] = self.problem_for(error).stated()["error"]
+                changes["problem"] = self.problem_for(error).to_json()["error"]
         while True:
             try:
                 self.store.end(job.identifier, "running", state, self.settings.limits.days, **changes)
@@ -377,10 +377,10 @@ class Jobs:
             # with the scores of the whole database, for the report of html
             results = begin_search(
                 lease.backend, queries, options,
-                distribution=True, progress=running.advance, origin=database.origin(request),
+                keep_distribution=True, progress=running.advance, origin=database.origin(request),
             )  # fmt: skip
             with results:
-                search = _resumed(results, checkpoint)
+                search = _resume(results, checkpoint)
                 search.restored = search.forgone = running.advance
                 running.set_results(results)
                 if outputs:
@@ -424,23 +424,25 @@ class Jobs:
 
     def search(self, request: SearchRequest, wanted: Format, running: RunningSearch) -> Generator[bytes]:
         """Search, and yield the report; errors of the request are raised before the first bytes."""
-        found = validate_request(request, self.databases, self.settings.limits)
-        database = self.databases[found.request.database]
-        wanted.check(len(found.queries), PROGRAM_NAMES[found.options.translation is not None, database.is_dna])
+        validated = validate_request(request, self.databases, self.settings.limits)
+        database = self.databases[validated.request.database]
+        wanted.check(
+            len(validated.queries), PROGRAM_NAMES[validated.options.translation is not None, database.is_dna]
+        )
 
         def made(lease: EngineLease) -> Generator[bytes]:
             results = begin_search(
-                lease.backend, found.queries, found.options, distribution=wanted.needs_distribution,
-                progress=running.advance, origin=database.origin(found.request),
+                lease.backend, validated.queries, validated.options, keep_distribution=wanted.needs_distribution,
+                progress=running.advance, origin=database.origin(validated.request),
             )  # fmt: skip
             with results:
                 try:
                     running.set_results(results)
-                    yield from wanted.written(lambda: results.run, results.batches(wanted.needs_alignments))
+                    yield from wanted.render(lambda: results.run, results.batches(wanted.needs_alignments))
                 except SearchCancelled:
                     raise running.problem(self.settings.limits.seconds) from None
 
-        if len(found.queries) * found.options.max_hits <= MAX_BUFFERED_HITS:
+        if len(validated.queries) * validated.options.max_hits <= MAX_BUFFERED_HITS:
             yield with_engine(database, lambda lease: b"".join(made(lease)))
             return
         lease = database.lease()
@@ -464,7 +466,7 @@ class Jobs:
             if state == "failed":
                 why.append(f"{name}: {self._clean(note)}")
         free = shutil.disk_usage(self.settings.folder).free
-        if free < MIN_FREE:
+        if free < MIN_FREE_BYTES:
             why.append(f"the disk has {free >> 20:,} MiB left, and jobs may not be kept")
         if self.is_ending:
             why.append("the server is ending")
@@ -480,20 +482,20 @@ class Jobs:
 
     def problem_for(self, error: BaseException) -> ServerProblem:
         """Return the problem that the client is told of, without the server's folders; log what is a bug."""
-        found = problem_of(error)
+        problem = problem_of(error)
         if isinstance(error, SearchCancelled):
-            found = ServerProblem("conflict", "the search was stopped")
+            problem = ServerProblem("conflict", "the search was stopped")
         elif isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError):
             message = "the server has no memory for this search; send its queries in parts"
-            found = ServerProblem("unavailable", message)
+            problem = ServerProblem("unavailable", message)
         elif is_full(error) or (isinstance(error, OutputError) and error.__cause__ and is_full(error.__cause__)):
-            found = disk_full()
-        elif found.code == "failed" and not isinstance(error, ServerProblem):
+            problem = disk_full()
+        elif problem.code == "failed" and not isinstance(error, ServerProblem):
             log.error("%s", "".join(traceback.format_exception(error)).rstrip())
         elif not isinstance(error, (InputError, ServerProblem)):
             log.error("%s: %s", type(error).__name__, error)
-        given = {name: getattr(found, name) for name in ("option", "expected", "retry_after")}
-        return ServerProblem(found.code, self._clean(str(found)), **given)
+        details = {name: getattr(problem, name) for name in ("option", "expected", "retry_after")}
+        return ServerProblem(problem.code, self._clean(str(problem)), **details)
 
 
 @contextmanager
@@ -503,7 +505,7 @@ def open_jobs(settings: ServerSettings) -> Iterator[Jobs]:
         yield Jobs(settings, databases, store)
 
 
-def _resumed(results: SearchResults, checkpoint: Path) -> Search:
+def _resume(results: SearchResults, checkpoint: Path) -> Search:
     """Return the search, which resumes from the checkpoint if that is of this database and version."""
     results.use_checkpoint(checkpoint)
     try:

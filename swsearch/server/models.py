@@ -47,9 +47,9 @@ TextPairs = Sequence[tuple[str, str]]
 """Names and values, as a query string has them."""
 
 
-def typed(read: Callable[[Any], Any], schema: JsonSchema) -> Any:
+def typed(parser: Callable[[Any], Any], schema: JsonSchema) -> Any:
     """Return the type of a parameter that a function reads, with its JSON Schema."""
-    return Annotated[Any, BeforeValidator(read), WithJsonSchema(schema)]
+    return Annotated[Any, BeforeValidator(parser), WithJsonSchema(schema)]
 
 
 def parse_range(text: str) -> tuple[int, int] | None:
@@ -108,7 +108,7 @@ class TextSearch(SearchParameters):  # type: ignore[misc,valid-type]
     title: str = Field("", description="Name of the search.")
 
     @classmethod
-    def of(cls, pairs: TextPairs) -> Self:
+    def from_pairs(cls, pairs: TextPairs) -> Self:
         """Return the search that fields of a form state; raise `OptionError` if a value cannot be used."""
         check_names(pairs, tuple(cls.model_fields))
         fields: dict[str, Any] = {
@@ -129,7 +129,7 @@ class TextSearch(SearchParameters):  # type: ignore[misc,valid-type]
         if not self.database:
             raise OptionError("database", None, "the name of a database", f"GET {API_PATH}/databases lists them")
         options = {name: value for name in OPTION_NAMES if (value := getattr(self, name)) is not None}
-        names = _checked_databases(self.database)
+        names = _check_databases(self.database)
         return [SearchRequest(name, queries, self.query_format, options, self.title) for name in names]
 
 
@@ -164,7 +164,7 @@ class FormatQuery(BaseModel):
     )
     columns: str = Field("", description="Columns of a table, with commas between them.")
 
-    def wanted(self) -> Format:
+    def chosen_format(self) -> Format:
         """Return the format; raise `OptionError` if there is no such format or column."""
         name, chosen = self.format.strip(), " ".join(self.columns.replace(",", " ").split())
         if len(name.split()) != 1:
@@ -229,10 +229,10 @@ def parse_json_searches(body: bytes) -> list[SearchRequest]:
     names = stated.get("database") if isinstance(stated, dict) else None
     if not isinstance(names, list):
         return [SearchRequest.from_json(stated)]
-    return [SearchRequest.from_json({**stated, "database": name}) for name in _checked_databases(names)]
+    return [SearchRequest.from_json({**stated, "database": name}) for name in _check_databases(names)]
 
 
-def _checked_databases(names: list[Any]) -> list[Any]:
+def _check_databases(names: list[Any]) -> list[Any]:
     if not names:
         raise OptionError("database", [], "the name of a database")
     for place, name in enumerate(names):
@@ -294,14 +294,14 @@ OutputNumber = _number("number", 0, MAX_OUTPUTS - 1)
 
 def parse_hits(text: str) -> list[int]:
     """Return numbers of hits such as 1,2,5-8."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if last < first or len(found) + last - first >= MAX_SUBJECTS:
+        if last < first or len(numbers) + last - first >= MAX_SUBJECTS:
             raise OptionError("hits", text, f"numbers from 1 such as 1,2,5-8, at most {MAX_SUBJECTS:,}")
-        found += range(first, last + 1)
-    return found
+        numbers += range(first, last + 1)
+    return numbers
 
 
 HitRanges = typed(parse_hits, {"type": "string", "pattern": "^[1-9][0-9]{0,3}(,[1-9][0-9]{0,3}){0,9}$"})
@@ -310,11 +310,11 @@ HitRanges = typed(parse_hits, {"type": "string", "pattern": "^[1-9][0-9]{0,3}(,[
 # responses
 
 
-class _Stated(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class ProblemStated(_Stated):
+class ProblemStated(_StrictModel):
     """Details of an error."""
 
     code: str = Field(description="Which problem it is: one of " + ", ".join(STATUSES) + ".")
@@ -324,13 +324,13 @@ class ProblemStated(_Stated):
     retry_after: int | None = Field(None, description="Seconds after which to ask again.")
 
 
-class ErrorAnswer(_Stated):
+class ErrorAnswer(_StrictModel):
     """Every answer of a status from 400."""
 
     error: ProblemStated
 
 
-class JobLinks(_Stated):
+class JobLinks(_StrictModel):
     """Where to go on from a job."""
 
     self: str = Field(description="The job itself.")
@@ -358,7 +358,7 @@ Time = Annotated[
 """A time of the Unix clock, in seconds, as an ISO time."""
 
 
-class JobSchema(_Stated):
+class JobSchema(_StrictModel):
     """A job as it is now. Times are ISO 8601 in UTC."""
 
     id: StatedIdentifier = Field(description="Whoever knows it may read the job.")
@@ -385,7 +385,7 @@ class JobSchema(_Stated):
     links: JobLinks
 
     @classmethod
-    def of(cls, job: Job, client: str, root: str, *, is_brief: bool = False, **more: Any) -> Self:
+    def from_job(cls, job: Job, client: str, root: str, *, is_brief: bool = False, **more: Any) -> Self:
         """Return a job as a client sees it, without long options if brief; ``root`` stands before all paths."""
         place = f"{root}{API_PATH}/jobs/{job.identifier}"
         links = {name: f"{place}/{name}" for name in ("results", "outputs", "queries", "subjects", "cancel")}
@@ -403,7 +403,7 @@ class SubmittedAnswer(JobSchema):
     jobs: list[StatedIdentifier] = Field(description="All jobs of the group, one for each database.")
 
 
-class JobsAnswer(_Stated):
+class JobsAnswer(_StrictModel):
     """Jobs, the last first."""
 
     jobs: list[JobSchema]
@@ -427,13 +427,13 @@ class DatabaseAnswer(BaseModel):
     sha256: str | None = Field(None, description="Checksum of its file.")
 
 
-class DatabasesAnswer(_Stated):
+class DatabasesAnswer(_StrictModel):
     """All databases, in the order of the command line."""
 
     databases: list[DatabaseAnswer]
 
 
-class FormatAnswer(_Stated):
+class FormatAnswer(_StrictModel):
     """A format of results."""
 
     format: str = Field(description="What it is asked for by.")
@@ -445,7 +445,7 @@ class FormatAnswer(_Stated):
     is_of_one_query: bool = Field(description="Whether it holds one query's results; choose it with queries=.")
 
 
-class FormatsAnswer(_Stated):
+class FormatsAnswer(_StrictModel):
     """All formats, and all columns of tables."""
 
     formats: list[FormatAnswer]
@@ -460,7 +460,7 @@ class HealthAnswer(BaseModel):
     ok: bool = Field(description="Whether all is as it should be.")
 
 
-class ReadyAnswer(_Stated):
+class ReadyAnswer(_StrictModel):
     """Whether the server takes requests."""
 
     ready: bool

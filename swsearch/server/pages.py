@@ -34,7 +34,7 @@ from swsearch.server.errors import JOB_ADVICE, ServerProblem, problem_page
 from swsearch.server.job_store import Job, is_identifier
 from swsearch.server.models import parse_hits, parse_range
 from swsearch.server.results import FASTA_TYPE, Format
-from swsearch.server.streaming import answer
+from swsearch.server.streaming import stream_response
 from swsearch.server.templating import (
     PAGE_HEADERS,
     STATIC_TYPES,
@@ -122,7 +122,9 @@ def form(request: Request) -> Response:
         filled = replace(filled, queries=example.fasta, values=example.values)
     elif identifier := query.get("from"):
         databases = tuple(job.database for job in jobs_of(request).group(check_identifier(identifier)))
-        filled = search_form.FilledForm.of_request(jobs_of(request).store.request(identifier), identifier, databases)
+        filled = search_form.FilledForm.from_request(
+            jobs_of(request).store.request(identifier), identifier, databases
+        )
     return _form(request, filled)
 
 
@@ -131,11 +133,11 @@ async def search(request: Request) -> Response:
     """Submit a filled form, or show it again with its problem."""
     max_bytes = max(jobs_of(request).settings.limits.body, 1 << 20)
     async with request.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=max_bytes) as sent:
-        filled = await search_form.FilledForm.of(sent)
-    return await run_sync(_submitted, request, filled)
+        filled = await search_form.FilledForm.from_fields(sent)
+    return await run_sync(_submit, request, filled)
 
 
-def _submitted(request: Request, filled: search_form.FilledForm) -> Response:
+def _submit(request: Request, filled: search_form.FilledForm) -> Response:
     client, cookie = client_of(request), ""
     if CLIENT_COOKIE not in request.cookies:
         # only now, as the browser comes from this site: from another site it would not send the cookie that it has
@@ -162,10 +164,10 @@ def _form(request: Request, filled: search_form.FilledForm, error: SwsearchError
     ready = [place["name"] for place in places if place["state"] == "ready"]
     if not filled.databases and ready and (error is None or len(places) == 1):
         filled = replace(filled, databases=(ready[0],))
-    status, headers, wrong, alert, told = 200, {}, "", "", ""
+    status, headers, wrong, alert, field_message = 200, {}, "", "", ""
     if error is not None:
         problem, wrong = jobs.problem_for(error), search_form.field_of(error)
-        alert, told = search_form.without_name(str(problem), wrong)
+        alert, field_message = search_form.without_name(str(problem), wrong)
         status = problem.status
         headers = {"Retry-After": str(problem.retry_after)} if problem.retry_after else {}
     fields = search_form.FORM_FIELDS
@@ -177,7 +179,7 @@ def _form(request: Request, filled: search_form.FilledForm, error: SwsearchError
         "examples": search_form.EXAMPLES.values(),
         "costs": {"matrices": costs, "presets": {word: costs[name] for word, name in PRESET_MATRICES.items()}},
         "opened": {fields[name].group for name in (*chosen, wrong) if name in fields},
-        "problem": alert, "wrong": wrong, "told": told,
+        "problem": alert, "wrong": wrong, "told": field_message,
     }  # fmt: skip
     return show_page(request, "form.html", values, status, headers)
 
@@ -245,7 +247,7 @@ def mine(request: Request, page: str = "1") -> Response:
 async def job(request: Request, job: OfPath) -> Response:
     """Show the progress of a job, or its report."""
     if job.state == "done":
-        return await _report(request, job, range_of("", job.n_queries))
+        return await _report(request, job, parse_query_range("", job.n_queries))
     return await run_sync(_progress, request, job)
 
 
@@ -266,17 +268,17 @@ def state(job: OfPath) -> Response:
 @router.api_route("/jobs/{identifier}/report", methods=["GET", "HEAD"], response_model=None)
 async def report(request: Request, job: OfPath, queries: str = "") -> Response:
     """Show the report of some queries of a job."""
-    return await _report(request, job, range_of(queries, job.n_queries))
+    return await _report(request, job, parse_query_range(queries, job.n_queries))
 
 
 @router.api_route("/jobs/{identifier}/report/{first}/subjects", methods=["GET", "HEAD"], response_model=None)
 async def subjects(request: Request, job: OfPath, first: int, query: str = "1", hits: str = "1") -> Response:
     """Send whole subjects of a query as FASTA; ``query`` counts from the first query of a page of the report."""
-    number = first + whole_of("query", query) - 1
+    number = first + parse_positive("query", query) - 1
     if not 1 <= first <= number <= job.n_queries:
         raise OptionError("query", query, "one of the report's queries")
     pieces = await run_sync(jobs_of(request).subjects, job.identifier, number, parse_hits(hits))
-    return await answer(request, pieces, FASTA_TYPE, "reports", f"{job.identifier}-{number}.fasta")
+    return await stream_response(request, pieces, FASTA_TYPE, "reports", f"{job.identifier}-{number}.fasta")
 
 
 @router.api_route("/jobs/{identifier}/details", methods=["GET", "HEAD"], response_model=None)
@@ -286,7 +288,7 @@ def details(request: Request, job: OfPath) -> Response:
     database = jobs_of(request).databases.get(job.database)
     values = _values(request, job) | {
         "downloads": list(downloads_of(job, database is not None and database.is_dna)),
-        "asked": list(settings_of(job)),
+        "asked": list(job_options(job)),
         "size": f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size:,} bytes",
         "address": f"{address_of(request)}/jobs/{job.identifier}",
     }
@@ -298,8 +300,8 @@ def summary(request: Request, job: OfPath, page: str = "1") -> Response:
     """Show the best hit of each query."""
     first, pager = _pager(f"{root_of(request.scope)}/jobs/{job.identifier}/summary", page, job.n_queries)
     span = (first + 1, min(first + ROWS_PER_PAGE, job.n_queries))
-    table = jobs_of(request).rendered(job.identifier, Format("7 sseqid score evalue"), span)
-    rows = summary_of(b"".join(table), first)
+    table = jobs_of(request).render(job.identifier, Format("7 sseqid score evalue"), span)
+    rows = parse_summary(b"".join(table), first)
     return show_page(request, "summary.html", {**_values(request, job), "rows": rows, **pager})
 
 
@@ -327,14 +329,14 @@ async def _report(request: Request, job: Job, queries: tuple[int, int]) -> Respo
     """Return the report of the queries from the first to the last of two numbers."""
     group = await run_sync(jobs_of(request).group, job.identifier)
     root = root_of(request.scope)
-    bar = list(bar_of(root, job, group, queries))
+    bar = list(report_links(root, job, group, queries))
     wanted = Format("html", bar, f"{root}/jobs/{job.identifier}/report/{queries[0]}/subjects")
-    pieces = await run_sync(jobs_of(request).rendered, job.identifier, wanted, queries)
+    pieces = await run_sync(jobs_of(request).render, job.identifier, wanted, queries)
     headers = {**PAGE_HEADERS, "Content-Security-Policy": f"{content_policy()}; frame-ancestors 'none'"}
-    return await answer(request, pieces, wanted.media_type, "reports", headers=headers)
+    return await stream_response(request, pieces, wanted.media_type, "reports", headers=headers)
 
 
-def bar_of(root: str, job: Job, group: Sequence[Job], queries: tuple[int, int]) -> Iterator[Link]:
+def report_links(root: str, job: Job, group: Sequence[Job], queries: tuple[int, int]) -> Iterator[Link]:
     """Yield the links above a report: other pages of its queries, downloads, and the other jobs of the group."""
     place = f"{root}/jobs/{job.identifier}"
     yield Link("New search", f"{root}/")
@@ -365,7 +367,7 @@ def downloads_of(job: Job, is_dna: bool) -> Iterator[OutputFormat]:
             yield each
 
 
-def settings_of(job: Job) -> Iterator[tuple[str, str]]:
+def job_options(job: Job) -> Iterator[tuple[str, str]]:
     """Yield the options of a job in the words of the form."""
     for name, value in job.options.items():
         if name in search_form.NOT_ON_THE_PAGE or value is None:
@@ -382,7 +384,7 @@ def settings_of(job: Job) -> Iterator[tuple[str, str]]:
         yield field.label if field else name, text
 
 
-def summary_of(table: bytes, n_before: int) -> list[dict[str, Any]]:
+def parse_summary(table: bytes, n_before: int) -> list[dict[str, Any]]:
     """Return a row for each query of a table with comments, whose columns are subject, score and E-value."""
     rows: list[dict[str, Any]] = []
     query = ""
@@ -400,18 +402,18 @@ def summary_of(table: bytes, n_before: int) -> list[dict[str, Any]]:
 def _pager(path: str, text: str, count: int) -> tuple[int, dict[str, Any]]:
     """Return the number of rows before a page of a list, and the values of its links to other pages."""
     pages = max(1, -(-count // ROWS_PER_PAGE))
-    number = min(whole_of("page", text), pages)
+    number = min(parse_positive("page", text), pages)
     return (number - 1) * ROWS_PER_PAGE, {"page": number, "pages": pages, "pager": f"{path}?page="}
 
 
-def whole_of(name: str, text: str) -> int:
+def parse_positive(name: str, text: str) -> int:
     """Parse a number from 1 in an address."""
     if not re.fullmatch(r"[1-9][0-9]{0,8}", text):
         raise OptionError(name, text, "a number from 1")
     return int(text)
 
 
-def range_of(text: str, n_queries: int) -> tuple[int, int]:
+def parse_query_range(text: str, n_queries: int) -> tuple[int, int]:
     """Parse the first and the last query in an address; by default the first page of queries."""
     first, last = parse_range(text) or (1, min(n_queries, ROWS_PER_PAGE))
     if last > n_queries or last - first >= ROWS_PER_PAGE:

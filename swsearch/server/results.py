@@ -87,7 +87,7 @@ class Format:
         writer.check_program(program, what)
         writer.check_queries(n_queries, what)
 
-    def written(self, run: Callable[[], RunInfo], batches: Iterable[list[SearchResult]]) -> Generator[bytes]:
+    def render(self, run: Callable[[], RunInfo], batches: Iterable[list[SearchResult]]) -> Generator[bytes]:
         """Yield the report of results, which must be aligned if the format needs that; ``run`` is called first."""
         buffer = io.BytesIO()
         stream: IO[Any] = buffer
@@ -96,14 +96,14 @@ class Format:
         writer = self.writer(stream)
 
         def taken() -> bytes:
-            found = buffer.getvalue()
+            data = buffer.getvalue()
             buffer.seek(0)
             buffer.truncate()
-            return found
+            return data
 
         try:
-            found = run()
-            writer.begin(found.with_checksums() if writer.needs_checksums else found)
+            data = run()
+            writer.begin(data.with_checksums() if writer.needs_checksums else data)
             for batch in batches:
                 for result in batch:
                     writer.write(result)
@@ -128,7 +128,7 @@ class StoredResults:
         """Return whether the results of a job are being read."""
         return self._readers[identifier] > 0
 
-    def rendered(
+    def render(
         self, job: Job, database: ServedDatabase, wanted: Format, queries: tuple[int, int] | None = None
     ) -> Generator[bytes]:
         """Return the results of a job, or of its queries from the first to the last number.
@@ -141,14 +141,12 @@ class StoredResults:
         if not 1 <= first <= last <= job.n_queries:
             raise OptionError("queries", f"{first}-{last}", f"a range within 1-{job.n_queries:,}")
         wanted.check(last - first + 1, job.program(database.is_dna))
-        return self._rendered(job, database, wanted, first - 1, last - first + 1)
+        return self._render(job, database, wanted, first - 1, last - first + 1)
 
-    def _rendered(
-        self, job: Job, database: ServedDatabase, wanted: Format, first: int, count: int
-    ) -> Generator[bytes]:
-        with self._opened(job, database, wanted.needs_distribution) as search:
+    def _render(self, job: Job, database: ServedDatabase, wanted: Format, first: int, count: int) -> Generator[bytes]:
+        with self._open_job(job, database, wanted.needs_distribution) as search:
             stored = self._readable(job, search.stored_results(first, count, wanted.needs_alignments))
-            yield from wanted.written(lambda: search.run, stored)
+            yield from wanted.render(lambda: search.run, stored)
 
     def output(self, job: Job, number: int) -> tuple[JobOutput, int]:
         """Return a file of a job and its size in bytes.
@@ -156,15 +154,15 @@ class StoredResults:
         It raises ``conflict`` unless the job is done, ``not_found`` if it has no such file.
         """
         _check_done(job)
-        found = self._store.outputs_of(job)
-        if number >= len(found):
-            raise ServerProblem("not_found", f"job {job.identifier}: no output {number}, it has {len(found)}")
-        with self._told(job):
-            return found[number], found[number].path.stat().st_size
+        outputs = self._store.outputs_of(job)
+        if number >= len(outputs):
+            raise ServerProblem("not_found", f"job {job.identifier}: no output {number}, it has {len(outputs)}")
+        with self._job_problems(job):
+            return outputs[number], outputs[number].path.stat().st_size
 
     def part(self, job: Job, output: JobOutput, part: range) -> Generator[bytes]:
         """Yield some bytes of a file of a job, which may be removed meanwhile."""
-        with self._told(job), output.path.open("rb") as file:
+        with self._job_problems(job), output.path.open("rb") as file:
             file.seek(part.start)
             for at in range(0, len(part), PIECE_BYTES):
                 yield file.read(min(PIECE_BYTES, len(part) - at))
@@ -180,7 +178,7 @@ class StoredResults:
         return self._subjects(job, database, query, hits)
 
     def _subjects(self, job: Job, database: ServedDatabase, query: int, hits: Sequence[int]) -> Generator[bytes]:
-        with self._opened(job, database) as search:
+        with self._open_job(job, database) as search:
             ((result,),) = self._readable(job, search.stored_results(query - 1, 1))
             subjects = shown_hits(result.table).record_places.tolist()
         for hit in hits:
@@ -192,16 +190,16 @@ class StoredResults:
             yield fasta(database.database.header(subject), database.database.sequence(subject))
 
     @contextmanager
-    def _opened(self, job: Job, database: ServedDatabase, distribution: bool = False) -> Iterator[Search]:
+    def _open_job(self, job: Job, database: ServedDatabase, distribution: bool = False) -> Iterator[Search]:
         """Open the search of a job to be read, and count a reader meanwhile."""
         with self._guard:
             self._readers[job.identifier] += 1
         try:
-            with self._told(job):
+            with self._job_problems(job):
                 request = self._store.request(job.identifier)
                 origin = database.origin(request, job.submitted, job.ended)
                 results = begin_search(
-                    database.backend, *request.read_queries(), distribution=distribution, origin=origin
+                    database.backend, *request.read_queries(), keep_distribution=distribution, origin=origin
                 )
                 search = results.search
                 search.use_checkpoint(self._store.checkpoint_of(job.identifier), is_read_only=True)
@@ -212,13 +210,13 @@ class StoredResults:
                 self._readers[job.identifier] -= 1
                 self._readers += Counter()  # drops zeros
 
-    def _readable(self, job: Job, found: Iterator[Found]) -> Generator[Found]:
+    def _readable(self, job: Job, items: Iterator[Found]) -> Generator[Found]:
         """Yield what a checkpoint holds."""
-        with self._told(job):
-            yield from found
+        with self._job_problems(job):
+            yield from items
 
     @contextmanager
-    def _told(self, job: Job) -> Iterator[None]:
+    def _job_problems(self, job: Job) -> Iterator[None]:
         """Turn errors of reading a checkpoint into problems of its job."""
         try:
             yield

@@ -30,9 +30,9 @@ from swsearch.server.errors import ServerProblem
 from swsearch.server.jobs import Jobs
 
 REQUEST_SECONDS = 30.0
-"""Seconds in which a request must be complete; `MIN_RATE` adds to them."""
+"""Seconds in which a request must be complete; `MIN_BYTES_PER_SECOND` adds to them."""
 
-MIN_RATE = 16 << 10
+MIN_BYTES_PER_SECOND = 16 << 10
 """Bytes a second: a long request may take so much longer."""
 
 STALLED_SECONDS = 120.0
@@ -53,7 +53,7 @@ GRACE_SECONDS = 10
 REFUSAL_SECONDS = 5.0
 """Maximum seconds that other requests have to send that the server ends."""
 
-MAX_HEAD = 64 << 10
+MAX_HEAD_BYTES = 64 << 10
 """Bytes of a request's head: BLAST's URL API may have a query in its address."""
 
 SWEEPS = 10
@@ -64,7 +64,7 @@ SWEEPS = 10
 class Connections:
     """Limits of connections, which all connections of a server share."""
 
-    most: int
+    max_connections: int
     clock: Callable[[], float] = time.monotonic
     waiting: dict[GuardedProtocol, None] = field(default_factory=dict)
     """Connections without a complete request; the one that waits longest comes first."""
@@ -86,7 +86,7 @@ class GuardedProtocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Begin; cut another connection or refuse this one if there are too many."""
         super().connection_made(transport)
-        if len(self.connections) > self._limits.most:
+        if len(self.connections) > self._limits.max_connections:
             oldest = next(iter(self._limits.waiting), None)
             if oldest is None:
                 message = "the server has as many connections as it takes"
@@ -94,19 +94,19 @@ class GuardedProtocol(H11Protocol):
                 return
             del self._limits.waiting[oldest]  # `cut` ends it later
             oldest.cut()
-        self._look()
+        self._update_waiting()
 
     def data_received(self, data: bytes) -> None:
         """Read, and look whether the request is complete."""
         self.n_bytes += len(data)
         super().data_received(data)
-        self._look()
+        self._update_waiting()
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
         super().on_response_complete()
         self._limits.waiting.pop(self, None)
-        self._look()
+        self._update_waiting()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
@@ -117,7 +117,7 @@ class GuardedProtocol(H11Protocol):
         """Refuse bytes that are not HTTP."""
         self._refuse(ServerProblem("broken", "the request is no HTTP/1.1, or its head is too long"))
 
-    def _look(self) -> None:
+    def _update_waiting(self) -> None:
         """Wait, unless there is a complete request."""
         if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
             self._limits.waiting.pop(self, None)
@@ -127,7 +127,10 @@ class GuardedProtocol(H11Protocol):
 
     def sweep(self, now: float) -> None:
         """End the connection if its client sends or receives too slowly; to be called from time to time."""
-        if self in self._limits.waiting and now - self.started > REQUEST_SECONDS + self.n_bytes / MIN_RATE:
+        if (
+            self in self._limits.waiting
+            and now - self.started > REQUEST_SECONDS + self.n_bytes / MIN_BYTES_PER_SECOND
+        ):
             is_answered = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
             if self.n_bytes and not is_answered:
                 self._refuse(ServerProblem("broken", "the request took too long to come"), 408)
@@ -142,7 +145,7 @@ class GuardedProtocol(H11Protocol):
         """Send a problem, and end the connection."""
         if self.transport.is_closing():
             return
-        body = json.dumps(problem.stated()).encode("ascii")
+        body = json.dumps(problem.to_json()).encode("ascii")
         code = HTTPStatus(status or problem.status)
         head = f"HTTP/1.1 {code} {code.phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
         if problem.retry_after is not None:
@@ -156,26 +159,26 @@ class GuardedProtocol(H11Protocol):
             self.transport.abort()
 
 
-def bound(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     """Return a socket with an address, which does not listen yet; raise `OptionError` if that is not possible."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
         raise OptionError("--host", host, "a name or an address of this machine, such as 127.0.0.1") from None
-    family, kind, protocol, _, address = sorted(found, key=lambda each: each[0] != socket.AF_INET)[0]
-    made = socket.socket(family, kind, protocol)
+    family, kind, protocol, _, address = sorted(addresses, key=lambda each: each[0] != socket.AF_INET)[0]
+    listener = socket.socket(family, kind, protocol)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        made.bind(address)
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listener.bind(address)
     except OSError as error:
-        made.close()
-        raise _not_bound(host, port, error) from None
-    return made
+        listener.close()
+        raise _bind_error(host, port, error) from None
+    return listener
 
 
-def _not_bound(host: str, port: int, error: OSError) -> OptionError:
+def _bind_error(host: str, port: int, error: OSError) -> OptionError:
     if error.errno == errno.EADDRINUSE:
         remedy = "another program listens there; 0 takes any that is free"
         return OptionError("--port", port, "one that is free", remedy)
@@ -184,20 +187,20 @@ def _not_bound(host: str, port: int, error: OSError) -> OptionError:
     return OptionError("--host", host, "an address of this machine", f"it cannot be had: {error.strerror}")
 
 
-def url_of(made: socket.socket, root: str = "") -> str:
+def url_of(listener: socket.socket, root: str = "") -> str:
     """Return the URL of a socket for a browser on this machine."""
-    host, port = made.getsockname()[:2]
+    host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{root}/"
 
 
-def is_for_others(made: socket.socket) -> bool:
+def is_for_others(listener: socket.socket) -> bool:
     """Return whether other machines can reach a socket."""
-    host: str = made.getsockname()[0]
+    host: str = listener.getsockname()[0]
     return not (host.startswith("127.") or host == "::1")
 
 
-def connections_for(most: int) -> int:
+def allow_connections(most: int) -> int:
     """Allow this process the files of so many connections, and return how many connections it can have."""
     allowed = allow_files(most + BACKLOG + OTHER_FILES)
     return max(1, min(most, max(allowed - BACKLOG - OTHER_FILES, allowed // 4)))
@@ -211,10 +214,10 @@ class HttpServer(uvicorn.Server):
     """
 
     def __init__(
-        self, app: FastAPI, made: socket.socket, connections: Connections, *,
+        self, app: FastAPI, listener: socket.socket, connections: Connections, *,
         forwarded: Sequence[str] = (), grace: int = GRACE_SECONDS,
     ) -> None:  # fmt: skip
-        self._made, self._limits = made, connections
+        self._made, self._limits = listener, connections
         self._jobs: Jobs = app.state.jobs
         super().__init__(uvicorn.Config(
             app,
@@ -222,7 +225,7 @@ class HttpServer(uvicorn.Server):
             ws="none", lifespan="on", interface="asgi3", log_config=None, access_log=False,
             proxy_headers=bool(forwarded), forwarded_allow_ips=list(forwarded), server_header=False, backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_SECONDS, timeout_graceful_shutdown=grace,
-            h11_max_incomplete_event_size=MAX_HEAD,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         ))  # fmt: skip
 
     @property
@@ -260,7 +263,7 @@ class HttpServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End; requests that wait for a job are answered with its progress."""
-        self._jobs.begin_end()
+        self._jobs.begin_shutdown()
         await super().shutdown(sockets)
         if cancelled := list(self.server_state.tasks):
             await asyncio.wait(cancelled, timeout=REFUSAL_SECONDS)

@@ -60,7 +60,7 @@ class PageField:
     kind: ValueKind = ValueKind()
 
     @classmethod
-    def of(cls, row: Option) -> PageField:
+    def from_option(cls, row: Option) -> PageField:
         """Return the field of an option."""
         form = row.form
         assert form is not None and row.heading is not None
@@ -94,7 +94,7 @@ class PageField:
 
 
 FORM_FIELDS = {
-    row.name: PageField.of(row)
+    row.name: PageField.from_option(row)
     for row in (*rows_of(QueryTable).values(), *rows_of(SearchTable).values())
     if row.form is not None
 } | {
@@ -139,7 +139,7 @@ class FilledForm:
     """Options of an earlier search that the form has no fields for."""
 
     @classmethod
-    async def of(cls, sent: FormData) -> FilledForm:
+    async def from_fields(cls, sent: FormData) -> FilledForm:
         """Return what a browser sent; raise `ServerProblem` for an unknown field."""
         values: dict[str, str] = {}
         texts: dict[str, Any] = {}
@@ -160,7 +160,7 @@ class FilledForm:
         return cls(values, tuple(dict.fromkeys(databases)), file_name=file_name, file_content=content, **texts)
 
     @classmethod
-    def of_request(cls, request: SearchRequest, identifier: str, databases: tuple[str, ...]) -> FilledForm:
+    def from_request(cls, request: SearchRequest, identifier: str, databases: tuple[str, ...]) -> FilledForm:
         """Return the form of a job; it names the job if the queries are too long to show."""
         options = dict(request.options)
         if isinstance(options.get("matrix"), Mapping):

@@ -21,24 +21,24 @@ from starlette.types import Receive, Scope, Send
 
 from swsearch.errors import printable
 
-GATHERED = 256 << 10
+MIN_PIECE_BYTES = 256 << 10
 """Bytes below which a response is sent whole, with its length."""
 
-MAX_NAME = 100
+MAX_NAME_LENGTH = 100
 """Characters of a file name in a header."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def gathered(pieces: Generator[bytes]) -> Generator[bytes]:
-    """Yield the same bytes in pieces of at least `GATHERED` bytes, and close the generator at the end."""
+def gather_pieces(pieces: Generator[bytes]) -> Generator[bytes]:
+    """Yield the same bytes in pieces of at least `MIN_PIECE_BYTES` bytes, and close the generator at the end."""
     parts: list[bytes] = []
     size = 0
     with closing(pieces):
         for piece in pieces:
             parts.append(piece)
             size += len(piece)
-            if size >= GATHERED:
+            if size >= MIN_PIECE_BYTES:
                 yield b"".join(parts)
                 parts, size = [], 0
         if parts:
@@ -51,13 +51,13 @@ class _Stream(Response):
     def __init__(
         self, request: Request, pieces: Generator[bytes], limiter: anyio.CapacityLimiter, stop: Callable[[], None]
     ) -> None:
-        self._pieces, self._limiter, self._stop = gathered(pieces), limiter, stop
+        self._pieces, self._limiter, self._stop = gather_pieces(pieces), limiter, stop
         self._guard = threading.Lock()
         self.has_left = False
         self.first = b""
-        self._watch = asyncio.ensure_future(self._look(request.receive))
+        self._watch = asyncio.ensure_future(self._watch_disconnect(request.receive))
 
-    async def _look(self, receive: Receive) -> None:
+    async def _watch_disconnect(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
         self.has_left = True
@@ -98,7 +98,7 @@ class _Stream(Response):
             await self.close()
 
 
-async def answer(
+async def stream_response(
     request: Request, pieces: Generator[bytes], media_type: str, work_kind: Literal["searches", "reports"],
     file_name: str = "", *, headers: Mapping[str, str] | None = None, status: int = 200,
     stop: Callable[[], None] = lambda: None,
@@ -117,9 +117,9 @@ async def answer(
             raise ClientDisconnect from None
         raise
     finally:
-        if len(stream.first) < GATHERED:  # an error, or the whole response
+        if len(stream.first) < MIN_PIECE_BYTES:  # an error, or the whole response
             await stream.close()
-    if len(stream.first) < GATHERED:
+    if len(stream.first) < MIN_PIECE_BYTES:
         return Response(stream.first, status, headers, media_type)
     stream.status_code, stream.media_type, stream.background = status, media_type, None
     stream.init_headers(headers)
@@ -128,8 +128,8 @@ async def answer(
 
 def disposition(name: str) -> str:
     """Return the header with which a browser saves a response as a file of any name."""
-    plain = _UNSAFE.sub("_", name)[:MAX_NAME].lstrip(".") or "results"
+    plain = _UNSAFE.sub("_", name)[:MAX_NAME_LENGTH].lstrip(".") or "results"
     if plain == name:
         return f'attachment; filename="{plain}"'
-    shown = printable(name, "_").replace("/", "_").replace("\\", "_")[:MAX_NAME].lstrip(".") or "results"
+    shown = printable(name, "_").replace("/", "_").replace("\\", "_")[:MAX_NAME_LENGTH].lstrip(".") or "results"
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(shown, safe='', errors='replace')}"

@@ -69,11 +69,11 @@ def page(
 @cache
 def templates() -> Environment:
     """Return the templates, which escape all values."""
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("swsearch.server"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters |= {
+    environment.filters |= {
         "n": lambda value: f"{value:,}",
         "named": safe_name,
         "titled": lambda job: safe_name(job.title.strip()) or f"Job {job.identifier}",
@@ -86,7 +86,7 @@ def templates() -> Environment:
         "segment": lambda text: quote(str(text), safe=""),
         "of": format_count,
     }
-    return made
+    return environment
 
 
 def safe_name(text: object) -> str:

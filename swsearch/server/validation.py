@@ -81,16 +81,20 @@ def validate_request(
         request = replace(request, options=options)
     _check_options(request.search_options, limits)
     try:
-        queries, asked = request.read_queries()
+        queries, search_options = request.read_queries()
     except RecursionError:
         raise InputError("queries: got JSON that is nested too deeply, expected what swsearch wrote") from None
     _check_count("queries", len(queries), limits.queries)
     notes += query_warnings(request.run_origin.queries or "queries", queries)
-    result = ValidatedRequest(request, queries, asked, tuple(notes))
+    result = ValidatedRequest(request, queries, search_options, tuple(notes))
     _check_count("query residues", result.n_residues, limits.residues)
-    check_outputs_fit(request.outputs, queries, PROGRAM_NAMES[asked.translation is not None, database.is_dna])
-    check_profile_scales(queries, asked)
-    Search((), asked, database.lease().backend)  # raises if the options do not fit the database; caches the rest
+    check_outputs_fit(
+        request.outputs, queries, PROGRAM_NAMES[search_options.translation is not None, database.is_dna]
+    )
+    check_profile_scales(queries, search_options)
+    Search(
+        (), search_options, database.lease().backend
+    )  # raises if the options do not fit the database; caches the rest
     return result
 
 
@@ -120,19 +124,19 @@ def _check_options(options: SearchOptions, limits: ServerLimits) -> None:
             raise ServerProblem("too_large", f"{name}: got {len(named):,}, expected {expected}", option=name)
 
 
-def _check_max(option: str, value: int, most: int) -> None:
-    if value > most:
-        expected = f"at most {most:,}, this server's limit"
+def _check_max(option: str, value: int, maximum: int) -> None:
+    if value > maximum:
+        expected = f"at most {maximum:,}, this server's limit"
         raise ServerProblem(
             "wrong", f"{option}: got {value:,}, expected {expected}", option=option, expected=expected
         )
 
 
-def _check_count(what: str, count: int, most: int) -> None:
-    if count > most:
+def _check_count(what: str, count: int, maximum: int) -> None:
+    if count > maximum:
         raise ServerProblem(
             "too_large",
-            f"queries: got {count:,} {what}, expected at most {most:,}, this server's limit; send them in parts",
+            f"queries: got {count:,} {what}, expected at most {maximum:,}, this server's limit; send them in parts",
             option="queries",
-            expected=f"at most {most:,} {what}",
+            expected=f"at most {maximum:,} {what}",
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import swsearch
-from swsearch.report.headers import settings_in, toml_of
+from swsearch.report.headers import options_as_toml, settings_in
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 FILES = {"include_ids": "a.txt", "exclude_ids": "b.txt"}
@@ -113,6 +113,6 @@ def test_what_python_asked_for_and_no_file_holds_is_named() -> None:
         (found,) = results
     assert found.run is not None
     assert found.run.settings["missing"] == ["matrix", "include-ids"]
-    assert settings_in(toml_of(found.run), "") == found.run.settings
+    assert settings_in(options_as_toml(found.run), "") == found.run.settings
     stated = json.loads(json.dumps(found.run.settings))
     assert stated["gap-open"] == 9

@@ -72,7 +72,7 @@ def findings():
     found = list(doctor.check_machine())
     assert [each.topic for each in found[:2]] == ["swsearch", "libraries"]
     return [(each.topic, each.text) for each in found[2:] if each.topic not in ("cpu", "extension")], [
-        each.topic for each in found if not each.good
+        each.topic for each in found if not each.is_ok
     ]
 
 

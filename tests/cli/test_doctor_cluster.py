@@ -29,7 +29,7 @@ def seen(address="tcp://a:1", host="a", rank=0, **facts):
 
 
 def lines(*workers, volumes=VOLUMES):
-    return [(each.topic.strip(), each.text, each.good) for each in describe("tcp://s:8786", workers, volumes)]
+    return [(each.topic.strip(), each.text, each.is_ok) for each in describe("tcp://s:8786", workers, volumes)]
 
 
 GPU = {"description": "gpu (NVIDIA H200)", "why": "", "devices": 1}

@@ -8,7 +8,7 @@ import pytest
 
 from support.command_line import fails, run
 from swsearch.cli.progress import (
-    BAR_AFTER,
+    BAR_AFTER_SECONDS,
     BarDisplay,
     Display,
     JsonDisplay,
@@ -72,7 +72,7 @@ def test_lines_say_all_that_a_log_needs(stderr, clock):
         assert stderr.getvalue() == ""
         clock.now += 0.1
         done.advance(9 * 10**11)
-        done.written(300)  # no second line yet
+        done.add_written(300)  # no second line yet
     assert stderr.getvalue() == (
         "swsearch: 0 of 1,200 queries, 1e+12 of 4e+12 cells (25.0 %), 100.00 GCUPS, 0:00:10 so far, 0:00:30 left\n"
     )
@@ -107,9 +107,9 @@ def test_objects_are_one_each_line(stderr, clock):
         done.advance(1000)
         done.advance(1)
         clock.now += 1
-        done.written(2)
+        done.add_written(2)
         done.advance(1999)
-        done.written(1)
+        done.add_written(1)
     found = [json.loads(line) for line in stderr.getvalue().splitlines()]
     assert [each["event"] for each in found] == ["begin", "progress", "progress", "end"]
     assert found[0] == {
@@ -133,10 +133,10 @@ def test_the_last_object_says_that_a_search_failed(stderr, clock):
 def test_what_a_checkpoint_had_is_done_and_no_speed(stderr, clock):
     with SearchProgress(JsonDisplay(), 4000, 4, clock) as done:
         clock.now += 8
-        done.restored(2000)
+        done.restore(2000)
         clock.now += 2
         done.advance(1000)
-        assert done.spared_cells == 2000
+        assert done.skipped_cells == 2000
     found = json.loads(stderr.getvalue().splitlines()[-2])
     assert (found["cells_done"], found["seconds"], found["seconds_left"]) == (3000, 10.0, 2.0)
 
@@ -178,12 +178,12 @@ def test_what_is_shown_where(monkeypatch, kind, is_terminal, quiet, expected):
 def test_a_bar_appears_for_long_work_and_counts_queries(monkeypatch, clock):
     terminal = terminal_at(monkeypatch)
     with SearchProgress(make_display("auto"), 4000, 1234, clock) as done:
-        clock.now += 0.9 * BAR_AFTER
+        clock.now += 0.9 * BAR_AFTER_SECONDS
         done.advance(1000)
         assert terminal.getvalue() == ""
-        clock.now += 0.1 * BAR_AFTER
+        clock.now += 0.1 * BAR_AFTER_SECONDS
         done.advance(1000)
-        done.written(17)
+        done.add_written(17)
     assert "searching" in terminal.getvalue()
     last = terminal.getvalue().split("searching")[-1]
     assert "50%" in last

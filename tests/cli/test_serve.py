@@ -14,7 +14,7 @@ from support.command_line import SWSEARCH
 from support.processes import started
 from support.serving import tiny_database
 from swsearch.cli import main, serve
-from swsearch.server.run import bound
+from swsearch.server.run import bind
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_told_before_a_database_is_opened(run, words, told, mon
 
 
 def test_a_port_that_is_taken_is_told(run):
-    with bound("127.0.0.1", 0) as made:
+    with bind("127.0.0.1", 0) as made:
         made.listen()
         code, err = run("--port", made.getsockname()[1])
     assert (code, "another program listens there" in err) == (1, True)

@@ -84,7 +84,7 @@ def test_names_of_others_are_none_of_ours_and_lead_to_ours(words):
     path, command = " ".join(["swsearch", *words]), COMMANDS[words]
     ours = {spelling for option in command.params for spelling in option.opts}
     aliases = other_programs.aliases_of(path, rows_taken(command))
-    advice, idle = other_programs.advice_of(path, rows_taken(command)), other_programs.no_effect_of(path)
+    advice, idle = other_programs.advice_of(path, rows_taken(command)), other_programs.options_without_effect(path)
     assert not {f"--{name}" for name in (*advice, *idle)} & ours
     assert not idle.keys() & (aliases.keys() | advice.keys())
     assert [
@@ -119,7 +119,10 @@ def test_every_option_of_blasts_programs_is_known_and_the_page_says_which_are_ta
     page = (ROOT / "docs" / "howto" / "coming-from-blastp.md").read_text(encoding="utf-8")
     section = page.split(f"## {title}\n")[1].split("\n## ")[0]
     command, path = COMMANDS[SECTIONS[title]], " ".join(["swsearch", *SECTIONS[title]])
-    aliases, idle = other_programs.aliases_of(path, rows_taken(command)), set(other_programs.no_effect_of(path))
+    aliases, idle = (
+        other_programs.aliases_of(path, rows_taken(command)),
+        set(other_programs.options_without_effect(path)),
+    )
     known = {"h", "help", "version", *aliases, *idle, *other_programs.advice_of(path, rows_taken(command))}
     known |= {spelling.lstrip("-") for option in command.params for spelling in option.opts}
     rows = re.findall(r"^\| (`-[^|]*) \| ([^|]*) \|", section, re.MULTILINE)

@@ -28,7 +28,7 @@ class FakeCuda:
 
 def opened(monkeypatch, device, cuda):
     monkeypatch.setattr(ctypes, "CDLL", lambda name: cuda)
-    main._open(device)
+    main._open_device(device)
     return cuda.calls
 
 
@@ -46,7 +46,7 @@ def test_of_several_devices_the_one_that_was_asked_for(monkeypatch):
 def test_of_several_devices_the_first_is_opened(monkeypatch, device, first):
     asked = []
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    monkeypatch.setattr(main, "_open", asked.append)
+    monkeypatch.setattr(main, "_open_device", asked.append)
     main.warm_up_gpu(device)
     for thread in threading.enumerate():
         if thread.name == "swsearch-cuda":
@@ -67,7 +67,7 @@ def test_no_driver(monkeypatch, capfd):
         raise OSError(name)
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
-    main._open(None)
+    main._open_device(None)
     assert asked == ["libcuda.so.1"]
     assert capfd.readouterr() == ("", "")
 

@@ -17,15 +17,15 @@ from swsearch.alphabet import PROTEIN
 from swsearch.client.search_request import (
     QUERY_LINES_FORMAT,
     SearchRequest,
+    make_request,
     matrix_to_json,
     options_to_json,
-    request_for,
 )
 from swsearch.errors import InputError
 from swsearch.inputs import Query, read_queries
 from swsearch.pipeline.inclusion import Inclusion
 from swsearch.pipeline.options import make_search_options
-from swsearch.profiles.json_profile import line_of
+from swsearch.profiles.json_profile import to_json_line
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.run_info import Origin
 from swsearch.scoring import Matrix, Scoring, load_matrix
@@ -70,7 +70,7 @@ def facts(queries: list[Query]) -> list[Any]:
     return [
         (
             *(query.identifier, query.description, query.codes.tolist(), query.lower),
-            None if query.profile is None else line_of(query.profile),
+            None if query.profile is None else to_json_line(query.profile),
         )
         for query in queries
     ]
@@ -88,7 +88,7 @@ def facts(queries: list[Query]) -> list[Any]:
 )
 def test_objects_arrive_as_they_are(queries: Any) -> None:
     options = make_search_options()
-    stated = json.loads(json.dumps(request_for("db", queries, options, Origin()).to_json()))
+    stated = json.loads(json.dumps(make_request("db", queries, options, Origin()).to_json()))
     found, _ = SearchRequest.from_json(stated).read_queries()
     assert facts(found) == facts(read_queries(queries, scoring=Scoring()))
     assert stated["query_format"] == QUERY_LINES_FORMAT
@@ -97,18 +97,18 @@ def test_objects_arrive_as_they_are(queries: Any) -> None:
 def test_files_are_read_once_and_sent_decompressed(tmp_path: Path) -> None:
     path = tmp_path / "q.fa.gz"
     path.write_bytes(gzip.compress(QUERIES))
-    request = request_for("db", path, make_search_options(), Origin(str(path)))
+    request = make_request("db", path, make_search_options(), Origin(str(path)))
     assert (request.queries, request.query_format) == (QUERIES, "auto")
     assert facts(request.read_queries()[0]) == facts(read_queries(path))
     alignment = tmp_path / "family.a3m"
     alignment.write_text(f">q\n{PARENT}\n>r\n{PARENT[:50]}{'-' * (len(PARENT) - 50)}\n")
     expected = read_queries(alignment, scoring=Scoring())
     assert facts(
-        request_for("db", alignment, make_search_options(), Origin(str(alignment))).read_queries()[0]
+        make_request("db", alignment, make_search_options(), Origin(str(alignment))).read_queries()[0]
     ) == facts(expected)
     path.write_bytes(b">q\nMKV1\n")
     with pytest.raises(InputError, match=r"q\.fa\.gz: record 'q' line 2"):
-        request_for("db", path, make_search_options(), Origin(str(path))).read_queries()
+        make_request("db", path, make_search_options(), Origin(str(path))).read_queries()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from support.scripted_server import Canned, Script, scripted
 from support.serving import Served, serving
 from support.small_searches import PARENT, build
 from swsearch.client import connection
-from swsearch.client.search_request import request_for
+from swsearch.client.search_request import make_request
 from swsearch.errors import InputError, ServerError
 from swsearch.pipeline.options import make_search_options
 from swsearch.profiles.readers import read_profiles
@@ -157,24 +157,24 @@ def test_a_job_stays_until_it_is_forgotten(client: swsearch.Client, served: Serv
     assert [each.identifier for each in client.jobs()] == [job.identifier]
     with swsearch.Client(served.url, token=TOKEN) as other, pytest.raises(InputError):
         other.job(job.identifier).write(tmp_path / "x.a3m", "xml")
-    job.forget()
+    job.delete()
     with pytest.raises(InputError, match=job.identifier):
         job.state  # noqa: B018
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hits.tsv", "hits.txt", "next.json", "others.txt"]
 
 
 def test_a_request_that_is_repeated_makes_one_job(client: swsearch.Client) -> None:
-    request = request_for("db", PARENT, make_search_options(), Origin(), outputs=["15"])
-    later = request_for("db", PARENT, make_search_options(), Origin(), outputs=["15"])
+    request = make_request("db", PARENT, make_search_options(), Origin(), outputs=["15"])
+    later = make_request("db", PARENT, make_search_options(), Origin(), outputs=["15"])
     first = client.submit_request(request, "a key")
     assert client.submit_request(later, "a key").identifier == first.identifier
     with pytest.raises(InputError, match=r"^Idempotency-Key: got 'a key' again for another search"):
         client.submit_request(replace(request, outputs=["6"]), "a key")
     assert client.submit_request(request).identifier != first.identifier
     for job in client.jobs():
-        job.forget()
+        job.delete()
     assert client.submit_request(request, "a key").identifier != first.identifier
-    client.jobs()[0].forget()
+    client.jobs()[0].delete()
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_request_that_is_repeated_makes_one_job(client: swsearch.Client) -> No
 def test_outputs_that_cannot_be_are_refused(more: dict[str, Any], message: str, client: swsearch.Client) -> None:
     queries = [("a", PARENT), ("b", PARENT)]
     with pytest.raises(InputError, match=message):
-        client.submit_request(request_for("db", queries, make_search_options(), Origin(), **more))
+        client.submit_request(make_request("db", queries, make_search_options(), Origin(), **more))
     assert client.jobs() == []
 
 
@@ -203,7 +203,7 @@ def test_a_search_that_is_not_wanted_any_more_is_stopped(client: swsearch.Client
     assert job.state == "cancelled"
     with pytest.raises((InputError, ServerError), match="cancelled"):
         job.wait()
-    job.forget()
+    job.delete()
 
 
 def test_what_the_server_refuses_is_told_in_its_words(client: swsearch.Client, served: Served) -> None:

@@ -54,7 +54,7 @@ def test_choosing(kind):
 def test_auto_takes_the_gpu_where_it_can(kind):
     made, told = kind.made(), []
     asked = kind.gpu(made)
-    assert kind.create("auto", device=1, gpu_memory=100, notice=told.append) is made
+    assert kind.create("auto", device=1, gpu_memory=100, on_message=told.append) is made
     assert kind.create("gpu", device=2) is made
     assert asked == [(1, 100), (2, None)]
     assert (told, made.fallback) == ([], "")
@@ -63,13 +63,13 @@ def test_auto_takes_the_gpu_where_it_can(kind):
 def test_auto_falls_back_and_says_why_once(kind):
     kind.gpu(NO_DRIVER)
     told = []
-    with kind.create("auto", threads=1, notice=told.append) as engine:
+    with kind.create("auto", threads=1, on_message=told.append) as engine:
         assert (engine.name, engine.threads) == ("cpu", 1)
         assert told == [engine.fallback] == [f"running on the CPU: {NO_DRIVER}"]
     with kind.create("auto") as engine:  # nobody listens, as from Python
         assert engine.fallback == told[0]
     with pytest.raises(GpuUnavailableError) as caught:
-        kind.create("gpu", notice=told.append)
+        kind.create("gpu", on_message=told.append)
     assert caught.value.exit_code == 7
     assert len(told) == 1
 
@@ -78,7 +78,7 @@ def test_auto_falls_back_and_says_why_once(kind):
 def test_a_machine_without_pycuda_is_not_nagged_unless_it_asks_for_a_gpu(kind, options):
     kind.gpu(NO_DRIVER, installed=False)
     told = []
-    with kind.create("auto", notice=told.append, **options) as engine:
+    with kind.create("auto", on_message=told.append, **options) as engine:
         assert engine.name == "cpu" and engine.fallback
     assert len(told) == len(options)
 
@@ -121,7 +121,7 @@ def test_few_pairs_are_not_worth_a_gpu(kind):
     for name, options in (("auto", {"cells": worth}), ("gpu", {"cells": 1}), ("auto", {"cells": 1, "gpu_memory": 5})):
         assert kind.create(name, **options) is made
     assert asked == [(None, None)] * 2 + [(None, 5)]
-    with kind.create("auto", cells=worth - 1, pairs=7, memory=1 << 20, notice=told.append) as chosen:
+    with kind.create("auto", cells=worth - 1, pairs=7, memory=1 << 20, on_message=told.append) as chosen:
         assert (chosen.name, chosen.memory) == ("cpu", 1 << 20)
         assert chosen.fallback == f"running on the CPU: 7 pairs, {worth - 1:,} cells, are not worth starting a GPU"
     assert told == []

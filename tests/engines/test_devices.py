@@ -185,7 +185,7 @@ def test_without_a_gpu_auto_takes_the_cpu_and_says_why(monkeypatch, device):
     fake_pycuda.remove(monkeypatch)
     for make in (create_engine, create_pair_aligner):
         told = []
-        with make("auto", device=device, threads=1, notice=told.append) as found:
+        with make("auto", device=device, threads=1, on_message=told.append) as found:
             assert found.name == "cpu"
             assert told == [found.fallback]
             assert told[0].startswith("running on the CPU: engine gpu cannot be used: PyCUDA is not installed")

@@ -67,12 +67,14 @@ def test_an_empty_list_in_a_request_is_refused() -> None:
     for name in ("include_ids", "exclude_ids", "taxids", "exclude_taxids"):
         for text in ("", " , "):
             with pytest.raises(InputError, match=f"^{name}: "):
-                TextSearch.of([("database", "d"), (name, text)]).requests(b">q\nMKV\n")
-    (search,) = TextSearch.of([("database", "d"), ("include_ids", ""), ("include_ids", "a, b")]).requests(
+                TextSearch.from_pairs([("database", "d"), (name, text)]).requests(b">q\nMKV\n")
+    (search,) = TextSearch.from_pairs([("database", "d"), ("include_ids", ""), ("include_ids", "a, b")]).requests(
         b">q\nMKV\n"
     )
     assert search.search_options.include_ids == ("a", "b")
-    (search,) = TextSearch.of([("database", "d"), ("max_hits", "5k"), ("translate", "off")]).requests(b">q\nMKV\n")
+    (search,) = TextSearch.from_pairs([("database", "d"), ("max_hits", "5k"), ("translate", "off")]).requests(
+        b">q\nMKV\n"
+    )
     assert (search.search_options.max_hits, search.search_options.translate) == (5000, False)
 
 

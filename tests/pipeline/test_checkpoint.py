@@ -35,7 +35,7 @@ from swsearch.pipeline.null_models import NullModelFitter
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects
 from swsearch.pipeline.subjects import ProteinSubjects
-from swsearch.profiles.json_profile import line_of
+from swsearch.profiles.json_profile import to_json_line
 
 GENERATOR = np.random.default_rng(11)
 SUBJECTS = [PROTEIN.decode(random_codes(GENERATOR, n, 20)) for n in GENERATOR.integers(20, 90, 80)]
@@ -83,7 +83,7 @@ def lines(database, engine, folder=None, queries=QUERIES, **options):
     results = list(swsearch.search(queries, database, engine=engine, checkpoint=folder, **chosen))
     swsearch.write(results, stream, "jsonl")
     profiles = [result.next_profile for result in results]
-    return stream.getvalue() + "".join("" if each is None else line_of(each) for each in profiles)
+    return stream.getvalue() + "".join("" if each is None else to_json_line(each) for each in profiles)
 
 
 def some(*scores):

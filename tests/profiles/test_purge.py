@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from swsearch.profiles import row_filter
-from swsearch.profiles.row_filter import kept_rows
+from swsearch.profiles.row_filter import unique_sequences
 from swsearch.profiles.sequence_weights import ABSENT, UNKNOWN
 
 
 def kept(rows: np.ndarray, identity: float = 0.94) -> list[int]:
-    return kept_rows(rows.astype(np.uint8), ABSENT, UNKNOWN, identity).tolist()
+    return unique_sequences(rows.astype(np.uint8), ABSENT, UNKNOWN, identity).tolist()
 
 
 def changed(row: np.ndarray, places: list[int]) -> np.ndarray:

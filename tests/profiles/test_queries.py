@@ -48,7 +48,7 @@ def test_a_profile_is_a_query_everywhere(profile: Profile) -> None:
 
 
 def test_profiles_stand_among_sequences(profile: Profile) -> None:
-    alignment = read_stockholm(TextFile.of("f", (DATA / "sh3.sto").read_bytes()))[0]
+    alignment = read_stockholm(TextFile.from_bytes("f", (DATA / "sh3.sto").read_bytes()))[0]
     found = swsearch.score([("a", "MKVLAAGIVG"), profile, alignment], SUBJECTS, engine="cpu")
     assert found[1].tolist() == expected(profile)
     assert found[0].tolist() == swsearch.score("MKVLAAGIVG", SUBJECTS, engine="cpu")[0].tolist()
@@ -131,7 +131,7 @@ def test_psiblast_scores_its_own_matrix_the_same(tmp_path: Path) -> None:
     psiblast = shutil.which("psiblast")
     if psiblast is None:
         pytest.skip("psiblast is not installed")
-    (alignment,) = read_stockholm(TextFile.of("f", (DATA / "sh3.sto").read_bytes()))
+    (alignment,) = read_stockholm(TextFile.from_bytes("f", (DATA / "sh3.sto").read_bytes()))
     subjects = tmp_path / "s.fasta"
     rows = [row.replace("-", "").upper() for row in rows_of(alignment)]
     subjects.write_text("".join(f">s{k}\n{letters}\n" for k, letters in enumerate(rows)))

@@ -35,7 +35,7 @@ def text_of(name: str) -> str:
 
 def read(data: str | bytes, format_: str = "auto") -> list[Profile]:
     source = reading_handle(data)
-    return readers.profiles_of(source, formats.format_of(source, format_), SCORING)  # type: ignore[arg-type]
+    return readers.profiles_of(source, formats.detect_format(source, format_), SCORING)  # type: ignore[arg-type]
 
 
 def reading_handle(data: str | bytes):  # type: ignore[no-untyped-def]
@@ -47,7 +47,7 @@ def reading_handle(data: str | bytes):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(("name", "expected"), FILES.items())
 def test_formats_are_recognized_by_content_and_read(name: str, expected: str) -> None:
     source = reading_handle(text_of(name))
-    assert formats.format_of(source) == expected
+    assert formats.detect_format(source) == expected
     profile = Profile.read(DATA / name)
     assert len(profile) == (58 if name != "sh3.hmm.gz" else len(profile))
     if expected not in ("hmm", "hhm"):
@@ -101,7 +101,7 @@ def test_scores_come_in_the_units_of_the_searchs_matrix() -> None:
 
 
 def test_hmms_give_gap_costs_by_position_where_they_are_asked_for() -> None:
-    text = TextFile.of("f", text_of("sh3.hmm.gz").encode())
+    text = TextFile.from_bytes("f", text_of("sh3.hmm.gz").encode())
     assert hmm.read_hmm(text, SCORING)[0].gaps is None
     found = hmm.read_hmm(text, SCORING, position_gaps=True)[0]
     assert found.gaps is not None
@@ -118,7 +118,7 @@ def test_several_in_a_file_are_several_queries() -> None:
 
 
 def test_a3m_has_its_columns_and_insertions() -> None:
-    (found,) = msa_readers.read_a3m(TextFile.of("f", A3M))
+    (found,) = msa_readers.read_a3m(TextFile.from_bytes("f", A3M))
     assert list(found.identifiers) == ["q", "s", "t"]
     assert list(found.descriptions) == ["first", "second", ""]
     assert list(msa_readers.rows_of(found)) == ["MKVLAA", "MK-LwwAA", "--VL-yA"]
@@ -126,14 +126,14 @@ def test_a3m_has_its_columns_and_insertions() -> None:
 
 
 def test_the_querys_gaps_become_insertions_and_its_insertions_columns() -> None:
-    (found,) = msa_readers.read_aligned_fasta(TextFile.of("f", b">q\n-MK--V-\n>s\nAMKwwVA\n>t\n..k.A--\n"))
+    (found,) = msa_readers.read_aligned_fasta(TextFile.from_bytes("f", b">q\n-MK--V-\n>s\nAMKwwVA\n>t\n..k.A--\n"))
     assert list(msa_readers.rows_of(found)) == ["MKV", "aMKwwVa", "-Ka-"]
-    (found,) = msa_readers.read_a3m(TextFile.of("f", b">q\nMKwV\n>s\nM-yyV\n>t\n-KV\n"))
+    (found,) = msa_readers.read_a3m(TextFile.from_bytes("f", b">q\nMKwV\n>s\nM-yyV\n>t\n-KV\n"))
     assert list(msa_readers.rows_of(found)) == ["MKWV", "M-yy-V", "-K-V"]
 
 
 def test_windows_line_ends_and_blanks_are_read() -> None:
-    (found,) = msa_readers.read_a3m(TextFile.of("f", b"\xef\xbb\xbf>q\tx y\r\nMK V\r\n\r\nL\r\n>s\r\nM--L"))
+    (found,) = msa_readers.read_a3m(TextFile.from_bytes("f", b"\xef\xbb\xbf>q\tx y\r\nMK V\r\n\r\nL\r\n>s\r\nM--L"))
     assert list(msa_readers.rows_of(found)) == ["MKVL", "M--L"]
     assert found.descriptions[0] == "x y"
 
@@ -222,7 +222,7 @@ def cuts() -> list[tuple[str, int]]:
 def test_every_beginning_of_a_file_is_refused_or_read(name: str, part: int) -> None:
     """A cut file gets a sentence that names it, or is read as a smaller one; nothing else comes out of a reader."""
     if name == "json":
-        whole = swsearch.profiles.json_profile.line_of(Profile.read(DATA / "sh3.sto"))
+        whole = swsearch.profiles.json_profile.to_json_line(Profile.read(DATA / "sh3.sto"))
     else:
         whole = A3M.decode() if name == "a3m" else text_of(name)
     format_ = FILES.get(name, name)
@@ -260,7 +260,7 @@ def test_other_forms_of_a_pssm_are_told() -> None:
 
 def test_a_million_columns_are_read() -> None:
     rows = b">q\n" + b"MKVLAAGIVG" * 100_000 + b"\n>s\n" + b"MK-LAAGIVG" * 100_000
-    (found,) = msa_readers.read_a3m(TextFile.of("f", rows))
+    (found,) = msa_readers.read_a3m(TextFile.from_bytes("f", rows))
     assert found.n_columns == 1_000_000
 
 

@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_written_is_told_and_left_alone(tmp_path: Path) ->
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(name: str, value: object, expected: str, tmp_path: Path) -> None:
-    line = json.loads(json_profile.line_of(whole_profile()))
+    line = json.loads(json_profile.to_json_line(whole_profile()))
     (tmp_path / "p").write_text("\n" + json.dumps({**line, name: value}))
     with pytest.raises(InputError, match=rf"p: line 2: .*{expected}"):
         Profile.read(tmp_path / "p")
@@ -134,7 +134,7 @@ def test_what_is_wrong_is_named(name: str, value: object, expected: str, tmp_pat
     ],
 )  # fmt: skip
 def test_a_wrong_alignment_is_named(name: str, value: object, expected: str, tmp_path: Path) -> None:
-    line = json.loads(json_profile.line_of(whole_profile()))
+    line = json.loads(json_profile.to_json_line(whole_profile()))
     line["alignment"][name] = value
     (tmp_path / "p").write_text(json.dumps(line))
     with pytest.raises(InputError, match=rf"p: line 1: .*{expected}"):

@@ -155,7 +155,7 @@ def test_an_hhm_of_one_sequence_has_one_sequence() -> None:
 def test_scores_that_are_written_are_those_of_published_statistics(name: str) -> None:
     """Without the scale, a profile's log-odds are what a search with published statistics makes."""
     scoring = Scoring(name)
-    text = TextFile.of("f", "\n".join(pssm.asn_lines(of_family(scoring))).encode())
+    text = TextFile.from_bytes("f", "\n".join(pssm.asn_lines(of_family(scoring))).encode())
     (found,) = pssm.read_asn(text, scoring)
     assert np.array_equal(found.scores[:, :20], of_family(scoring, scaled=False).scores[:, :20])
     assert (found.gap_open, found.gap_extend) == GAP_COSTS[name]
@@ -166,17 +166,17 @@ def test_asn_has_blasts_constants_and_frequencies() -> None:
     profile = replace(of_family(), identifier="a b", description='the "first" \u03b1')
     text = "\n".join(pssm.asn_lines(profile))
     assert text.isascii()
-    (node,) = parse(TextFile.of("f", text.encode()))
+    (node,) = parse(TextFile.from_bytes("f", text.encode()))
     data = node.node("pssm", "finalData")
     assert data is not None
     assert {name: data.node(name).items for name in ("lambda", "kappa", "h")} == {  # type: ignore[union-attr]
         "lambda": ["267", "10", "-3"], "kappa": ["41", "10", "-3"], "h": ["14", "10", "-2"],
     }  # fmt: skip
-    (again,) = pssm.read_asn(TextFile.of("f", text.encode()), SCORING)
+    (again,) = pssm.read_asn(TextFile.from_bytes("f", text.encode()), SCORING)
     assert (again.identifier, again.description) == ("a_b", 'the "first" ?')
     begin, end = text.index("    finalData {"), text.index("  params {")
     made = pssm.read_asn(
-        TextFile.of("f", (text[:begin].rstrip().rstrip(",") + "\n  },\n" + text[end:]).encode()), SCORING
+        TextFile.from_bytes("f", (text[:begin].rstrip().rstrip(",") + "\n  },\n" + text[end:]).encode()), SCORING
     )
     assert np.array_equal(made[0].scores[:, :20], unscaled(profile))  # of the frequencies alone
 
@@ -232,7 +232,7 @@ def test_gap_costs_by_position_are_in_the_file_and_can_be_read(tmp_path: Path) -
     """Costs that are read include the probability to leave a gap, which a search leaves out."""
     profile = by_position(of_family())
     profile.save(tmp_path / "q.hmm")
-    text = TextFile.of("f", (tmp_path / "q.hmm").read_bytes())
+    text = TextFile.from_bytes("f", (tmp_path / "q.hmm").read_bytes())
     (found,) = read_hmm(text, SCORING, position_gaps=True)
     assert found.gaps is not None
     assert profile.gaps is not None
@@ -328,4 +328,4 @@ def test_every_format_that_is_written_is_read_by_its_name() -> None:
 
 def read_profiles_of(text: str) -> list[Profile]:
     source = OpenFastaFile(io.BytesIO(text.encode()), "f")
-    return readers.profiles_of(source, formats.format_of(source), SCORING)
+    return readers.profiles_of(source, formats.detect_format(source), SCORING)

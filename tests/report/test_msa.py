@@ -41,7 +41,7 @@ FOUND = alignment_of(RESULT)
 def test_each_query_has_a_file(outfmt: str, tmp_path: Path) -> None:
     nothing = make_result(("b", "", QUERY), [])
     folder = AlignmentFolder(tmp_path / "new" / "folder", ["a", "b", "none"], outfmt)
-    for alignment in (RowFilter().filtered(FOUND), alignment_of(nothing), None):
+    for alignment in (RowFilter().apply(FOUND), alignment_of(nothing), None):
         folder.write(alignment)
     extension, _ = ALIGNMENT_FORMATS[outfmt]
     assert sorted(path.name for path in folder.folder.iterdir()) == [f"a{extension}", f"b{extension}"]
@@ -71,7 +71,7 @@ def test_what_is_written_is_read_as_a_query(outfmt: str, tmp_path: Path) -> None
 
 
 def test_rows_are_filtered() -> None:
-    assert len(RowFilter(min_coverage=80).filtered(FOUND)) == 2
+    assert len(RowFilter(min_coverage=80).apply(FOUND)) == 2
 
 
 def test_files_are_replaced_and_what_a_killed_run_left_stays_whole(tmp_path: Path) -> None:

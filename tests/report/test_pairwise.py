@@ -81,4 +81,4 @@ def test_titles_are_wrapped_as_textwrap_does() -> None:
         )
         text = text[: generator.randint(0, len(text))]
         expected = textwrap.wrap(text, 68, break_long_words=False, break_on_hyphens=False) or [""]
-        assert pairwise._wrapped(text) == expected, text
+        assert pairwise._wrap(text) == expected, text

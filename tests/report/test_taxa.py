@@ -120,11 +120,13 @@ def test_counts_take_the_best_evalue_and_the_name_of_whichever_database_has_it()
     result = make_result(("q", "", SEQUENCE), subjects)
     taxa = (Taxon(9606),), (Taxon(7), Taxon(9606, "Homo sapiens")), ()
     hits = [replace(hit, taxa=each) for hit, each in zip(result.hits, taxa, strict=True)]
-    human, other = hits_by_taxon(HitTable.of(hits))
+    human, other = hits_by_taxon(HitTable.from_hits(hits))
     assert (human.taxon.scientific, human.n_hits, human.evalue) == ("Homo sapiens", 2, hits[1].evalue)
     assert (other.taxon.taxid, other.n_hits, other.evalue) == (7, 1, hits[1].evalue)
-    assert hits_by_taxon(HitTable.of([replace(hits[2], taxa=())])) == hits_by_taxon(HitTable.of([])) == []
-    assert hits_by_taxon(HitTable.of(list(result.hits))) == []
+    assert (
+        hits_by_taxon(HitTable.from_hits([replace(hits[2], taxa=())])) == hits_by_taxon(HitTable.from_hits([])) == []
+    )
+    assert hits_by_taxon(HitTable.from_hits(list(result.hits))) == []
 
 
 def test_hits_know_their_taxa(database: Database) -> None:
@@ -133,7 +135,7 @@ def test_hits_know_their_taxa(database: Database) -> None:
     hit = next(hit for hit in result.hits if hit.subject_index == 8)
     assert [each.taxid for each in hit.taxa or ()] == [9606, 10090, 12345]
     assert pickle.loads(pickle.dumps(hit)).taxa == hit.taxa
-    table = HitTable.of(list(result.hits)[::-1])
+    table = HitTable.from_hits(list(result.hits)[::-1])
     assert table.headers.taxa == [hit.taxa for hit in result.hits][::-1]
 
 

@@ -15,9 +15,9 @@ from support.serving import QUERY, serving, until
 from swsearch.errors import OptionError
 from swsearch.server import run as module
 from swsearch.server.access import Access
-from swsearch.server.run import MIN_RATE, Connections
+from swsearch.server.run import MIN_BYTES_PER_SECOND, Connections
 from swsearch.server.settings import ServerLimits
-from swsearch.server.streaming import GATHERED
+from swsearch.server.streaming import MIN_PIECE_BYTES
 
 HEAD = b"POST /api/v1/search?database=two HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
 
@@ -98,15 +98,15 @@ def test_a_long_request_has_longer(small):
         body = b">a\n" + b"M" * 8000
         steady.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body[:-1])
         until(lambda: sum(each.n_bytes for each in small.opened) > 8000)
-        small.clock.turn(30 + 4000 / MIN_RATE)
+        small.clock.turn(30 + 4000 / MIN_BYTES_PER_SECOND)
         steady.sendall(body[-1:])
         assert steady.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 def test_where_all_are_at_work_a_further_one_is_told(small):
-    small.connections.most = 0
+    small.connections.max_connections = 0
     assert b" 503 " in received(small.connect())[:20]
-    small.connections.most = 5
+    small.connections.max_connections = 5
     assert small.get("/ready").status == 200
 
 
@@ -210,9 +210,9 @@ def test_a_search_is_wanted_while_its_answer_is_sent_and_no_longer(small, monkey
     seen, ended = [], threading.Event()
 
     def search(request, wanted, running):
-        yield b"x" * GATHERED
+        yield b"x" * MIN_PIECE_BYTES
         seen.append(running.reason)  # the first part is on its way
-        yield b"\x01" * GATHERED
+        yield b"\x01" * MIN_PIECE_BYTES
         until(lambda: running.reason)
         ended.set()
         yield b"z"
@@ -339,28 +339,28 @@ def test_nothing_is_left_of_a_server_that_has_ended(server_settings, tmp_path):
 
 
 def test_an_address_that_cannot_be_had_is_told():
-    with module.bound("127.0.0.1", 0) as made:
+    with module.bind("127.0.0.1", 0) as made:
         made.listen()
         port = made.getsockname()[1]
         with pytest.raises(OptionError, match="another program listens there"):
-            module.bound("127.0.0.1", port)
+            module.bind("127.0.0.1", port)
     with pytest.raises(OptionError, match="--host"):
-        module.bound("no such host.invalid", 0)
+        module.bind("no such host.invalid", 0)
     with pytest.raises(OptionError, match="--host"):
-        module.bound("192.0.2.1", 0)
-    assert "from 1024" in str(module._not_bound("127.0.0.1", 80, OSError(errno.EACCES, "no")))
+        module.bind("192.0.2.1", 0)
+    assert "from 1024" in str(module._bind_error("127.0.0.1", 80, OSError(errno.EACCES, "no")))
 
 
 def test_the_address_for_a_browser():
-    with module.bound("127.0.0.1", 0) as made:
+    with module.bind("127.0.0.1", 0) as made:
         port = made.getsockname()[1]
         assert module.url_of(made, "/lab") == f"http://127.0.0.1:{port}/lab/"
         assert not module.is_for_others(made)
-    with module.bound("0.0.0.0", 0) as made:
+    with module.bind("0.0.0.0", 0) as made:
         assert module.url_of(made).startswith("http://127.0.0.1:")
         assert module.is_for_others(made)
     if socket.has_ipv6:
-        with module.bound("::1", 0) as made:
+        with module.bind("::1", 0) as made:
             assert module.url_of(made).startswith("http://[::1]:")
 
 
@@ -368,8 +368,8 @@ def test_connections_are_as_many_as_there_may_be_files(monkeypatch):
     limits = {"now": (1024, 4096)}
     monkeypatch.setattr(resource, "getrlimit", lambda _: limits["now"])
     monkeypatch.setattr(resource, "setrlimit", lambda _, wanted: limits.update(now=wanted))
-    assert module.connections_for(1000) == 1000
+    assert module.allow_connections(1000) == 1000
     assert limits["now"][0] >= 1000 + module.BACKLOG + module.OTHER_FILES
-    assert module.connections_for(10_000) == 4096 - module.BACKLOG - module.OTHER_FILES
+    assert module.allow_connections(10_000) == 4096 - module.BACKLOG - module.OTHER_FILES
     limits["now"] = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    assert module.connections_for(10_000) == 10_000
+    assert module.allow_connections(10_000) == 10_000

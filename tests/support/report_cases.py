@@ -61,7 +61,7 @@ def make_result(
         numbers = index, len(codes), len(sequence), pair.score, bits, evalue
         hits.append(Hit(query[0], name, description, *numbers, Lazy(align)))
     sizes = 3000, residues, effective or residues
-    nothing = HitList(Query(query[0], query[1], codes), scoring, HitTable.of([]), None)
+    nothing = HitList(Query(query[0], query[1], codes), scoring, HitTable.from_hits([]), None)
     return SearchResult(
         query[0], query[1], len(codes), hits or nothing, scoring, mode, statistics, "some/db.h5", *sizes
     )
@@ -83,8 +83,8 @@ def as_columns(result: SearchResult) -> SearchResult:
     if not pairs:
         return result
     query = Query(result.query_id, result.query_description, pairs[0].query, (), pairs[0].query_letters)
-    further = (lambda row, _: result.hits[row]._further) if result.may_have_more_hsps else None
-    hits = HitList(query, result.scoring, HitTable.of(result.hits), lambda row: pairs[row], further)
+    further = (lambda row, _: result.hits[row]._find_hsps) if result.may_have_more_hsps else None
+    hits = HitList(query, result.scoring, HitTable.from_hits(result.hits), lambda row: pairs[row], further)
     empty = np.zeros(0, dtype=np.uint8)
     masked = np.array([pair.subject_letters is not None for pair in pairs], dtype=np.bool_)
     subjects = SubjectCodes(
@@ -93,13 +93,13 @@ def as_columns(result: SearchResult) -> SearchResult:
         np.cumsum([0, *(len(pair.subject) for pair in pairs)]),
         masked if masked.any() else None,
     )
-    hits.give(AlignmentTable.from_pairs(pairs), subjects)
+    hits.set_alignments(AlignmentTable.from_pairs(pairs), subjects)
     return dataclasses.replace(result, hits=hits)
 
 
 def with_two_alignments(result: SearchResult) -> SearchResult:
     """Give each hit of a result a second alignment."""
-    hits = [dataclasses.replace(hit, _further=Lazy.of_value(second_alignment(hit))) for hit in result.hits]
+    hits = [dataclasses.replace(hit, _find_hsps=Lazy.of_value(second_alignment(hit))) for hit in result.hits]
     return dataclasses.replace(result, hits=hits)
 
 

@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 from swsearch.db import Database
 from swsearch.server.app import create_app
 from swsearch.server.jobs import Jobs, RunningSearch, open_jobs
-from swsearch.server.run import Connections, HttpServer, bound, logging_to
+from swsearch.server.run import Connections, HttpServer, bind, logging_to
 from swsearch.server.settings import ServerSettings
 
 PATIENCE = 60.0
@@ -166,7 +166,7 @@ def serving(
     lines: list[str] = options.pop("lines", [])
     connections = connections or Connections(settings.limits.connections)
     with (
-        bound("127.0.0.1", port) as made,
+        bind("127.0.0.1", port) as made,
         logging_to(lines.append, is_verbose),
         open_jobs(settings) as opened,
     ):

@@ -121,11 +121,11 @@ def _check_matrix(machine: GpuMachine, variant: Variant, gaps: str, rows: int, c
     run.poison()
     run.enqueue()
     _compare(variant, case, "H", run.scores(), h)
-    found = run.directions()
-    if found is not None:
-        _compare(variant, case, "direction", found, directions)
+    result = run.directions()
+    if result is not None:
+        _compare(variant, case, "direction", result, directions)
         start_i, start_j, walked = walk_back(
-            lambda i, j: int(found[i, j]), (rows, columns), variant.mode, gap_states=True
+            lambda i, j: int(result[i, j]), (rows, columns), variant.mode, gap_states=True
         )
         _compare_alignment(variant, case, problem, (start_i, start_j), walked, (score, cigar))
     return rows * columns
@@ -180,9 +180,9 @@ def _check_inter_task(machine: GpuMachine, variant: Variant, gaps: str, length: 
         one.poison()
         one.enqueue()
     scores, plain = run.scores(), timed.scores()
-    for place, (found, expected) in enumerate(zip(run.matrices(), tables, strict=True)):
+    for place, (matrix, expected) in enumerate(zip(run.matrices(), tables, strict=True)):
         case = f"{gaps} gaps, query of {length}, subject {place} of {len(subjects[place])}"
-        _compare(variant, case, "H", found, expected)
+        _compare(variant, case, "H", matrix, expected)
         if not scores[place] == plain[place] == expected.max():
             raise EngineError(
                 f"{variant}, {case}: scores {scores[place]} and, without the matrix, {plain[place]}, expected "
@@ -191,11 +191,11 @@ def _check_inter_task(machine: GpuMachine, variant: Variant, gaps: str, length: 
     return sum(table.size for table in tables)
 
 
-def _compare(variant: Variant, case: str, what: str, found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> None:
-    if found.shape != expected.shape:
-        raise EngineError(f"{variant}, {case}: {what} has shape {found.shape}, expected {expected.shape}")
-    if not np.array_equal(found, expected):
-        raise MismatchError(variant, case, what, found, expected)
+def _compare(variant: Variant, case: str, what: str, result: npt.NDArray[Any], expected: npt.NDArray[Any]) -> None:
+    if result.shape != expected.shape:
+        raise EngineError(f"{variant}, {case}: {what} has shape {result.shape}, expected {expected.shape}")
+    if not np.array_equal(result, expected):
+        raise MismatchError(variant, case, what, result, expected)
 
 
 def _compare_alignment(

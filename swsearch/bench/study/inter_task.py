@@ -169,13 +169,13 @@ class InterTaskRun:
         layout = self.database.layout
         shape = (len(layout.words), SIDE, self._n_rows)
         cells = self.machine.download(self._matrix, np.int32, shape)
-        found: list[IntTable] = [np.empty((0, 0), np.int32)] * len(layout.order)
+        matrices: list[IntTable] = [np.empty((0, 0), np.int32)] * len(layout.order)
         for place, subject in enumerate(layout.order):
             group, lane = divmod(place, WARP_LANES)
             begin = int(layout.begins[group])
             words = slice(begin + lane, begin + int(layout.lengths[group]) * WARP_LANES, WARP_LANES)
-            found[subject] = cells[words].reshape(-1, self._n_rows)[: self.database.lengths[subject]].T
-        return found
+            matrices[subject] = cells[words].reshape(-1, self._n_rows)[: self.database.lengths[subject]].T
+        return matrices
 
 
 class DatabaseOnDevice:

@@ -68,10 +68,10 @@ def _caption(axes: Axes, x: str, y: str = "GCUPS") -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _bars(axes: Axes, found: dict[str, dict[str, float]], caption: str, **ticks: Any) -> None:
-    """Draw GCUPS by group, one colour per series of ``found``."""
-    groups = list(dict.fromkeys(group for series in found.values() for group in series))
-    for number, (label, series) in enumerate(found.items()):
+def _bars(axes: Axes, values: dict[str, dict[str, float]], caption: str, **ticks: Any) -> None:
+    """Draw GCUPS by group, one colour per series of ``values``."""
+    groups = list(dict.fromkeys(group for series in values.values() for group in series))
+    for number, (label, series) in enumerate(values.items()):
         places = [groups.index(group) + 0.4 * number - 0.2 for group in series]
         axes.bar(places, list(series.values()), 0.38, color=COLOURS[number], label=label)
     axes.set_xticks(range(len(groups)), groups, **ticks)
@@ -118,13 +118,13 @@ def _tiles(axes: Axes, rows: list[ResultRow]) -> None:
     size = max((row["rows"] for row in chosen if row["sweep"]), default=0)
     gaps = chosen[0]["gaps"] if chosen else ""
     at_size = [row for row in chosen if row["rows"] == size and row["gaps"] == gaps]
-    found = {
+    series = {
         f"{memory} memory": {
             row["variant"].split(",")[0]: row["gcups"] for row in at_size if row["variant"].endswith(memory)
         }
         for memory in ("global", "shared")
     }
-    _bars(axes, found, f"rows x columns of a block, pair of {size:,}")
+    _bars(axes, series, f"rows x columns of a block, pair of {size:,}")
 
 
 def _at_sweep(rows: list[ResultRow], approach: str) -> list[ResultRow]:
@@ -161,7 +161,7 @@ def _queries(axes: Axes, rows: list[ResultRow]) -> None:
 
 def _grids(axes: Axes, rows: list[ResultRow]) -> None:
     chosen = [row for row in _at_sweep(rows, "inter-task") if row["blocks"]]
-    found = {
+    series = {
         f"buffers in {buffers} memory": {
             f"{row['blocks']}\nx {row['threads']}": row["gcups"]
             for row in chosen
@@ -169,7 +169,7 @@ def _grids(axes: Axes, rows: list[ResultRow]) -> None:
         }
         for buffers in ("global", "shared")
     }
-    _bars(axes, found, "blocks x threads, inter-task", fontsize=7)
+    _bars(axes, series, "blocks x threads, inter-task", fontsize=7)
 
 
 PANELS: dict[str, Callable[[Axes, list[ResultRow]], None]] = {

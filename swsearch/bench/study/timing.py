@@ -116,23 +116,23 @@ def _time(query: str, subjects: Sequence[str], scoring: Scoring, mode: str) -> C
     def scores(function: Any) -> tuple[int, ...]:
         return tuple(function(query, subject, *gaps, matrix).score for subject in subjects)
 
-    seconds, found = _best_of(lambda: scores(plain))
+    seconds, result = _best_of(lambda: scores(plain))
     vector_seconds, again = _best_of(lambda: scores(vectorised))
-    if found != again:
-        raise AssertionError(f"parasail's {name} gives {found[:3]}..., its scan form {again[:3]}...")
-    return CpuTime(seconds, vector_seconds, found)
+    if result != again:
+        raise AssertionError(f"parasail's {name} gives {result[:3]}..., its scan form {again[:3]}...")
+    return CpuTime(seconds, vector_seconds, result)
 
 
 def _best_of(work: Callable[[], tuple[int, ...]]) -> tuple[float, tuple[int, ...]]:
     best = np.inf
-    found: tuple[int, ...] = ()
+    result: tuple[int, ...] = ()
     for _ in range(3):
         started = time.perf_counter()
-        found = work()
+        result = work()
         best = min(best, time.perf_counter() - started)
         if best > QUICK:
             break
-    return float(best), found
+    return float(best), result
 
 
 @lru_cache(maxsize=4)
@@ -140,11 +140,11 @@ def _parasail_matrix(matrix: Matrix) -> Any:
     import parasail
 
     letters = matrix.alphabet.letters[:20] if matrix.alphabet is PROTEIN else "ACGT"
-    made = parasail.matrix_create(letters, 1, -1)
+    table = parasail.matrix_create(letters, 1, -1)
     for i in range(len(letters)):
         for j in range(len(letters)):
-            made.set_value(i, j, int(matrix.scores[i, j]))
-    return made
+            table.set_value(i, j, int(matrix.scores[i, j]))
+    return table
 
 
 TIMED_RUNS, SLOW_RUNS = 3, 1
@@ -269,17 +269,17 @@ class Timer:
 
     def _compare_last_row(self, variant: Variant, problem: Problem, gaps: str, run: StripRun | MatrixRun) -> None:
         """Compare the last row of a matrix that is too large to be compared whole."""
-        length, found = len(problem.query), run.last_row()
-        if length > ROW_LENGTH or found is None:
+        length, row = len(problem.query), run.last_row()
+        if length > ROW_LENGTH or row is None:
             return
         key = (length, problem.recurrence.mode, gaps, variant.approach == "strips")
         if key not in self._rows:
             self._rows[key] = last_row(problem)
-        wrong = np.flatnonzero(found != self._rows[key])
+        wrong = np.flatnonzero(row != self._rows[key])
         if len(wrong):
             raise EngineError(
                 f"{variant}, {gaps} gaps, {length} x {length}: H of cell ({length}, {wrong[0] + 1}) is "
-                f"{found[wrong[0]]}, parasail's is {self._rows[key][wrong[0]]}"
+                f"{row[wrong[0]]}, parasail's is {self._rows[key][wrong[0]]}"
             )
 
     def inter_task(self, variant: Variant, gaps: str, length: int, checked: int) -> Measurement:
@@ -288,12 +288,12 @@ class Timer:
         run = InterTaskRun(self.machine, variant, self.database, query, scoring, gaps)
         cpu = self.database_cpu(gaps, length)
         runs = self._times(run)
-        found = tuple(run.scores()[: len(cpu.scores)].tolist())
-        if found != cpu.scores:
-            place = next(k for k, score in enumerate(cpu.scores) if score != found[k])
+        result = tuple(run.scores()[: len(cpu.scores)].tolist())
+        if result != cpu.scores:
+            place = next(k for k, score in enumerate(cpu.scores) if score != result[k])
             raise EngineError(
-                f"{variant}, {gaps} gaps, query of {length}: subject {place} scores {found[place]}, parasail's score "
-                f"is {cpu.scores[place]}"
+                f"{variant}, {gaps} gaps, query of {length}: subject {place} scores {result[place]}, "
+                f"parasail's score is {cpu.scores[place]}"
             )
         residues = self.database.layout.n_residues
         return _measurement(variant, gaps, (length, residues), checked, run.launches, runs, cpu, {})
@@ -318,12 +318,12 @@ class Timer:
         ]
         runs = [StripRun(self.machine, variant, problem, gaps) for problem in pairs]
         self.machine.seconds(runs[0].enqueue)  # compiled and loaded
-        seconds, found = {}, {}
+        seconds, results = {}, {}
         for name, overlap in (("in turn", False), ("overlapped", True)):
             started = time.perf_counter()
-            found[name] = list(align_batch(runs, overlap=overlap))
+            results[name] = list(align_batch(runs, overlap=overlap))
             seconds[name] = time.perf_counter() - started
-        if found["in turn"] != found["overlapped"]:
+        if results["in turn"] != results["overlapped"]:
             raise EngineError(f"{variant}: a batch with overlapped traceback gives other alignments")
         return {
             "approach": "strips", "variant": variant.name, "paper": SZAFARCZYK, "gaps": gaps, "pairs": STUDY_PAIRS,

@@ -103,10 +103,10 @@ class Variant:
 
     def kernels(self, gaps: Sequence[str]) -> list[Kernel]:
         """Return everything that is compiled for checks and timing."""
-        found = [self.kernel(kind, keep=keep) for kind in gaps for keep in (True, False)]
+        kernels = [self.kernel(kind, keep=keep) for kind in gaps for keep in (True, False)]
         if self.approach in MATRIX_APPROACHES:
-            found += [self.kernel(kind, source="boundary") for kind in gaps]
-        return list(dict.fromkeys(found))
+            kernels += [self.kernel(kind, source="boundary") for kind in gaps]
+        return list(dict.fromkeys(kernels))
 
     def __str__(self) -> str:
         return f"{self.approach}: {self.name}"
@@ -165,8 +165,8 @@ def _strips() -> list[Variant]:
         )  # fmt: skip
 
     both: tuple[Mode, ...] = ("global", "local")
-    found = [made(mode, 1024, chunk, 32, "") for mode in both for chunk in (1, 32)]
-    return found + [
+    variants = [made(mode, 1024, chunk, 32, "") for mode in both for chunk in (1, 32)]
+    return variants + [
         made("global", rows, chunk, kernels, "kernels")
         for rows, counts in CONCURRENT.items()
         for chunk in (1, 32)
