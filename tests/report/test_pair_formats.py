@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 
 from support.cases import any_codes, modes_with_ends, scorings
 from support.pair_checks import relatives, rescore
-from swsearch.alignment import PairAlignment
 from swsearch.alphabet import DNA, PROTEIN
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import InputError, OptionError
@@ -269,27 +267,6 @@ def test_sam_of_a_known_pair():
     gapped = make_run({"read": "ACGTACGTACGTTT"}, {"ref": "ACGTACAAGTACGTTT"}, Scoring(dna_matrix(2, -3), 1, 1))
     fields = written("sam", gapped)[0].splitlines()[-1].split("\t")
     assert (fields[5], *fields[-3:]) == ("6M2D8M", "AS:i:25", "NM:i:2", "MD:Z:6^AA8")
-
-
-def test_a_megabase_with_many_gaps_is_written_in_seconds():
-    generator = np.random.default_rng(1)
-    runs = [run for k in range(50_000) for run in ((33, "M"), (int(generator.integers(1, 4)), "ID"[k % 2]))]
-    runs.append((50, "M"))
-    query, subject = (
-        generator.integers(0, 4, sum(n for n, op in runs if op != other)).astype(np.uint8) for other in "DI"
-    )
-    run = make_run([query], [subject], DNA_SCORING)
-    assert len(query) > 1_690_000
-    for name in PAIR_FORMATS:
-        pair = PairAlignment(query, subject, DNA_SCORING, 0, 0, 0, tuple(runs))
-        stream = io.StringIO()
-        writer = create_pair_writer(name, stream)
-        started = time.perf_counter()
-        writer.begin(run)
-        writer.write(ScoredPair(run.queries[0], run.subjects[0], pair))
-        writer.end()
-        assert time.perf_counter() - started < 10, name  # a tenth of it on an idle machine
-        assert stream.getvalue()
 
 
 NAMES = [
