@@ -18,6 +18,7 @@ import pytest
 
 from support.databases import Failing, drawn, entries, files, held, names, written
 from support.db_helpers import HBA, HBB
+from support.samples import spread
 from swsearch.db import (
     Database,
     append_database,
@@ -89,8 +90,10 @@ WORKS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
-@pytest.mark.parametrize("what", WORKS)
+@pytest.mark.parametrize(
+    "error", spread([OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], 1), ids=repr
+)
+@pytest.mark.parametrize("what", spread(WORKS, 2))
 def test_whichever_call_fails_the_files_are_as_before_or_as_after(
     tmp_path: Path, what: str, error: BaseException
 ) -> None:
@@ -115,7 +118,7 @@ def test_whichever_call_fails_the_files_are_as_before_or_as_after(
     assert found[-1] and found.count(False) > 5
 
 
-@pytest.mark.parametrize("earlier", [0, 3])
+@pytest.mark.parametrize("earlier", spread([0, 3], 1))
 def test_volumes_of_a_killed_command_go_with_the_next(tmp_path: Path, earlier: int) -> None:
     """Killed when some have names and no manifest lists them, or when the earlier ones are no longer listed."""
     for number in count(1):
