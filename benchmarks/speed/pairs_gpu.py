@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import lzma
 import resource
 import statistics
 import time
@@ -30,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.support.common import arguments, finish, heading, table
+from benchmarks.support.common import arguments, finish, genome, heading, table
 from benchmarks.support.fingerprint import fingerprint
 from benchmarks.support.timing import say
 from swsearch.alphabet import DNA, ByteArray
@@ -49,13 +48,6 @@ CPU_CELLS = 3_000_000_000
 """Largest pair that --cpu does again."""
 
 Pair = tuple[ByteArray, ByteArray]
-
-
-def genome(folder: Path, name: str) -> ByteArray:
-    """Return the first record of a file, encoded."""
-    with lzma.open(folder / f"{name}.fasta.xz", "rt") as stream:
-        record = stream.read().split(">")[1]
-    return DNA.encode(record.partition("\n")[2])
 
 
 def changed(generator: np.random.Generator, query: ByteArray, letters: int, share: float) -> ByteArray:
@@ -97,11 +89,14 @@ class Task(NamedTuple):
 def tasks(folder: Path) -> dict[str, list[Task]]:
     """Return what is measured, by name."""
 
+    def encoded(name: str) -> ByteArray:
+        return DNA.encode(genome(folder / f"{name}.fasta.xz"))
+
     def genomes(one: str, other: str, length: int | None = None) -> list[Pair]:
-        return [(genome(folder, one)[:length], genome(folder, other)[:length])]
+        return [(encoded(one)[:length], encoded(other)[:length])]
 
     def related() -> list[Pair]:
-        one = genome(folder, PYLORI[0])[:37_000]
+        one = encoded(PYLORI[0])[:37_000]
         return [(one, changed(np.random.default_rng(1), one, 4, 0.02))]
 
     every: tuple[Mode, ...] = ("global", "local", "semiglobal")
