@@ -118,7 +118,7 @@ def systems(modes: list[Mode], n_scorings: int = len(COSTS)) -> tuple[list[Syste
     found, missing = [], []
     for matrix, gap_open, gap_extend in COSTS[:n_scorings]:
         try:
-            scoring = Scoring(matrix, gap_open, gap_extend)  # type: ignore[arg-type]
+            scoring = Scoring(matrix, gap_open, gap_extend)
         except SwsearchError:
             missing.append(f"{matrix} {gap_open}/{gap_extend}")
             continue
@@ -156,7 +156,9 @@ def as_json(rows: list[Row], what: str) -> dict[str, Any]:
 def judge_again(searches: Searches, queries: dict[str, Records], rows: list[Row]) -> list[tuple[Row, Row]]:
     """Return the fitted rows that are not as wanted, each with what it is for other and more queries."""
     outside = [row for row in rows if row.source == "fitted" and not row.is_as_wanted()]
-    return [(row, *judge(searches, {row.kind: queries[row.kind]}, [row.system], [row.source])) for row in outside]
+    return [
+        (row, next(judge(searches, {row.kind: queries[row.kind]}, [row.system], [row.source]))) for row in outside
+    ]
 
 
 def report(rows: list[Row], again: list[tuple[Row, Row]], what: str, missing: list[str]) -> list[str]:
