@@ -237,7 +237,7 @@ class Fault(NamedTuple):
     is_local: bool = False
     """Whether the client starts its workers itself."""
     says: str = ""
-    """What its sentence has."""
+    """Words of the sentence that it ends with."""
 
 
 def signalled(number: signal.Signals, *codes: int, is_local: bool = False) -> Fault:

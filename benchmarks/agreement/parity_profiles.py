@@ -214,7 +214,7 @@ class Comparison:
 
 
 class Case(NamedTuple):
-    """What is scored by the GPU and the CPU."""
+    """Queries and subjects that the GPU and the CPU score."""
 
     name: str
     queries: list[QueryLike]
