@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import signal
@@ -11,13 +10,12 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 
-from benchmarks.support.workers import Workers, wait_until, with_mark
+from benchmarks.support.workers import Workers, is_worker, kill, wait_until, with_mark
 
 OUTPUTS = {"hits.tsv": "6", "hits.txt": "0"}
 """Output format of each file that a run writes."""
@@ -65,13 +63,7 @@ class Client:
         self.seconds, self.err = 0.0, ""
 
     def end(self, limit: float = RUN_LIMIT) -> int:
-        """Wait for its end; return the exit code.
-
-        Raises
-        ------
-        Wrong
-            If it still runs after ``limit`` seconds.
-        """
+        """Wait for its end, `Wrong` if it still runs after ``limit`` seconds; return the exit code."""
         try:
             out, err = self.process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
@@ -108,57 +100,68 @@ class Trial:
         Draws the moment.
     """
 
+    client: Client
+
     def __init__(self, folder: Path, machines: Workers, right: dict[str, bytes], takes: float, seed: str) -> None:
         self.folder, self.machines, self.right, self.takes = folder, machines, right, takes
         self.chance = random.Random(seed)
-        self.after, self.at_work, self.said, self.client = 0.0, 0, "", None  # type: ignore[var-annotated]
+        self.after, self.at_work, self.problem = 0.0, 0, ""
 
-    def search(self, *words: str, cluster: str) -> None:
-        """Begin a search by workers."""
-        self.client = Client(self.folder, ["--cluster", cluster, *words])
+    def run(self, fault: Fault) -> None:
+        """Make the run, and note what is wrong with it."""
+        try:
+            if fault.before:
+                fault.before(self)
+            cluster = "local:2" if fault.is_local else self.machines.address
+            self.client = Client(self.folder, ["--cluster", cluster, *fault.words])
+            self.after = self.chance.random() * self.takes * (1.5 if fault.is_local else 1.05)
+            time.sleep(max(0.0, self.client.started + self.after - time.monotonic()))
+            self.at_work = self.machines.n_at_work()
+            fault.happens(self)
+            self.judge(fault)
+        except (Wrong, TimeoutError) as wrong:
+            self.problem = f"after {self.after:.2f} s, {self.at_work} at work: {wrong}"
+        finally:
+            self.client.process.kill()
+            self.client.process.wait()
 
-    def wait(self, share: float = 1.05) -> None:
-        """Wait for a random moment, and see whether workers have tasks then."""
-        self.after = self.chance.random() * self.takes * share
-        time.sleep(max(0.0, self.client.started + self.after - time.monotonic()))
-        self.at_work = self.machines.n_at_work()
+    def judge(self, fault: Fault) -> None:
+        """Wait for the end, which must be with the right bytes, or as the fault allows."""
+        early = fault.is_signal and self.after <= 0.5  # the interpreter ends, which was about to import something
+        codes = (*fault.codes, 1, -signal.SIGINT) if early else fault.codes
+        try:
+            code = self.client.end(fault.limit + self.takes)
+        except Wrong as wrong:
+            if not early or "traceback" not in str(wrong):
+                raise
+            code = 1
+        said, left = self.client.err.strip(), self.client.written()
+        is_whole = left == self.right
+        if code == 0 and is_whole:
+            return
+        if code not in codes and not (fault.is_signal and is_whole and code < 0):
+            sizes = {name: len(each) for name, each in left.items()}
+            raise Wrong(f"exit code {code}, expected the right bytes or one of {codes}: {sizes}, {said[-400:]!r}")
+        if left and not is_whole and -signal.SIGKILL not in fault.codes:
+            raise Wrong(f"exit code {code}, and left {', '.join(left)}")
+        if fault.is_signal:
+            self._rests()
+        elif sum("error" in line for line in said.splitlines()) != 1 or fault.says not in said:
+            raise Wrong(f"exit code {code}, and not one sentence {fault.says!r}: {said[-400:]!r}")
+
+    def _rests(self) -> None:
+        """Check that nothing goes on after a signal."""
+        try:
+            self.machines.rest(END_LIMIT)
+            wait_until(lambda: not list(with_mark(self.client.mark)), "no process", END_LIMIT / 2)
+        except TimeoutError as late:
+            left = [f"{each.pid} {' '.join(each.cmdline())[:80]}" for each in with_mark(self.client.mark)]
+            raise Wrong(f"{late}; {self.machines.n_tasks()} tasks, processes: {left}") from None
 
     def some_worker(self) -> psutil.Process:
         """Return the process of one of the workers."""
         wait_until(lambda: bool(self.machines.processes()), "a worker")
         return self.chance.choice(self.machines.processes())
-
-    def same_bytes(self) -> None:
-        """Wait for the search, which must have written what is right."""
-        code = self.client.end()
-        self.said = self.client.err.strip()
-        if code:
-            raise Wrong(f"exit code {code}: {self.said[-400:]!r}")
-        found = self.client.written()
-        if found != self.right:
-            sizes = {name: len(each) for name, each in found.items()}
-            raise Wrong(
-                f"other bytes: {sizes}, expected { ({name: len(each) for name, each in self.right.items()}) }"
-            )
-
-    def one_sentence(self, codes: Sequence[int], limit: float = END_LIMIT) -> None:
-        """Wait for the search, which must end soon, with a sentence and without outputs, or have been done before."""
-        code = self.client.end(limit + self.takes)
-        self.said = self.client.err.strip()
-        if code == 0 and self.client.written() == self.right:
-            return
-        if code not in codes:
-            raise Wrong(f"exit code {code}, expected one of {codes}: {self.said[-400:]!r}")
-        if len([line for line in self.said.splitlines() if "error" in line]) != 1:
-            raise Wrong(f"exit code {code}, and not one sentence: {self.said[-400:]!r}")
-        if left := self.client.written():
-            raise Wrong(f"exit code {code}, and left {', '.join(left)}")
-
-
-def kill(process: psutil.Process) -> None:
-    """Kill a process that may have died meanwhile."""
-    with contextlib.suppress(psutil.Error):
-        process.kill()
 
 
 def killed(trial: Trial) -> None:
@@ -216,70 +219,30 @@ def no_scheduler(trial: Trial) -> None:
 
 def killed_local(trial: Trial) -> None:
     """Kill a worker that the client started itself."""
-    processes = [each for each in with_mark(trial.client.mark) if "spawn_main" in " ".join(each.cmdline())]
+    processes = [each for each in with_mark(trial.client.mark) if is_worker(each)]
     if processes:
         kill(trial.chance.choice(processes))
 
 
-def one_sentence_of_start(trial: Trial) -> None:
-    """Check the end of a client whose own worker was killed: only where none could be started may it fail."""
-    trial.one_sentence((3,))
-    if trial.client.process.returncode and "no workers could be started" not in trial.said:
-        raise Wrong(f"a worker at work was killed, and the search ended: {trial.said[-400:]!r}")
-
-
-def after_signal(trial: Trial, codes: Sequence[int]) -> None:
-    """Check the end of a client that was sent a signal, and that nothing goes on."""
-    client = trial.client
-    early = (1, -signal.SIGINT)  # the interpreter ends, which was about to import something
-    try:
-        code = client.end(END_LIMIT)
-    except Wrong as wrong:
-        if trial.after > 0.5 or "traceback" not in str(wrong):
-            raise
-        code = early[0]
-    trial.said = client.err.strip()
-    left = client.written()
-    is_whole = code <= 0 and left == trial.right  # the signal came when all was written, or later
-    if code == 0 and is_whole:
-        return
-    if code not in codes and not is_whole and not (trial.after <= 0.5 and code in early):
-        raise Wrong(f"exit code {code}, expected one of {codes}: {client.err.strip()[-400:]!r}")
-    if left and not is_whole and -signal.SIGKILL not in codes:
-        raise Wrong(f"exit code {code}, and left {', '.join(left)}")
-    try:
-        trial.machines.rest(END_LIMIT)
-        wait_until(lambda: not list(with_mark(client.mark)), "no process", END_LIMIT / 2)
-    except TimeoutError as late:
-        left = [f"{each.pid} {' '.join(each.cmdline())[:80]}" for each in with_mark(client.mark)]
-        raise Wrong(f"{late}; {trial.machines.n_tasks()} tasks, processes: {left}") from None
-
-
 class Fault(NamedTuple):
-    """A fault at a random moment, the check of its outcome, and the start of the search."""
+    """A fault at a random moment: how the search may end beside writing the right bytes, and how it starts."""
 
     happens: Callable[[Trial], None]
-    judge: Callable[[Trial], None] = Trial.same_bytes
+    codes: tuple[int, ...] = ()
+    limit: float = RUN_LIMIT
+    is_signal: bool = False
+    """Whether the client is sent a signal: then nothing may go on."""
     words: tuple[str, ...] = ()
     before: Callable[[Trial], None] | None = None
     is_local: bool = False
     """Whether the client starts its workers itself."""
-
-    def run(self, trial: Trial) -> None:
-        """Make one run."""
-        if self.before:
-            self.before(trial)
-        trial.search(*self.words, cluster="local:2" if self.is_local else trial.machines.address)
-        trial.wait(1.5 if self.is_local else 1.05)
-        self.happens(trial)
-        self.judge(trial)
+    says: str = ""
+    """Words of the sentence that it ends with."""
 
 
 def signalled(number: signal.Signals, *codes: int, is_local: bool = False) -> Fault:
-    """Send the client a signal; nothing goes on, and no process is left."""
-    return Fault(
-        lambda trial: trial.client.process.send_signal(number), partial(after_signal, codes=codes), is_local=is_local
-    )
+    """Send the client a signal."""
+    return Fault(lambda trial: trial.client.process.send_signal(number), codes, END_LIMIT, True, is_local=is_local)
 
 
 FAULTS: dict[str, Fault] = {
@@ -289,12 +252,12 @@ FAULTS: dict[str, Fault] = {
     "a worker hangs": Fault(stopped, words=("--task-timeout", str(TASK_TIMEOUT))),
     "a worker comes late": Fault(lambda trial: trial.machines.add(), before=one_or_none),
     "a worker paused": Fault(paused),
-    "workers gone for good": Fault(none_left, partial(Trial.one_sentence, codes=(3,), limit=WAIT_LIMIT)),
-    "scheduler killed": Fault(no_scheduler, partial(Trial.one_sentence, codes=(3,))),
+    "workers gone for good": Fault(none_left, (3,), WAIT_LIMIT),
+    "scheduler killed": Fault(no_scheduler, (3,), END_LIMIT),
     "Ctrl-C": signalled(signal.SIGINT, 130),
     "SIGTERM": signalled(signal.SIGTERM, 143, -signal.SIGTERM),
     "client killed": signalled(signal.SIGKILL, -signal.SIGKILL),
-    "own workers, one killed": Fault(killed_local, one_sentence_of_start, is_local=True),
+    "own workers, one killed": Fault(killed_local, (3,), is_local=True, says="no workers could be started"),
     "own workers, Ctrl-C": signalled(signal.SIGINT, 130, is_local=True),
     "own workers, client killed": signalled(signal.SIGKILL, -signal.SIGKILL, is_local=True),
 }

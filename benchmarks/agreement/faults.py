@@ -27,38 +27,13 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from benchmarks.agreement.fault_kinds import FAULTS, Client, Trial, Wrong
+from benchmarks.agreement.fault_kinds import FAULTS, Client, Trial
 from benchmarks.support.common import arguments, data_line, finish, heading, read, swsearch, table, write
+from benchmarks.support.timing import say
 from benchmarks.support.workers import Workers
 
 VOLUMES = 5
-
-
-class Seen(NamedTuple):
-    """Outcome of a run."""
-
-    problem: str
-    said: str
-    seconds: float
-    at_work: bool
-    code: int
-
-
-def judge(name: str, trial: Trial) -> Seen:
-    """Make one run."""
-    problem = ""
-    try:
-        FAULTS[name].run(trial)
-    except (Wrong, TimeoutError) as wrong:
-        problem = f"after {trial.after:.2f} s, {trial.at_work} at work: {wrong}"
-    finally:
-        if trial.client is not None:
-            trial.client.process.kill()
-            trial.client.process.wait()
-    client = trial.client
-    return Seen(problem, trial.said, client.seconds if client else 0.0, trial.at_work > 0, client.process.returncode)
 
 
 class Bench:
@@ -104,33 +79,31 @@ class Bench:
         self.machines.restore()
         return Trial(self.folder, self.machines, self.right, self.takes, seed)
 
-    def runs(self, name: str, seed: int, n_runs: int) -> Iterator[Seen]:
-        """Yield what comes of some runs."""
+    def runs(self, name: str, seed: int, n_runs: int) -> Iterator[Trial]:
+        """Make some runs."""
         for number in range(n_runs):
-            seen = judge(name, self.trial(f"{name} {seed} {number}"))
-            state = seen.problem or f"{seen.seconds:.1f} s, code {seen.code}"
-            print(f"{name}, seed {seed}, run {number}: {state}", file=sys.stderr, flush=True)
-            yield seen
+            trial = self.trial(f"{name} {seed} {number}")
+            trial.run(FAULTS[name])
+            state = trial.problem or f"{trial.client.seconds:.1f} s, code {trial.client.process.returncode}"
+            say(f"{name}, seed {seed}, run {number}: {state}")
+            yield trial
 
 
-def row_of(name: str, seen: Sequence[Seen]) -> list[object]:
+def row_of(name: str, seen: Sequence[Trial]) -> list[object]:
     """Return a row of the table."""
-    same = sum(not each.problem and each.code == 0 for each in seen)
-    ended = Counter(each.code for each in seen if not each.problem and each.code)
-    wrong = sum(bool(each.problem) for each in seen)
-    seconds = sorted(each.seconds for each in seen if each.seconds) or [0.0]
-    codes = ", ".join(f"{number} x {code}" for code, number in sorted(ended.items())) or "-"
-    at_work = sum(each.at_work for each in seen)
-    return [name, len(seen), at_work, same, codes, wrong, f"{statistics.median(seconds):.1f}", f"{seconds[-1]:.1f}"]
+    good = [each.client.process.returncode for each in seen if not each.problem]
+    codes = ", ".join(f"{number} x {code}" for code, number in sorted(Counter(good).items()) if code) or "-"
+    seconds = sorted(each.client.seconds for each in seen if each.client.seconds) or [0.0]
+    at_work, wrong = sum(each.at_work > 0 for each in seen), len(seen) - len(good)
+    shown = f"{statistics.median(seconds):.1f}", f"{seconds[-1]:.1f}"
+    return [name, len(seen), at_work, good.count(0), codes, wrong, *shown]
 
 
-def said_by(name: str, seen: Sequence[Seen]) -> Iterator[str]:
+def said_by(name: str, seen: Sequence[Trial]) -> Iterator[str]:
     """Yield what runs said, and how often, and what went wrong."""
-    for line, number in Counter(line for each in seen for line in each.said.splitlines()).most_common(6):
-        yield f"{name}, {number} x: {line[:200]}"
-    for number, each in enumerate(seen):
-        if each.problem:
-            yield f"WRONG {name}, run {number}: {each.problem}"
+    said = Counter(line for each in seen for line in each.client.err.strip().splitlines())
+    yield from (f"{name}, {number} x: {line[:200]}" for line, number in said.most_common(6))
+    yield from (f"WRONG {name}, run {number}: {each.problem}" for number, each in enumerate(seen) if each.problem)
 
 
 def main() -> None:

@@ -139,7 +139,7 @@ def compare_with_numpy(options: argparse.Namespace) -> tuple[list[str], int]:
         expected, chunk = oracle(batch), chunk_of(list(batch.subjects))
         for name, way in product(different, LANE_LAYOUTS):
             engine = engine_for(name, 2)
-            engine.lane_layout = way
+            engine.way = way
             found = engine.score(engine.prepare(batch.queries, batch.recurrence), LoadedChunk(chunk))
             different[name] += int((found != expected[:, chunk.subjects]).sum())
         pairs[batch.recurrence.mode] += expected.size
@@ -214,7 +214,7 @@ class Comparison:
 
 
 class Case(NamedTuple):
-    """Random profiles and subjects that the GPU and the CPU score."""
+    """Queries and subjects that the GPU and the CPU score."""
 
     name: str
     queries: list[QueryLike]

@@ -256,7 +256,9 @@ def main() -> None:
         if options.own_databases:
             prepare(folders[1], options.new)
         else:
-            shutil.copytree(*folders)  # one database for both, whose time of creation is in its checksum
+            shutil.copytree(
+                folders[0], folders[1]
+            )  # one database for both, whose time of creation is in its checksum
         readers = pythons if options.own_databases else ("", "")
         for line in (line for line in COMMANDS if options.only in line):
             old, new = (run(folder, python, line) for folder, python in zip(folders, pythons, strict=True))

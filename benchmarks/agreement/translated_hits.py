@@ -98,7 +98,7 @@ def blastx(options: argparse.Namespace, work: Path) -> tuple[list[str], list[str
     queries = cut([genome(path) for path in options.genomes], options.first)
     fasta, dna = write(work / "subjects.fasta", subjects), write(work / "queries.fasta", queries)
     command("makeblastdb", "-in", fasta, "-dbtype", "prot", "-out", work / "db")
-    asked = ("blastx", "-query", dna, "-db", work / "db", "-evalue", options.evalue)
+    asked: tuple[object, ...] = ("blastx", "-query", dna, "-db", work / "db", "-evalue", options.evalue)
     asked += ("-max_target_seqs", len(subjects), *PLAIN, columns_of("qframe"), "-sum_stats")
     plain, summed = (rows_of(command(*asked, sums)) for sums in ("false", "true"))
     mine = rows_of(swsearch(

@@ -132,9 +132,10 @@ def jobs(options: argparse.Namespace, folder: Path) -> list[str]:
 def places_of(options: argparse.Namespace, limit: int | None) -> dict[str, tuple[object, ...]]:
     """Return the options of a search in each place, the first of which the others are compared with."""
     if options.engine != "gpu":
-        found = {f"{n} local workers": ("--cluster", f"local:{n}") for n in options.workers}
-        found = {f"one process, {options.threads} threads": ("--threads", options.threads), **found}
-        return {**found, **({"workers that run": ("--cluster", options.cluster)} if options.cluster else {})}
+        found: dict[str, tuple[object, ...]]
+        found = {f"one process, {options.threads} threads": ("--threads", options.threads)}
+        found |= {f"{n} local workers": ("--cluster", f"local:{n}") for n in options.workers}
+        return found | ({"workers that run": ("--cluster", options.cluster)} if options.cluster else {})
     memory, devices = ("--gpu-memory", limit) if limit else (), ",".join(map(str, options.devices))
     found = {"one GPU": ("--device", options.devices[0], *memory), f"GPUs {devices}": ("--device", devices, *memory)}
     if limit is None and len(set(options.devices)) == len(options.devices):

@@ -132,28 +132,23 @@ def commands(
     def kept(work: Callable[[], str]) -> None:
         outputs.add(work())
 
-    with tempfile.TemporaryDirectory(prefix="swsearch-cpu-") as name:
-        asked = write(Path(name) / "q.fasta", queries)
+    with tempfile.TemporaryDirectory(prefix="swsearch-cpu-") as made:
+        folder = Path(made)
+        asked = write(folder / "q.fasta", queries)
         for threads in THREADS[::-1]:
-            kinds = {name: kind for name, (kind, _) in PROTEINS.items()}
-            lines_of = {name: line for name, (_, line) in PROTEINS.items()}
+            every = dict(PROTEINS)
             if threads > 1:  # on one thread, the scans say as much
-                kinds["swsearch, FASTA"], lines_of["swsearch, FASTA"] = (
-                    EXACT,
-                    SEARCH.replace("{work}/db.h5", "{subjects}"),
-                )
-            works: dict[str, Callable[[], Any]] = {
-                name: partial(kept, work) if name.startswith("swsearch") else work
-                for name, work in Programs(lines_of, Path(name), subjects, threads=threads)
-                .works(queries=asked)
-                .items()
-            }
+                every["swsearch, FASTA"] = EXACT, SEARCH.replace("{work}/db.h5", "{subjects}")
+            kinds = {name: kind for name, (kind, _) in every.items()}
+            programs = Programs({name: line for name, (_, line) in every.items()}, folder, subjects, threads=threads)
+            works: dict[str, Callable[[], Any]] = dict(programs.works(queries=asked))
+            works |= {name: partial(kept, work) for name, work in works.items() if name.startswith("swsearch")}
             for library, scan in cpu_scans.library_scans(subjects, threads).items() if threads > 1 else ():
                 kinds[f"{library}, bare loop"] = SCORES
                 works[f"{library}, bare loop"] = partial(_scan_all, scan, queries)
             cells = residues(queries) * residues(subjects)
             lines += time_commands(kinds, works, threads, runs[threads], cells)
-        with Database.open(Path(name) / "db.h5") as database:
+        with Database.open(folder / "db.h5") as database:
             return lines, outputs, read_chunks(database)
 
 
@@ -238,7 +233,7 @@ class Comparison(NamedTuple):
 
     labels: tuple[str, object]
     cells: int
-    works: dict[str, Callable[[], Any]]
+    works: Mapping[str, Callable[[], Any]]
     agree: Callable[[list[Any]], bool]
 
 

@@ -37,6 +37,7 @@ from typing import Any
 
 from benchmarks.speed.gpu_parts import PARTS, Setup
 from benchmarks.speed.gpu_report import compare_turns, report
+from benchmarks.support import plots
 from benchmarks.support.common import arguments, finish, heading, version_of
 from benchmarks.support.fingerprint import fingerprint
 from swsearch import Database
@@ -99,18 +100,6 @@ def write_text(results: dict[str, Any], stored: Path) -> None:
     stored.with_suffix(".txt").write_text("\n".join(report(results)) + "\n", encoding="utf-8")
 
 
-def draw(results: dict[str, Any], stored: Path) -> None:
-    """Draw the plot beside the numbers, if that can be done here."""
-    if "singles" not in results:
-        return
-    try:
-        from benchmarks.speed.gpu_plot import save
-    except ImportError:
-        print(f"no plot: matplotlib is not installed; python -m benchmarks.speed.gpu --from {stored} draws it")
-        return
-    save(results, stored.with_suffix(".png"))
-
-
 def measure_parts(setup: Setup, only: list[str], stored: Path | None) -> dict[str, Any]:
     """Measure what is asked for; results are written after each part, so that nothing is lost when time runs out."""
     results: dict[str, Any] = {"about": about(setup)}
@@ -156,7 +145,7 @@ def main() -> None:
     if options.stored is not None:
         results = json.loads(options.stored.read_text(encoding="utf-8"))
         write_text(results, options.stored)
-        draw(results, options.stored)
+        plots.draw("benchmarks.speed.gpu_plot", options.stored)
         return
     stored = options.out.with_suffix(".json") if options.out is not None else None
     with Database.open(options.database) as database:
@@ -166,8 +155,8 @@ def main() -> None:
         )
         results = measure_parts(setup, options.only, stored)
     finish(report(results), options.out)
-    if stored is not None:
-        draw(results, stored)
+    if stored is not None and "singles" in results:
+        plots.draw("benchmarks.speed.gpu_plot", stored)
 
 
 if __name__ == "__main__":

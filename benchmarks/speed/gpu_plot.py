@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -70,8 +69,3 @@ def draw(results: Results) -> Figure:
         fontsize=7.5, color="0.4", x=0.99, ha="right",
     )  # fmt: skip
     return figure
-
-
-def save(results: Results, path: Path) -> None:
-    """Draw and save."""
-    plots.save(draw(results), path)

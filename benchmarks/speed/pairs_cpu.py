@@ -17,8 +17,8 @@ Run:   python -m benchmarks.speed.pairs_cpu [--sequence FASTA[.xz]] [--rounds 5]
 
 from __future__ import annotations
 
+import argparse
 import json
-import lzma
 import os
 import resource
 import statistics
@@ -28,10 +28,11 @@ import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.support.common import arguments, finish, heading, table
+from benchmarks.support.common import arguments, finish, genome, heading, table
 from swsearch.alphabet import DNA
 from swsearch.engines.cpu import extension, tracing
 from swsearch.recurrence import Recurrence
@@ -40,11 +41,18 @@ from swsearch.scoring import Scoring, dna_matrix
 MATCH, MISMATCH, OPEN, EXTEND = 5, -4, 10, 1
 LENGTH, UNRELATED = 48_502, 20_000
 CASES = {"1 % changed": 0.01, "10 % changed": 0.1, "unrelated": None}
-SLOW = ("parasail",)
+SLOW = "parasail"
 """One round does; in the first case it is given eight times the limit."""
 
-Run = tuple[float, float, float, int]
-"""Wall and processor seconds, MiB, score."""
+
+class Run(NamedTuple):
+    """Wall and processor seconds, MiB, score."""
+
+    wall: float
+    busy: float
+    memory: float
+    score: int
+
 
 Work = Callable[[str, str], int]
 """Align two sequences and return the score in our units."""
@@ -73,12 +81,7 @@ def pair_of(case: str, sequence: Path | None) -> tuple[str, str]:
     rate = CASES[case]
     if rate is None:
         return made_up(UNRELATED, 2), made_up(UNRELATED, 3)
-    if sequence is None:
-        letters = made_up(LENGTH, 1)
-    else:
-        data = sequence.read_bytes()
-        text = (lzma.decompress(data) if sequence.suffix == ".xz" else data).decode()
-        letters = "".join(line for line in text.splitlines() if not line.startswith(">")).upper()
+    letters = genome(sequence) if sequence else made_up(LENGTH, 1)
     return letters, mutate(letters, rate, 1)
 
 
@@ -140,54 +143,44 @@ def child(name: str, case: str, sequence: Path | None) -> None:
     print(json.dumps([seconds, busy, (peak - before) / 1024, score]))
 
 
-def measure(name: str, case: str, sequence: Path | None, limit: float) -> Run | str:
+def measure(name: str, case: str, options: argparse.Namespace, limit: float) -> Run | str:
     """Run one contender in a process of its own; a string says why there is no result."""
     line = [sys.executable, "-m", "benchmarks.speed.pairs_cpu", "--child", name, "--case", case]
-    if sequence:
-        line += ["--sequence", str(sequence)]
+    line += ["--sequence", str(options.sequence)] if options.sequence else []
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
         return f"over {limit:.0f} s"
-    if done.returncode:
-        return f"failed ({done.returncode})"
-    seconds, busy, memory, score = json.loads(done.stdout.splitlines()[-1])
-    return float(seconds), float(busy), float(memory), int(score)
+    return Run(*json.loads(done.stdout.splitlines()[-1])) if done.returncode == 0 else f"failed ({done.returncode})"
 
 
-def report(case: str, sequence: Path | None, rounds: int, limit: float) -> list[str]:
-    """Measure a case."""
-    runs: dict[str, list[Run]] = {}
-    failures: dict[str, str] = {}
-    for turn in range(rounds):
-        for name, (module, _) in CONTENDERS.items():
-            slow = any(word in name for word in SLOW)
-            if name in failures or (slow and turn > 0) or find_spec(module) is None:
+def report(case: str, options: argparse.Namespace) -> list[str]:
+    """Measure a case, contenders in turn."""
+    found: dict[str, list[Run | str]] = {name: [] for name, (module, _) in CONTENDERS.items() if find_spec(module)}
+    for turn in range(options.rounds):
+        for name, runs in found.items():
+            is_slow = name.startswith(SLOW)
+            if (turn and is_slow) or any(isinstance(run, str) for run in runs):
                 continue
-            found = measure(name, case, sequence, limit * (8 if slow and case == next(iter(CASES)) else 1))
-            if isinstance(found, str):
-                failures[name] = found
-            else:
-                runs.setdefault(name, []).append(found)
-    ours = statistics.median(run[0] for run in runs["swsearch, 2 threads"])
-    score = runs["swsearch, 2 threads"][0][3]
-    rows = []
-    for name in CONTENDERS:
-        if name in runs:
-            seconds = sorted(run[0] for run in runs[name])
-            middle = statistics.median(seconds)
-            same = {run[3] for run in runs[name]} == {score}
-            rows.append(
-                [
-                    name, f"{1e3 * middle:.0f}", f"{1e3 * seconds[0]:.0f} - {1e3 * seconds[-1]:.0f}",
-                    f"{middle / ours:.2f}", f"{1e3 * statistics.median(run[1] for run in runs[name]):.0f}",
-                    f"{max(run[2] for run in runs[name]):.0f}",
-                    "same" if same else "another problem" if "edlib" in name else f"{runs[name][0][3]}: WRONG",
-                ]
-            )  # fmt: skip
-        elif name in failures:
-            rows.append([name, failures[name], "", "", "", "", ""])
-    a, b = pair_of(case, sequence)
+            limit = options.limit * (8 if is_slow and case == next(iter(CASES)) else 1)
+            runs.append(measure(name, case, options, limit))
+    rows: list[list[str]] = []
+    whole = {name: [run for run in runs if isinstance(run, Run)] for name, runs in found.items()}
+    ours = statistics.median(run.wall for run in whole["swsearch, 2 threads"])
+    score = whole["swsearch, 2 threads"][0].score
+    for name, each in whole.items():
+        if len(each) < len(found[name]):
+            rows.append([name, str(found[name][-1]), "", "", "", "", ""])
+            continue
+        wall, busy = (statistics.median(column) for column in list(zip(*each, strict=True))[:2])
+        low, high = min(run.wall for run in each), max(run.wall for run in each)
+        verdict = "same" if {run.score for run in each} == {score} else f"{each[0].score}: WRONG"
+        rows.append([
+            name, f"{1e3 * wall:.0f}", f"{1e3 * low:.0f} - {1e3 * high:.0f}", f"{wall / ours:.2f}",
+            f"{1e3 * busy:.0f}", f"{max(run.memory for run in each):.0f}",
+            "another problem" if "edlib" in name else verdict,
+        ])  # fmt: skip
+    a, b = pair_of(case, options.sequence)
     columns = ["", "median ms", "range", "ratio to ours, 2 threads", "processor ms", "MiB taken", "score"]
     return ["", f"{case}: {len(a):,} x {len(b):,} bases, score {score}", "", *table(columns, rows)]
 
@@ -210,7 +203,7 @@ def main() -> None:
         f"this process may use {len(os.sched_getaffinity(0))} processors; limit {options.limit:.0f} s a run",
     ]
     for case in [options.case] if options.case else CASES:
-        lines += report(case, options.sequence, options.rounds, options.limit)
+        lines += report(case, options)
     finish(lines, options.out)
 
 

@@ -5,8 +5,7 @@ score; "align" gives the alignment too, whose columns are added up again and mus
 all kernels by the device's clock, median of --runs after one that is not counted; wall time is that of the Python
 call, with copies, launches and the decoding of runs. GPU memory is the most that was held; host memory is the
 process's peak so far. GCUPS count query times subject residues, once, whatever is computed again for the alignment.
-The hash of a CIGAR lets results be compared between engines and machines: `--cpu` computes the smaller ones again on
-the CPU and says whether they are equal.
+The hash of a CIGAR lets results be compared between engines and machines; `agreement.parity kernels` compares them.
 
 Needs: an NVIDIA GPU; FOLDER with H.Pylori_ELS37.fasta.xz, H.Pylori_G27.fasta.xz and, for the largest pair,
 MG1655-K12.fasta.xz and DH1.fasta.xz (Debian's ragout-examples has them; recompress). About two minutes.
@@ -20,7 +19,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import lzma
 import resource
 import statistics
 import time
@@ -30,12 +28,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.support.common import arguments, finish, heading, table
+from benchmarks.support.common import arguments, finish, genome, heading, table
 from benchmarks.support.fingerprint import fingerprint
 from benchmarks.support.timing import say
 from swsearch.alphabet import DNA, ByteArray
-from swsearch.engines.base import PairAligner
-from swsearch.engines.cpu.pairs import CpuPairAligner
 from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 from swsearch.options.kinds import Mode
 from swsearch.recurrence import Recurrence
@@ -45,17 +41,8 @@ PYLORI, COLI = ("H.Pylori_ELS37", "H.Pylori_G27"), ("MG1655-K12", "DH1")
 GENOMES = Scoring(dna_matrix(), 10, 1)
 PROTEINS = Scoring()
 SHORT_PAIRS, SHORT_LENGTH = 100_000, 350
-CPU_CELLS = 3_000_000_000
-"""Largest pair that --cpu does again."""
 
 Pair = tuple[ByteArray, ByteArray]
-
-
-def genome(folder: Path, name: str) -> ByteArray:
-    """Return the first record of a file, encoded."""
-    with lzma.open(folder / f"{name}.fasta.xz", "rt") as stream:
-        record = stream.read().split(">")[1]
-    return DNA.encode(record.partition("\n")[2])
 
 
 def changed(generator: np.random.Generator, query: ByteArray, letters: int, share: float) -> ByteArray:
@@ -97,11 +84,14 @@ class Task(NamedTuple):
 def tasks(folder: Path) -> dict[str, list[Task]]:
     """Return what is measured, by name."""
 
+    def encoded(name: str) -> ByteArray:
+        return DNA.encode(genome(folder / f"{name}.fasta.xz"))
+
     def genomes(one: str, other: str, length: int | None = None) -> list[Pair]:
-        return [(genome(folder, one)[:length], genome(folder, other)[:length])]
+        return [(encoded(one)[:length], encoded(other)[:length])]
 
     def related() -> list[Pair]:
-        one = genome(folder, PYLORI[0])[:37_000]
+        one = encoded(PYLORI[0])[:37_000]
         return [(one, changed(np.random.default_rng(1), one, 4, 0.02))]
 
     every: tuple[Mode, ...] = ("global", "local", "semiglobal")
@@ -119,70 +109,47 @@ def tasks(folder: Path) -> dict[str, list[Task]]:
     }
 
 
-class Measurements:
-    """Times of tasks, run one after the other on one aligner.
+def measured(task: Task, aligner: GpuPairAligner, runs: int) -> Iterator[dict[str, Any]]:
+    """Yield a row of the table for each mode, of the score and of the alignment."""
+    pairs = task.pairs()
+    name = task.name.format(*(f"{len(each):,}" for each in pairs[0]))
+    cells = sum(len(query) * len(subject) for query, subject in pairs)
+    for mode in task.modes:
+        for what in ("score", "align") if task.with_score else ("align",):
+            row = timed(aligner, pairs, Recurrence(task.scoring, mode), runs, is_score=what == "score")
+            row = {"task": f"{name}, {mode}, {what}", "cells": cells, **row}
+            say(f"{row['task']}: {row['gpu_seconds'] * 1e3:.2f} ms GPU, {row['wall_seconds']:.2f} s")
+            yield row
 
-    Tasks of less than two seconds run several times.
 
-    Parameters
-    ----------
-    aligner : GpuPairAligner
-        The open aligner.
-    runs : int
-        Timed runs of each task.
-    cpu : bool
-        Whether the CPU repeats smaller tasks for comparison.
+def timed(
+    aligner: GpuPairAligner, pairs: list[Pair], recurrence: Recurrence, runs: int, *, is_score: bool
+) -> dict[str, Any]:
+    """Time the scores or the alignments of pairs; the first run is not counted if there are more.
+
+    Tasks of more than two seconds run once more, those of more than eight not.
     """
-
-    def __init__(self, aligner: GpuPairAligner, runs: int, cpu: bool) -> None:
-        self.aligner, self.runs = aligner, runs
-        self.cpu = CpuPairAligner() if cpu else None
-        self.rows: list[dict[str, Any]] = []
-
-    def run(self, task: Task) -> None:
-        """Measure a task, and compare it with the CPU, where that was asked for and is not too much."""
-        pairs = task.pairs()
-        name = task.name.format(*(f"{len(each):,}" for each in pairs[0]))
-        cells = sum(len(query) * len(subject) for query, subject in pairs)
-        for mode in task.modes:
-            recurrence = Recurrence(task.scoring, mode)
-            expected = None
-            if self.cpu is not None and cells <= CPU_CELLS and len(pairs) == 1:
-                expected = aligned(self.cpu, pairs, recurrence)
-            for what in ("score", "align") if task.with_score else ("align",):
-                row = self.measure(pairs, recurrence, is_score=what == "score")
-                row = {"task": f"{name}, {mode}, {what}", "cells": cells, **row}
-                if expected is not None:
-                    wanted = (expected[0], expected[1] if what == "align" else "")
-                    row["same_as_cpu"] = (row["score"], row["cigar"]) == wanted
-                    assert row["same_as_cpu"], f"{row}: expected {wanted} as on the CPU"
-                say(f"{row['task']}: {row['gpu_seconds'] * 1e3:.2f} ms GPU, {row['wall_seconds']:.2f} s")
-                self.rows.append(row)
-
-    def measure(self, pairs: list[Pair], recurrence: Recurrence, *, is_score: bool) -> dict[str, Any]:
-        """Time the scores or the alignments of pairs; the first run is not counted if there are more."""
-        usage, runs, taken = self.aligner.usage, self.runs, []
-        while len(taken) <= runs:
-            usage.peak_bytes = 0
-            before, followed, started = usage.kernel_seconds, usage.trace_seconds, time.perf_counter()
-            if is_score:
-                score, digest = self.aligner.score(*pairs[0], recurrence), ""
-            else:
-                score, digest = aligned(self.aligner, pairs, recurrence)
-            wall = time.perf_counter() - started
-            taken.append((usage.kernel_seconds - before, usage.trace_seconds - followed, wall))
-            if taken[0][2] > 2:
-                runs = 0 if taken[0][2] > 8 else 1
-        counted = taken[1:] or taken
-        gpu, traced, wall = (statistics.median(column) for column in zip(*counted, strict=True))
-        return {
-            "gpu_seconds": gpu, "trace_seconds": traced, "wall_seconds": wall, "runs": len(counted),
-            "gpu_bytes": usage.peak_bytes, "host_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            "score": score, "cigar": digest,
-        }  # fmt: skip
+    usage, taken = aligner.usage, list[tuple[float, float, float]]()
+    while len(taken) <= runs:
+        usage.peak_bytes = 0
+        before, followed, started = usage.kernel_seconds, usage.trace_seconds, time.perf_counter()
+        score, digest = (
+            (aligner.score(*pairs[0], recurrence), "") if is_score else aligned(aligner, pairs, recurrence)
+        )
+        wall = time.perf_counter() - started
+        taken.append((usage.kernel_seconds - before, usage.trace_seconds - followed, wall))
+        if taken[0][2] > 2:
+            runs = 0 if taken[0][2] > 8 else 1
+    counted = taken[1:] or taken
+    gpu, traced, wall = (statistics.median(column) for column in zip(*counted, strict=True))
+    return {
+        "gpu_seconds": gpu, "trace_seconds": traced, "wall_seconds": wall, "runs": len(counted),
+        "gpu_bytes": usage.peak_bytes, "host_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "score": score, "cigar": digest,
+    }  # fmt: skip
 
 
-def aligned(aligner: PairAligner, pairs: list[Pair], recurrence: Recurrence) -> tuple[int, str]:
+def aligned(aligner: GpuPairAligner, pairs: list[Pair], recurrence: Recurrence) -> tuple[int, str]:
     """Align pairs; return the sum of their scores and the hash of where they begin and of their CIGARs."""
     digest = hashlib.sha256()
     total = 0
@@ -199,13 +166,13 @@ def lines(about: dict[str, Any], rows: list[dict[str, Any]]) -> Iterator[str]:
     yield ""
     columns = ["task", "GPU time", "of it tracing", "GCUPS", "wall", "GPU memory", "host peak"]
     yield from table(
-        [*columns, "score", "CIGAR", "CPU"],
+        [*columns, "score", "CIGAR"],
         [
             [
                 row["task"], f"{row['gpu_seconds'] * 1e3:,.2f} ms", f"{row['trace_seconds'] * 1e3:,.2f} ms",
                 f"{row['cells'] / row['gpu_seconds'] / 1e9:,.0f}", f"{row['wall_seconds']:.3f} s",
                 f"{row['gpu_bytes'] / 2**20:,.0f} MiB", f"{row['host_bytes'] / 2**20:,.0f} MiB",
-                f"{row['score']:,}", row["cigar"] or "-", "same" if row.get("same_as_cpu") else "-",
+                f"{row['score']:,}", row["cigar"] or "-",
             ]
             for row in rows
         ],
@@ -217,7 +184,6 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="genomes, .fasta.xz")
     parser.add_argument("--only", help="some of huynh,proteins,short,pylori,ecoli; default: all")
     parser.add_argument("--runs", type=int, default=3, help="timed runs of each, default %(default)s")
-    parser.add_argument("--cpu", action="store_true", help="compare with the CPU")
     options: argparse.Namespace = parser.parse_args()
     known = tasks(options.folder)
     wanted = options.only.split(",") if options.only else list(known)
@@ -233,13 +199,12 @@ def main() -> None:
             "kernels": kernels,
             "engine": engine,
         }
-        measurements = Measurements(aligner, options.runs, options.cpu)
-        for task in (task for name in wanted for task in known[name]):
-            measurements.run(task)
+        chosen = (task for name in wanted for task in known[name])
+        rows = [row for task in chosen for row in measured(task, aligner, options.runs)]
     if options.out is not None:
         stored = options.out.with_suffix(".json")
-        stored.write_text(json.dumps({"about": about, "rows": measurements.rows}, indent=1) + "\n", encoding="utf-8")
-    finish(list(lines(about, measurements.rows)), options.out)
+        stored.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    finish(list(lines(about, rows)), options.out)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.statistics.chance_queries import CLASSES, PATTERNS, draw_classes, draw_patterns
+from benchmarks.support import plots
 from benchmarks.support.common import Records, arguments, finish, heading, need, read, residues, table
 from benchmarks.support.evalues import FASTA_PROGRAMS, OURS, Searches, System, by_query, kept_in
 from benchmarks.support.timing import say
@@ -117,7 +118,7 @@ def systems(modes: list[Mode], n_scorings: int = len(COSTS)) -> tuple[list[Syste
     found, missing = [], []
     for matrix, gap_open, gap_extend in COSTS[:n_scorings]:
         try:
-            scoring = Scoring(matrix, gap_open, gap_extend)  # type: ignore[arg-type]
+            scoring = Scoring(matrix, gap_open, gap_extend)
         except SwsearchError:
             missing.append(f"{matrix} {gap_open}/{gap_extend}")
             continue
@@ -152,20 +153,12 @@ def as_json(rows: list[Row], what: str) -> dict[str, Any]:
     return {"about": {"what": what}, "levels": LEVELS, "rows": lines}
 
 
-def draw(stored: Path) -> None:
-    """Draw the plot beside the counts, if that can be done here."""
-    try:
-        from benchmarks.statistics.calibration_plot import save
-    except ImportError:
-        print(f"no plot: matplotlib is not installed; python -m benchmarks.statistics.calibration --draw {stored}")
-        return
-    save(json.loads(stored.read_text(encoding="utf-8")), stored.with_suffix(".png"))
-
-
 def judge_again(searches: Searches, queries: dict[str, Records], rows: list[Row]) -> list[tuple[Row, Row]]:
     """Return the fitted rows that are not as wanted, each with what it is for other and more queries."""
     outside = [row for row in rows if row.source == "fitted" and not row.is_as_wanted()]
-    return [(row, *judge(searches, {row.kind: queries[row.kind]}, [row.system], [row.source])) for row in outside]
+    return [
+        (row, next(judge(searches, {row.kind: queries[row.kind]}, [row.system], [row.source]))) for row in outside
+    ]
 
 
 def report(rows: list[Row], again: list[tuple[Row, Row]], what: str, missing: list[str]) -> list[str]:
@@ -224,7 +217,7 @@ def parsed() -> argparse.Namespace:
 def main() -> None:
     options = parsed()
     if options.draw is not None:
-        draw(options.draw)
+        plots.draw("benchmarks.statistics.calibration_plot", options.draw)
         return
     need(*(source for source in options.sources if source not in OURS))
     subjects = [each for each in read(options.subjects) if each[1]]
@@ -252,7 +245,7 @@ def main() -> None:
     if options.out is not None:
         stored = options.out.with_suffix(".json")
         stored.write_text(json.dumps(as_json(rows, what)) + "\n", encoding="utf-8")
-        draw(stored)
+        plots.draw("benchmarks.statistics.calibration_plot", stored)
 
 
 if __name__ == "__main__":

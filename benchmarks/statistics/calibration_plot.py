@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -75,8 +74,3 @@ def draw(results: dict[str, Any]) -> Figure:
     )
     figure.suptitle(results["about"]["what"], fontsize=9, x=0.01, ha="left")
     return figure
-
-
-def save(results: dict[str, Any], path: Path) -> None:
-    """Draw and save."""
-    plots.save(draw(results), path)

@@ -164,7 +164,7 @@ def draw_classes(proteins: Records, first: int, n_long: int, seed: int) -> dict[
 
 LEVELS = (0.001, 0.01, 0.1, 1.0, 10.0)
 COLUMNS = ["searches", *(f"E <= {level:g}" for level in LEVELS), "error at 1", "most"]
-"""Numbers that `cells` returns."""
+"""Heads of the columns that `cells` returns."""
 
 
 def counts_of(results: Iterable[SearchResult]) -> npt.NDArray[np.int64]:

@@ -331,8 +331,8 @@ def planted_rows(
             for identity in IDENTITIES:
                 cells = []
                 for share in SHARES:
-                    own, reached, planted = zip(*values[mode, source, identity, share], strict=True)
-                    cells += [f"{max(own):.2g}", f"{sum(reached) / sum(planted):.1%}"]
+                    own, found_copies, planted = zip(*values[mode, source, identity, share], strict=True)
+                    cells += [f"{max(own):.2g}", f"{sum(found_copies) / sum(planted):.1%}"]
                 rows.append([mode, source, f"{identity:.0%}", *cells])
     return rows
 

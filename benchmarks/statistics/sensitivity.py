@@ -50,6 +50,7 @@ from benchmarks.statistics.sensitivity_measures import (
     sensitivity,
     thinned,
 )
+from benchmarks.support import plots
 from benchmarks.support.common import Records, arguments, finish, heading, residues, table, write
 from benchmarks.support.contenders import Comparison, Contender, Run, run_all, times_line, versions_needed
 
@@ -193,16 +194,6 @@ def thinned_points(curves: dict[str, Curve], least: float) -> dict[str, list[lis
     }
 
 
-def draw(stored: Path) -> None:
-    """Draw the plot beside the curves, if that can be done here."""
-    try:
-        from benchmarks.statistics.sensitivity_plot import save
-    except ImportError:
-        print(f"no plot: matplotlib is not installed; python -m benchmarks.statistics.sensitivity --draw {stored}")
-        return
-    save(json.loads(stored.read_text(encoding="utf-8")), stored.with_suffix(".png"))
-
-
 def read_options() -> argparse.Namespace:
     """Read the command line."""
     parser = arguments(__doc__, files=False)
@@ -235,7 +226,7 @@ HEADS = [
 def main() -> None:
     options = read_options()
     if options.draw is not None:
-        draw(options.draw)
+        plots.draw("benchmarks.statistics.sensitivity_plot", options.draw)
         return
     domains, labels = read_scope(options.subjects)
     domains = flanked(domains, options.flank) if options.flank else domains
@@ -276,7 +267,7 @@ def main() -> None:
         stored = options.out.with_suffix(".json")
         results = {"about": about, "curves": thinned_points(curves, about["least"])}
         stored.write_text(json.dumps(results) + "\n", encoding="utf-8")
-        draw(stored)
+        plots.draw("benchmarks.statistics.sensitivity_plot", stored)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -89,8 +88,3 @@ def draw(results: dict[str, Any]) -> Figure:
         fontsize=10.5, x=0.01, ha="left",
     )  # fmt: skip
     return figure
-
-
-def save(results: dict[str, Any], path: Path) -> None:
-    """Draw and save."""
-    plots.save(draw(results), path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,3 +31,13 @@ def save(figure: Figure, path: Path) -> None:
     figure.savefig(drawn, dpi=DPI, format="png")
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.open(drawn).convert("RGB").quantize(256).save(path, format="PNG", optimize=True, dpi=(DPI, DPI))
+
+
+def draw(module: str, stored: Path) -> None:
+    """Draw the plot of a module beside the numbers, if that can be done here."""
+    try:
+        figure = import_module(module).draw(json.loads(stored.read_text(encoding="utf-8")))
+    except ImportError:
+        print(f"no plot: matplotlib is not installed; the same script draws it from {stored}")
+        return
+    save(figure, stored.with_suffix(".png"))

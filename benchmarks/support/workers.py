@@ -1,4 +1,4 @@
-"""A Dask scheduler and its workers as processes of this machine, which can be killed, stopped and looked at."""
+"""A Dask scheduler and two workers as processes of this machine, which can be killed, stopped and looked at."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import psutil
 
 START_LIMIT = 90.0
 """Seconds that a scheduler or a worker may take to be there, on a machine that has much else to do."""
+N_WORKERS = 2
 
 
 class Workers:
@@ -27,17 +27,15 @@ class Workers:
     ----------
     folder : Path
         For their files; what they print goes to ``workers.log`` there.
-    n_workers : int
-        How many there are at first, and again after `restore`.
     """
 
-    def __init__(self, folder: Path, n_workers: int = 2) -> None:
+    def __init__(self, folder: Path) -> None:
         from distributed import Client
 
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # of a scheduler that is killed
-        self.n_workers, self._folder = n_workers, folder
-        self._log = (folder / "workers.log").open("ab")
+        self._folder, self._log = folder, (folder / "workers.log").open("ab")
         self._nannies: list[subprocess.Popen[bytes]] = []
+        self._client: Any = None
         file = folder / "scheduler.json"
         file.unlink(missing_ok=True)
         words = ["--port", "0", "--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(file)]
@@ -73,8 +71,7 @@ class Workers:
         found = []
         for nanny in self.nannies():
             with contextlib.suppress(psutil.Error):
-                children = psutil.Process(nanny.pid).children()
-                found += [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+                found += [each for each in psutil.Process(nanny.pid).children() if is_worker(each)]
         return found
 
     def n_connected(self) -> int:
@@ -83,28 +80,30 @@ class Workers:
 
     def n_tasks(self) -> int:
         """Count the tasks that the scheduler knows, of whichever client."""
-        return int(self._client.run_on_scheduler(_count_tasks))
+        return int(self._client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
 
     def n_at_work(self) -> int:
         """Count the workers that have tasks at the moment."""
-        return int(self._client.run_on_scheduler(_count_at_work))
+        return int(
+            self._client.run_on_scheduler(
+                lambda dask_scheduler: sum(bool(each.processing) for each in dask_scheduler.workers.values())
+            )
+        )
+
+    def _set_status(self, name: str, **options: Any) -> None:
+        def change(dask_worker: Any) -> None:
+            dask_worker.status = type(dask_worker.status)[name]
+
+        self._client.run(change, **options)
 
     def pause(self, number: int) -> None:
         """Have Dask pause one of the workers, as if it lacked memory, until `restore`."""
-        self._client.run(_set_status, "paused", workers=[sorted(self._client.nthreads())[number]])
+        self._set_status("paused", workers=[sorted(self._client.nthreads())[number]])
 
-    def rest(self, limit: float) -> float:
-        """Wait until no task is known and no worker uses its processor; return the seconds that took.
-
-        Raises
-        ------
-        TimeoutError
-            If that is not so after ``limit`` seconds.
-        """
-        started = time.monotonic()
+    def rest(self, limit: float) -> None:
+        """Wait until no task is known and no worker uses its processor; `TimeoutError` if that takes too long."""
         wait_until(lambda: self.n_tasks() == 0, "a scheduler without tasks", limit)
         wait_until(lambda: self._share_used(0.5) < 0.2, "workers that rest", limit)
-        return time.monotonic() - started - 0.5
 
     def _share_used(self, seconds: float) -> float:
         """Return the processors that the workers use on average for some seconds."""
@@ -117,16 +116,16 @@ class Workers:
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
                 process.send_signal(signal.SIGCONT)
-        while len(self.nannies()) > self.n_workers:
+        while len(self.nannies()) > N_WORKERS:
             self.end(self.nannies()[-1])
-        while len(self.nannies()) < self.n_workers:
+        while len(self.nannies()) < N_WORKERS:
             self.add()
-        wait_until(self._all_answer, f"{self.n_workers} workers")
-        self._client.run(_set_status, "running")
+        wait_until(self._all_answer, f"{N_WORKERS} workers")
+        self._set_status("running")
 
     def _all_answer(self) -> bool:
         with contextlib.suppress(Exception):  # one that is gone, which the scheduler has not noticed
-            return self.n_connected() == self.n_workers == len(self._client.run(int, on_error="ignore"))
+            return self.n_connected() == N_WORKERS == len(self._client.run(int, on_error="ignore"))
         return False
 
     def end(self, nanny: subprocess.Popen[bytes]) -> None:
@@ -135,40 +134,29 @@ class Workers:
             below = psutil.Process(nanny.pid).children(recursive=True)
             nanny.kill()
             for process in below:
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
+                kill(process)
         nanny.wait()
 
     def close(self) -> None:
         """End all."""
-        if client := getattr(self, "_client", None):
-            with contextlib.suppress(Exception):
-                client.close(timeout=2)
+        with contextlib.suppress(Exception):
+            self._client.close(timeout=2)
         for nanny in self.nannies():
             self.end(nanny)
         self.scheduler.kill()
         self.scheduler.wait()
         self._log.close()
 
-    def __enter__(self) -> Workers:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+def is_worker(process: psutil.Process) -> bool:
+    """Return whether a process is a worker, not its nanny."""
+    return "spawn_main" in " ".join(process.cmdline())
 
 
-def _count_tasks(dask_scheduler: Any) -> int:
-    return len(dask_scheduler.tasks)
-
-
-def _set_status(name: str, dask_worker: Any) -> None:
-    dask_worker.status = type(dask_worker.status)[name]
-
-
-def _count_at_work(dask_scheduler: Any) -> int:
-    return sum(bool(worker.processing) for worker in dask_scheduler.workers.values())
+def kill(process: psutil.Process) -> None:
+    """Kill a process that may have died meanwhile."""
+    with contextlib.suppress(psutil.Error):
+        process.kill()
 
 
 def _processor_seconds(process: psutil.Process) -> float:
@@ -179,13 +167,7 @@ def _processor_seconds(process: psutil.Process) -> float:
 
 
 def wait_until(is_so: Callable[[], bool], what: str, limit: float = START_LIMIT) -> None:
-    """Wait until something is so.
-
-    Raises
-    ------
-    TimeoutError
-        If it is not so after ``limit`` seconds.
-    """
+    """Wait until something is so; `TimeoutError` if it is not after ``limit`` seconds."""
     end = time.monotonic() + limit
     while not is_so():
         if time.monotonic() > end:
