@@ -37,11 +37,11 @@ def ranges(begins: IntArray, counts: IntArray) -> IntArray:
     return whole
 
 
-def cut(offsets: IntArray, most: int) -> Iterator[tuple[int, int]]:
-    """Yield bounds of groups of neighbours with at most ``most`` rows, or of one; offsets have shape (n + 1,)."""
+def cut_into_groups(offsets: IntArray, max_rows: int) -> Iterator[tuple[int, int]]:
+    """Yield bounds of groups of neighbours with at most ``max_rows`` rows, or of one; offsets have shape (n + 1,)."""
     first, n = 0, len(offsets) - 1
     while first < n:
-        last = max(int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1, first + 1)
+        last = max(int(np.searchsorted(offsets, offsets[first] + max_rows, side="right")) - 1, first + 1)
         yield first, last
         first = last
 
@@ -203,13 +203,13 @@ class StoredArray:
         Neighbours are read together. Yields a slice of the ranges read together, their first row, and all rows from
         there to their last, shape (n_rows, ...).
         """
-        most, near, at = max(BYTES_PER_READ // self.row, 1), self._entry.piece_bytes // self.row, 0
+        max_rows, near, at = max(BYTES_PER_READ // self.row, 1), self._entry.piece_bytes // self.row, 0
         far = np.flatnonzero(begins[1:] > np.maximum.accumulate(ends)[:-1] + near) + 1
         for stop in [*far.tolist(), len(begins)]:
             while at < stop:
                 last, first, end = at + 1, int(begins[at]), int(ends[at])
                 if stop > last:
-                    last = at + max(int(np.searchsorted(begins[at:stop], first + most)), 1)
+                    last = at + max(int(np.searchsorted(begins[at:stop], first + max_rows)), 1)
                     end = int(ends[at:last].max())
                 yield slice(at, last), first, self.load(first, end)
                 at = last

@@ -353,7 +353,7 @@ class Duplicates(NamedTuple):
     """New ones whose identifier an earlier record has, ascending, shape (n,)."""
     n_identifiers: int
     """Number of identifiers that several records have, one of them a new one."""
-    shown: tuple[str, ...]
+    examples: tuple[str, ...]
     """Some of these."""
 
 
@@ -363,7 +363,7 @@ def find_duplicates(headers: HeaderSource, n: int, first_new: int, memory: int) 
     ``n`` is the number of headers, ``memory`` the limit in bytes.
     """
     n_passes = -(-n * RECORD_BYTES_MET // max(memory, 16 * MIB))
-    dropped, n_identifiers, shown = array("q"), 0, list[str]()
+    dropped, n_identifiers, examples = array("q"), 0, list[str]()
     for number in range(n_passes):
         is_counted: dict[bytes, bool] = {}
         for identifier, place in _proposed(headers, number, n_passes):
@@ -372,10 +372,10 @@ def find_duplicates(headers: HeaderSource, n: int, first_new: int, memory: int) 
             elif place >= first_new:
                 dropped.append(place)
                 n_identifiers += not is_counted[identifier]
-                shown += [] if is_counted[identifier] else [header_text(identifier)[0]]
+                examples += [] if is_counted[identifier] else [header_text(identifier)[0]]
                 is_counted[identifier] = True
-        shown = shown[:SHOWN_IDENTIFIERS]
-    return Duplicates(np.sort(np.array(dropped, dtype=np.int64)), n_identifiers, tuple(shown))
+        examples = examples[:SHOWN_IDENTIFIERS]
+    return Duplicates(np.sort(np.array(dropped, dtype=np.int64)), n_identifiers, tuple(examples))
 
 
 def _identifiers(headers: Strips) -> Strips:
@@ -396,10 +396,10 @@ def _proposed(headers: HeaderSource, number: int, n_passes: int) -> Iterator[tup
     sums, places = map(np.concatenate, zip(*map_in_order(sums_of_some, pieces_of(headers())), strict=True))
     order = np.argsort(sums)
     again = np.flatnonzero(sums[order[1:]] == sums[order[:-1]])
-    wanted = unique_with_places(places[order[np.append(again, again + 1)]])[0]
+    record_places = unique_with_places(places[order[np.append(again, again + 1)]])[0]
     del sums, places, order
-    for strips, ordinals in pieces_of(headers()) if len(wanted) else ():
-        low, high = np.searchsorted(wanted, [ordinals[0], ordinals[-1] + 1])
-        words = _identifiers(strips.take(wanted[low:high] - ordinals[0]))
-        for line, place in zip(lines_of(words), wanted[low:high].tolist(), strict=True):
+    for strips, ordinals in pieces_of(headers()) if len(record_places) else ():
+        low, high = np.searchsorted(record_places, [ordinals[0], ordinals[-1] + 1])
+        words = _identifiers(strips.take(record_places[low:high] - ordinals[0]))
+        for line, place in zip(lines_of(words), record_places[low:high].tolist(), strict=True):
             yield line[:-1], place

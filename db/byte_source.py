@@ -74,10 +74,10 @@ class FileSource:
 
     def _held(self) -> Descriptor:
         """Return the descriptor to read through."""
-        held = self._descriptor  # another thread may close the database at any moment
-        if held is None:
+        descriptor = self._descriptor  # another thread may close the database at any moment
+        if descriptor is None:
             raise DatabaseError(f"{self.name}: the database was closed; open it again")
-        return held
+        return descriptor
 
     @property
     def n_bytes(self) -> int:
@@ -110,19 +110,19 @@ class FileSource:
 
     def read(self, at: int, n_bytes: int) -> bytes:
         """Return bytes from a place on; fewer at the end."""
-        held = self._held()
+        descriptor = self._held()
         try:
-            return os.pread(held.number, n_bytes, at)
+            return os.pread(descriptor.number, n_bytes, at)
         except OSError as error:
             raise self._unreadable(at, n_bytes, error) from error
 
     def read_into(self, target: npt.NDArray[np.uint8], at: int) -> None:
         """Fill an array, shape (n,), with the bytes from a place on."""
-        held = self._held()
+        descriptor = self._held()
         view = target.data
         while view:  # one call reads at most 2 GiB
             try:
-                n = os.preadv(held.number, [view], at)
+                n = os.preadv(descriptor.number, [view], at)
             except OSError as error:
                 raise self._unreadable(at, len(view), error) from error
             if not n:

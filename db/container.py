@@ -73,7 +73,7 @@ class Overlay(io.RawIOBase):
 
     def __init__(self, fd: int, size: int) -> None:
         self._fd, self.size, self._at = fd, size, 0
-        self.written: list[tuple[int, bytes]] = []
+        self.writes: list[tuple[int, bytes]] = []
         """Places and bytes of the writes."""
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
@@ -91,7 +91,7 @@ class Overlay(io.RawIOBase):
         view, begin = memoryview(buffer).cast("B"), self._at
         end = begin + len(view)
         view[:] = os.pread(self._fd, len(view), begin).ljust(len(view), b"\0")
-        for at, data in self.written:
+        for at, data in self.writes:
             first, last = max(at, begin), min(at + len(data), end)
             if first < last:
                 view[first - begin : last - begin] = data[first - at : last - at]
@@ -100,10 +100,10 @@ class Overlay(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """Keep what is written."""
-        self.written.append((self._at, bytes(data)))
-        self._at += len(self.written[-1][1])
+        self.writes.append((self._at, bytes(data)))
+        self._at += len(self.writes[-1][1])
         self.size = max(self.size, self._at)
-        return len(self.written[-1][1])
+        return len(self.writes[-1][1])
 
 
 class SegmentSink:
@@ -266,7 +266,7 @@ class DatabaseFile(SegmentFile):
             raise OutputError("another process has changed the file meanwhile, expected this one alone; do it again")
         at = self.place_of(self._pieces, str(len(self._pieces)), "u1", (len(text),))
         self._file.close()  # HDF5 writes its structure
-        written, size = self._overlay.written, max(self._overlay.size, at + len(text))
+        written, size = self._overlay.writes, max(self._overlay.size, at + len(text))
         changes = b"".join(_CHANGE.pack(place, len(data)) + data for place, data in written if place < end)
         for place, data in [(at, text), (size, changes), *(each for each in written if each[0] >= end)]:
             write_at(self.fd, data, place)

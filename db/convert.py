@@ -106,10 +106,10 @@ def _already_new(path: str) -> DatabaseError:
 def _volumes_of(name: str) -> list[tuple[str, str]]:
     """Return the paths of the volumes of an old manifest, and the SHA-256 of each."""
     try:
-        said = json.loads(Path(name).read_text(encoding="utf-8-sig"))
-        if said["format"] != OLD_MANIFEST:
+        manifest = json.loads(Path(name).read_text(encoding="utf-8-sig"))
+        if manifest["format"] != OLD_MANIFEST:
             raise _already_new(name)
-        return [(volume_path(name, str(each["path"])), str(each["sha256"])) for each in said["volumes"]]
+        return [(volume_path(name, str(each["path"])), str(each["sha256"])) for each in manifest["volumes"]]
     except (KeyError, TypeError, ValueError) as error:
         raise DatabaseDamageError(name, ["it is not a manifest that swsearch wrote"]) from error
 
@@ -138,11 +138,15 @@ def _old_file(path: str, manifest: str, sha256: str) -> OpenFile:
             raise source.damage_error([f"bytes {USER_BLOCK} to {source.n_bytes}: SHA-256 differs"])
     seen = hdf5_view(source, source.n_bytes)
     try:
-        said = {"mask": "none", **seen["attributes"], "taxids": int(seen["attributes"].get("parts") == "taxonomy")}
+        attributes = {
+            "mask": "none",
+            **seen["attributes"],
+            "taxids": int(seen["attributes"].get("parts") == "taxonomy"),
+        }
         segments = [_old_segment(source, *each) for each in seen["segments"].items()]
         if not segments:
             raise ContentsError("no segments found")
-        kind = kind_from_attributes(said)
+        kind = kind_from_attributes(attributes)
         for segment in segments:
             if sorted(segment.arrays) != kind.arrays:
                 raise ContentsError(f"a segment has the arrays {', '.join(segment.arrays)}")

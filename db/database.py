@@ -299,8 +299,8 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         count = check_integer("of", count, 1, MAX_NUMBER)
         index = check_integer("place", index, 0, count - 1)
         twin = self.duplicate()
-        held = self._held
-        twin._opened = held._replace(runs=select_share(held.runs, index, count))
+        opened = self._held
+        twin._opened = opened._replace(runs=select_share(opened.runs, index, count))
         twin._count(twin._opened.runs)
         twin._shares = (*self._shares, (index, count))
         return twin

@@ -141,9 +141,9 @@ def _not_a_database_error(source: FileSource, head: bytes) -> DatabaseError:
 def _manifest_error(source: FileSource) -> DatabaseError | None:
     """Make the error for a manifest that another version of swsearch wrote; None for any other."""
     with suppress(ValueError, RecursionError):
-        said = json.loads(source.read(0, min(source.n_bytes, MAX_CONTENTS_BYTES)))
-        version = said.get("format_version") if isinstance(said, dict) else None
-        if type(version) is int and (version > FORMAT_VERSION or said.get("format") == OLD_MANIFEST):
+        manifest = json.loads(source.read(0, min(source.n_bytes, MAX_CONTENTS_BYTES)))
+        version = manifest.get("format_version") if isinstance(manifest, dict) else None
+        if type(version) is int and (version > FORMAT_VERSION or manifest.get("format") == OLD_MANIFEST):
             return _version_error(source.path, version)
     return None
 
@@ -173,10 +173,10 @@ def volume_path(listed: str, name: str) -> str:
 def open_files(paths: Paths) -> tuple[list[str], list[OpenFile]]:
     """Open database files and those of manifests; return the given names, and the files in order."""
     names = [os.fsdecode(paths)] if isinstance(paths, (str, os.PathLike)) else check_names("path", paths)
-    with ExitStack() as held:
-        files = [file for name in names for file in _files_of(name, held)]
+    with ExitStack() as stack:
+        files = [file for name in names for file in _files_of(name, stack)]
         check_compatible(files)
-        held.pop_all()  # they stay open
+        stack.pop_all()  # they stay open
     return names, files
 
 
@@ -198,21 +198,21 @@ def check_names(argument: str, paths: Any) -> list[str]:
     return [os.fsdecode(name) for name in names]
 
 
-def _files_of(name: str, held: ExitStack) -> Iterator[OpenFile]:
+def _files_of(name: str, stack: ExitStack) -> Iterator[OpenFile]:
     """Open a file, or those of a manifest, each of which must be the one that is listed."""
     file = open_file(name)
-    held.callback(file.source.close)
+    stack.callback(file.source.close)
     if file.contents.segments:
         yield file
         return
     for entry in file.contents.files:
-        yield open_volume(name, file.contents.kind, entry, held)
+        yield open_volume(name, file.contents.kind, entry, stack)
 
 
-def open_volume(name: str, kind: DatabaseKind, entry: FileEntry, held: ExitStack) -> OpenFile:
+def open_volume(name: str, kind: DatabaseKind, entry: FileEntry, stack: ExitStack) -> OpenFile:
     """Open a file that a manifest of some kind names; raise if it is another one."""
     file = open_file(volume_path(name, entry.path))
-    held.callback(file.source.close)
+    stack.callback(file.source.close)
     if file.contents.files:
         raise DatabaseError(f"{file.source.path}: is a manifest itself, expected a database file in {name}")
     if file.identity != entry.identity:
@@ -236,7 +236,7 @@ def check_compatible(files: Sequence[OpenFile]) -> None:
     It raises `DatabaseError` if a file is given twice, or has another mask or genetic code than the first.
     """
     first, seen, copies = files[0], set(), []
-    held: dict[str, str] = {}
+    names_by_identity: dict[str, str] = {}
     for file in files:
         name, kind, other = file.source.name, file.contents.kind, first.contents.kind
         if kind.mask != other.mask:
@@ -250,7 +250,7 @@ def check_compatible(files: Sequence[OpenFile]) -> None:
         if file.source.file in seen:
             raise DatabaseError(f"{name}: is given twice; name each file once")
         seen.add(file.source.file)
-        same = held.setdefault(file.identity, name)
+        same = names_by_identity.setdefault(file.identity, name)
         copies += [(name, same)] if same != name else []
     if copies:
         more = f", and {len(copies) - 1} more are copies" if len(copies) > 1 else ""

@@ -47,8 +47,8 @@ class TaxonomyMixin:
         """Return the taxa of many subjects, shape (n,), with their names, as for `taxids_of`."""
         strips = self.taxids_of(subjects)
         taxids = strips.data.tolist()
-        known = {taxid: self.taxonomy.taxon(taxid) for taxid in {*taxids}}
-        return [tuple(known[each] for each in taxids[a:b]) for a, b in pairwise(strips.offsets.tolist())]
+        taxon_by_taxid = {taxid: self.taxonomy.taxon(taxid) for taxid in {*taxids}}
+        return [tuple(taxon_by_taxid[each] for each in taxids[a:b]) for a, b in pairwise(strips.offsets.tolist())]
 
     @property
     def taxids(self) -> TaxidArray:
@@ -65,9 +65,11 @@ class TaxonomyMixin:
         requested = list(taxids) if isinstance(taxids, Iterable) else [None]
         if not all(isinstance(each, (int, np.integer)) and 0 <= each < 1 << 62 for each in requested):
             raise OptionError("taxids", taxids, "numbers of taxa")
-        wanted, ordinals = np.array(sorted({*requested}), dtype=np.int64), [np.empty(0, dtype=np.int64)]
+        wanted_taxids, ordinals = np.array(sorted({*requested}), dtype=np.int64), [np.empty(0, dtype=np.int64)]
         for strips, first in (each for segment in self._segments for each in segment.all_taxids()):
-            owners = np.searchsorted(strips.offsets, np.flatnonzero(np.isin(strips.data, wanted)), side="right") - 1
+            owners = (
+                np.searchsorted(strips.offsets, np.flatnonzero(np.isin(strips.data, wanted_taxids)), side="right") - 1
+            )
             ordinals.append(np.unique(owners) + first)
         return np.concatenate(ordinals)
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import DNA, PROTEIN, ByteArray
 from swsearch.blocks import IntArray, RunLengths
-from swsearch.db.arrays import Strips, copy_strips, cut, offsets_of
+from swsearch.db.arrays import Strips, copy_strips, cut_into_groups, offsets_of
 from swsearch.db.segment import Segment
 from swsearch.translation.genetic_codes import CODON, FRAME_NUMBERS, codon_table, reverse_complement
 
@@ -99,7 +99,7 @@ class DnaSegment(Segment):
         for strand, table in enumerate(_tables(genetic_code)):
             rows = np.flatnonzero(reverse == strand)
             rows = rows[np.argsort(begins[rows])]
-            for first, last in cut(offsets_of(pieces.lengths[rows]), RESIDUES_PER_TRANSLATION):
+            for first, last in cut_into_groups(offsets_of(pieces.lengths[rows]), RESIDUES_PER_TRANSLATION):
                 some = rows[first:last]
                 letters = self._nucleotides(begins[some], CODON * pieces.lengths[some])
                 codons = letters.data[::CODON].astype(np.int16)  # four bits for each letter

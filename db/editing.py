@@ -16,7 +16,7 @@ import numpy as np
 
 from swsearch.blocks import IntArray
 from swsearch.db import building, new_files
-from swsearch.db.arrays import cut, offsets_of
+from swsearch.db.arrays import cut_into_groups, offsets_of
 from swsearch.db.byte_source import FileSource
 from swsearch.db.container import DatabaseFile, complete_changes
 from swsearch.db.database import Database
@@ -102,14 +102,14 @@ def read_segments(
         # all residues are read for records that take so much memory together
         others = sum(segment.stored[name].n_bytes for name in ("headers", "mask_starts", "mask_ends"))
         costs = segment.input_lengths() + np.int64(RECORD_BYTES + others // segment.n_subjects)
-        for first, last in cut(offsets_of(costs), limit // 2):
+        for first, last in cut_into_groups(offsets_of(costs), limit // 2):
             records = segment.records(first, last)
             some = gone[slice(*np.searchsorted(gone, [segment.first + first, segment.first + last]))]
-            kept = np.setdiff1d(np.arange(first, last), some - segment.first, assume_unique=True)
+            remaining = np.setdiff1d(np.arange(first, last), some - segment.first, assume_unique=True)
             if len(some):
-                records = records.take(kept - first)
-            if len(kept):
-                yield SegmentInput(records.parts, select_origins(origins, kept))
+                records = records.take(remaining - first)
+            if len(remaining):
+                yield SegmentInput(records.parts, select_origins(origins, remaining))
             if progress is not None:
                 progress(done + segment.stored_bytes * last // segment.n_subjects, total)
         done += segment.stored_bytes
@@ -263,11 +263,11 @@ def remove_records(
     check_flag("ignore_missing", ignore_missing)
     names = check_identifiers(identifiers)
     resolved = new_files.check_output(path, [], True)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with new_files.output_errors(resolved):
-            held.enter_context(lock_for_change(resolved))
+            stack.enter_context(lock_for_change(resolved))
         before = open_file(str(resolved)).contents
-        opened = held.enter_context(Database.open(path))
+        opened = stack.enter_context(Database.open(path))
         name_places, subjects = opened.find_many_as_arrays(names)
         missing = np.setdiff1d(np.arange(len(names)), name_places)
         if len(missing) and not ignore_missing:
@@ -371,19 +371,19 @@ def append_database(
     building.check_free_space(resolved, names)
     taxa = RecordTaxa(sources) if kind.has_taxids else None
     stream = building.read_inputs(names, memory, progress, allow_dna, building.alphabet_of(kind))
-    with new_files.output_errors(resolved), ExitStack() as held:
+    with new_files.output_errors(resolved), ExitStack() as stack:
         limit, dropped = segment_limit(memory), np.empty(0, dtype=np.int64)
         if on_duplicate == "skip":
             bare = DatabaseKind("none", kind.genetic_code)
             file = building.anonymous_file(stream, bare, resolved.name, memory, False, resolved.parent)
-            new = held.enter_context(Database([file]))
+            new = stack.enter_context(Database([file]))
         else:
             segments = building.prepare_segments(stream, kind, taxa, limit)
             segments = chain([next(segments)], segments)  # what fits the memory is read before others have to wait
         remove_stale_files(resolved.parent)
-        is_locked = held.enter_context(lock_for_change(resolved))
+        is_locked = stack.enter_context(lock_for_change(resolved))
         there = open_file(str(resolved)).contents
-        database = held.enter_context(Database.open(path))
+        database = stack.enter_context(Database.open(path))
         if _kind_of(database) != kind:
             raise OutputError(f"{resolved}: changed while records were read; append the records again")
         if on_duplicate == "skip":
@@ -413,14 +413,14 @@ def _append(
     Where the file system has no locks, a copy of the file becomes longer and takes its place.
     """
     kind = _kind_of(database)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         volume = new_files.NewFile(path, kind) if before.files else None
         copy = None if volume or is_locked else TemporaryFile(path)
         place = volume.temporary.path if volume else path
         if copy:
-            held.callback(copy.discard)
+            stack.callback(copy.discard)
             place = Path(shutil.copyfile(path, copy.path))
-        new_file = held.enter_context(volume or _open_to_append(place, held))
+        new_file = stack.enter_context(volume or _open_to_append(place, stack))
         for records in segments:
             write_segment(new_file, records)
             del records  # before the next are read
@@ -457,16 +457,16 @@ def _append(
         return added.total("n_subjects")
 
 
-def _open_to_append(path: Path, held: ExitStack) -> DatabaseFile:
+def _open_to_append(path: Path, stack: ExitStack) -> DatabaseFile:
     """Open a database file to append to it: complete an interrupted append, let h5py check it in another process."""
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    held.callback(os.close, fd)
+    stack.callback(os.close, fd)
     try:
         complete_changes(fd)
     except ContentsError as error:
         raise DatabaseDamageError(str(path), [str(error)]) from error
     file = open_file(str(path))
-    held.callback(file.source.close)
+    stack.callback(file.source.close)
     # what HDF5 cannot read ends the process that looks, not this one, which is about to open it
     if problems := list(differences(file.source, file.contents)):
         raise file.source.damage_error(problems)
@@ -487,8 +487,8 @@ def _find_repeated(database: Database, new: Database, memory: int) -> building.D
 
 def describe_duplicates(duplicates: building.Duplicates) -> str:
     """Return the text that lists identifiers of several records."""
-    names = ", ".join(map(format_value, duplicates.shown)) + (
-        ", ..." if duplicates.n_identifiers > len(duplicates.shown) else ""
+    names = ", ".join(map(format_value, duplicates.examples)) + (
+        ", ..." if duplicates.n_identifiers > len(duplicates.examples) else ""
     )
     if duplicates.n_identifiers == 1:
         return f"more than one record is named {names}"

@@ -231,8 +231,8 @@ class FastaReader:
         at = int((self._alphabet.encode_table[data] != BLANK).argmax())
         if what := foreign_text(data[at : at + 64].tobytes()):
             return at, f"not FASTA: this looks like {what}", None
-        shown = f"{chr(data[at])!r}" if _SPACE < data[at] < 127 else f"byte 0x{data[at]:02X}"
-        return at, f"got {shown} before the first record, expected '>'; is this a FASTA file?", None
+        character = f"{chr(data[at])!r}" if _SPACE < data[at] < 127 else f"byte 0x{data[at]:02X}"
+        return at, f"got {character} before the first record, expected '>'; is this a FASTA file?", None
 
     def _illegal_byte(self, data: ByteArray, first: IntArray, offsets: IntArray, headers: bytes) -> FastaFault:
         """Make the fault of the first byte that is no residue letter."""

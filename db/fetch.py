@@ -12,7 +12,7 @@ import numpy as np
 
 from swsearch.alphabet import PROTEIN
 from swsearch.blocks import IntArray
-from swsearch.db.arrays import Strips, copy_strips, cut, offsets_of, ranges
+from swsearch.db.arrays import Strips, copy_strips, cut_into_groups, offsets_of, ranges
 from swsearch.db.fasta import split_header
 from swsearch.errors import OptionError
 
@@ -56,9 +56,9 @@ def in_order(database: Any, subjects: IntArray) -> Iterator[tuple[IntArray, Stri
     Neighbours are read together, so ascending ordinals are read fastest.
     """
     sizes = offsets_of(database.lengths_of(subjects) + np.int64(ENTRY_BYTES))
-    for first, last in cut(sizes, WINDOW_BYTES):
+    for first, last in cut_into_groups(sizes, WINDOW_BYTES):
         codes = Strips(*database.codes_of(subjects[first:last]))
-        for begin, end in cut(sizes[first : last + 1], TEXT_BYTES):
+        for begin, end in cut_into_groups(sizes[first : last + 1], TEXT_BYTES):
             yield subjects[first + begin : first + end], codes.part(begin, end)
 
 
@@ -82,7 +82,7 @@ def fasta_of(database: Any, subjects: IntArray, part: ResidueRange | None = None
             file.write(texts.data.data)
             done += len(some)
         file.flush()
-        for first, last in cut(offsets_of(sizes), TEXT_BYTES):
+        for first, last in cut_into_groups(offsets_of(sizes), TEXT_BYTES):
             ranges = zip(begins[first:last].tolist(), sizes[first:last].tolist(), strict=True)
             yield b"".join(
                 os.pread(file.fileno(), min(size - done, PREAD_BYTES), begin + done)
@@ -100,10 +100,10 @@ def _texts(database: Any, subjects: IntArray, codes: Strips, part: ResidueRange 
     if len(begins):
         letters[ranges(np.repeat(starts, np.diff(runs)) + begins, (ends - begins).astype(np.int64))] |= 0x20
     headers = Strips(*database.headers_of(subjects))
-    kept = np.ones(len(subjects), dtype=bool)
+    is_shown = np.ones(len(subjects), dtype=bool)
     if part is not None:
         starts, lengths = starts + part.start, np.maximum(np.minimum(lengths, part.end) - part.start, 0)
-        kept = lengths > 0
+        is_shown = lengths > 0
         text, bounds = headers.data.tobytes(), headers.offsets
         named = [
             _with_range(text[a:b], part.start + 1, part.start + n) if n else b""
@@ -111,9 +111,9 @@ def _texts(database: Any, subjects: IntArray, codes: Strips, part: ResidueRange 
         ]
         headers = Strips.from_counts(np.frombuffer(b"".join(named), dtype=np.uint8), np.array([*map(len, named)]))
     n_lines = -(-lengths // LINE)
-    at = offsets_of((headers.counts + lengths + n_lines + 2) * kept)
+    at = offsets_of((headers.counts + lengths + n_lines + 2) * is_shown)
     texts = np.full(int(at[-1]), ord("\n"), dtype=np.uint8)
-    texts[at[:-1][kept]] = ord(">")
+    texts[at[:-1][is_shown]] = ord(">")
     copy_strips(headers.data, headers.offsets[:-1], texts, at[:-1] + 1, headers.counts)
     number, owners = ranges(np.zeros_like(n_lines), n_lines), np.repeat(np.arange(len(n_lines)), n_lines)
     counts = np.minimum(lengths[owners] - number * LINE, LINE)

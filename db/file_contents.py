@@ -202,10 +202,10 @@ def pack_piece(
     kind: DatabaseKind, entries: Sequence[SegmentEntry | FileEntry], before: BytesPlace | None = None
 ) -> bytes:
     """Write a piece of the contents; a manifest is one line an entry, for people read it."""
-    said: dict[str, Any] = {"format": FORMAT_NAME, "format_version": FORMAT_VERSION, **kind.attributes, **LAYOUT}
+    members: dict[str, Any] = {"format": FORMAT_NAME, "format_version": FORMAT_VERSION, **kind.attributes, **LAYOUT}
     if before is not None:
-        said["before"] = [before.at, before.n_bytes, before.sha256]
-    head = json.dumps(said, separators=(",", ":"), ensure_ascii=False)[:-1]
+        members["before"] = [before.at, before.n_bytes, before.sha256]
+    head = json.dumps(members, separators=(",", ":"), ensure_ascii=False)[:-1]
     listed = ",\n".join(
         json.dumps(_entry_to_json(each), separators=(",", ":"), ensure_ascii=False) for each in entries
     )
@@ -287,17 +287,17 @@ def _parse_piece(text: bytes) -> tuple[DatabaseKind, list[SegmentEntry | FileEnt
     if sum(map(text.count, (b"{", b"[", b","))) > len(text) // MIN_BYTES_PER_ITEM:
         raise ContentsError("the contents have too many parts")
     try:
-        said = json.loads(text)
+        piece = json.loads(text)
     except (ValueError, RecursionError):
         raise ContentsError("the contents are not JSON") from None
-    _require(isinstance(said, dict) and said.get("format") == FORMAT_NAME, "the contents are of something else")
+    _require(isinstance(piece, dict) and piece.get("format") == FORMAT_NAME, "the contents are of something else")
     for name, value in {"format_version": FORMAT_VERSION, **LAYOUT}.items():
-        if type(said.get(name)) is not type(value) or said[name] != value:
-            raise ContentsError(f"attribute {name} is {format_value(said.get(name))}, expected {value!r}")
-    kind = kind_from_attributes(said)
-    listed = said.get("segments")
+        if type(piece.get(name)) is not type(value) or piece[name] != value:
+            raise ContentsError(f"attribute {name} is {format_value(piece.get(name))}, expected {value!r}")
+    kind = kind_from_attributes(piece)
+    listed = piece.get("segments")
     _require(isinstance(listed, list) and listed, "no segments found")
-    before = said.get("before")
+    before = piece.get("before")
     if before is not None:
         _require(isinstance(before, list) and len(before) == 3 and _is_sha256(before[2]), "before is not a place")
         before = BytesPlace(_number("before", before[0]), _number("before", before[1]), before[2])
@@ -336,16 +336,16 @@ def _is_sha256(value: Any) -> bool:
     return isinstance(value, str) and _SHA256.fullmatch(value) is not None
 
 
-def _entry(number: int, said: Any, kind: DatabaseKind) -> SegmentEntry | FileEntry:
+def _entry(number: int, value: Any, kind: DatabaseKind) -> SegmentEntry | FileEntry:
     """Check what is said of a segment, or of a file that holds some."""
     where = f"/segments/{number}"
-    _require(isinstance(said, dict), f"{where} is not an object")
-    if "file" in said:
-        return _file_entry(where, said)
-    arrays, attributes = said.get("arrays"), said.get("attributes")
+    _require(isinstance(value, dict), f"{where} is not an object")
+    if "file" in value:
+        return _file_entry(where, value)
+    arrays, attributes = value.get("arrays"), value.get("attributes")
     if not isinstance(arrays, dict) or not isinstance(attributes, dict):
         raise ContentsError(f"{where} has no arrays or no attributes")
-    sums_at, entries = _number(f"{where}/checksums", said.get("checksums")), {}
+    sums_at, entries = _number(f"{where}/checksums", value.get("checksums")), {}
     if other := arrays.keys() ^ {*kind.arrays}:
         what = "not expected" if (name := min(other)) in arrays else "missing"
         raise ContentsError(f"{where}/{name[:MAX_TEXT]} is {what}")
@@ -391,8 +391,8 @@ def check_segment(where: str, segment: SegmentEntry) -> SegmentEntry:
     return segment
 
 
-def _file_entry(where: str, said: dict[str, Any]) -> FileEntry:
-    path = said["file"]
+def _file_entry(where: str, value: dict[str, Any]) -> FileEntry:
+    path = value["file"]
     if not isinstance(path, str) or not path or "\0" in path:
         raise ContentsError(f"{where}: file is {format_value(path)}, expected the name of a file")
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -401,9 +401,9 @@ def _file_entry(where: str, said: dict[str, Any]) -> FileEntry:
             f"{where}: file is {format_value(path)}, expected a file in the manifest's folder or below it; it may "
             f"be a link"
         )
-    identity = said.get("identity")
+    identity = value.get("identity")
     if not _is_sha256(identity):
         raise ContentsError(f"{where}: identity is {format_value(identity)}, expected 64 hexadecimal digits")
     return FileEntry(
-        "/".join(parts), str(identity), *(_number(f"{where}: {name}", said.get(name)) for name in SEGMENT_COUNTS[:2])
+        "/".join(parts), str(identity), *(_number(f"{where}: {name}", value.get(name)) for name in SEGMENT_COUNTS[:2])
     )

@@ -114,10 +114,10 @@ class DatabaseKind:
     @property
     def attributes(self) -> dict[str, int | str]:
         """Attributes of a file of this kind."""
-        said: dict[str, int | str] = {"mask": self.mask, "taxids": int(self.has_taxids)}
+        attributes: dict[str, int | str] = {"mask": self.mask, "taxids": int(self.has_taxids)}
         if self.genetic_code is not None:
-            said |= {"genetic_code": self.genetic_code, "dna_letters": DNA.letters}
-        return said
+            attributes |= {"genetic_code": self.genetic_code, "dna_letters": DNA.letters}
+        return attributes
 
     @property
     def description(self) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from swsearch.blocks import LANES, Chunk, IntArray, RunLengths, interleave
-from swsearch.db.arrays import Strips, cut, offsets_of
+from swsearch.db.arrays import Strips, cut_into_groups, offsets_of
 from swsearch.db.dna_segment import RESIDUES_PER_TRANSLATION, DnaSegment, FramePieces, frame_lengths
 from swsearch.db.segment import Segment, gather_strips
 from swsearch.options.kinds import Mask
@@ -73,7 +73,7 @@ class FrameSubjects:
         start, stop = first * LANES, min(last * LANES, self.n_subjects)
         order = self._order[start:stop]
         residues = np.empty((int(offsets[-1]), LANES), dtype=np.uint8)
-        for begin, end in cut(offsets, 8 * RESIDUES_PER_TRANSLATION // LANES):
+        for begin, end in cut_into_groups(offsets, 8 * RESIDUES_PER_TRANSLATION // LANES):
             codes = self.translate(self.pieces(order[begin * LANES : end * LANES]))
             for block in range(begin, end):
                 some = codes.part((block - begin) * LANES, (block - begin + 1) * LANES)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import PAD
 from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
-from swsearch.db.arrays import cut, offsets_of
+from swsearch.db.arrays import cut_into_groups, offsets_of
 from swsearch.db.segment import Segment
 from swsearch.options.kinds import Mask
 
@@ -94,7 +94,7 @@ def chunks_of(runs: Sequence[Run[BlocksT]], max_bytes: int, mixed: bool) -> Iter
     chunks = [
         (segment, begin + first, begin + last)
         for segment, begin, end in runs
-        for first, last in cut(segment.block_offsets[begin : end + 1], max_bytes // LANES)
+        for first, last in cut_into_groups(segment.block_offsets[begin : end + 1], max_bytes // LANES)
     ]
     return _alternate_ends(chunks) if mixed else iter(chunks)
 
@@ -124,15 +124,15 @@ class Subset(LoadedBlocks):
 
     def chunks(self, max_bytes: int, *, mixed: bool = False, mask: Mask | None = None) -> Iterator[Chunk]:
         """Load the residues, some blocks at a time, as `Database.chunks` does."""
-        for taken, first, last in chunks_of(self._runs, max_bytes, mixed):
-            yield taken.chunk(first, last, self._mask if mask is None else mask)
+        for blocks, first, last in chunks_of(self._runs, max_bytes, mixed):
+            yield blocks.chunk(first, last, self._mask if mask is None else mask)
 
 
 class _SubsetBlocks:
     """Chosen subjects among the blocks ``first`` to ``last``, excluded, of a segment, in blocks of their own."""
 
-    def __init__(self, segment: Segment, first: int, last: int, taken: npt.NDArray[np.bool_]) -> None:
-        here = taken[segment.first : segment.first + segment.n_subjects]
+    def __init__(self, segment: Segment, first: int, last: int, subject_mask: npt.NDArray[np.bool_]) -> None:
+        here = subject_mask[segment.first : segment.first + segment.n_subjects]
         ranks = np.sort(segment.ranks[here].astype(np.int64))
         self._segment, self._ranks = segment, ranks[(ranks >= first * LANES) & (ranks < last * LANES)]
         self.n_subjects = len(self._ranks)

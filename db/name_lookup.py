@@ -368,9 +368,9 @@ class NameQuery:
         return self._asked[mine], piece[1][names.owners[theirs]], levels
 
 
-def _spellings(asked: Sequence[str]) -> Iterator[tuple[int, str, int]]:
+def _spellings(names: Sequence[str]) -> Iterator[tuple[int, str, int]]:
     """Yield how headers may write some asked names: with a bar between the fields of ``1ABC_A`` or ``mine:7``."""
-    for place, each in enumerate(asked):
+    for place, each in enumerate(names):
         if each[4:5] == "_" and 6 <= len(each) <= 9:
             yield place, each.replace("_", "|", 1), EXACT_NAME
         if ":" in each:

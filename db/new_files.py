@@ -71,23 +71,23 @@ def output_errors(path: Path) -> Iterator[None]:
 
 def check_output(output: PathLike, inputs: Sequence[str], overwrite: bool) -> Path:
     """Check the output before the work begins; return the file to replace."""
-    shown = os.fspath(output)
+    output_name = os.fspath(output)
     path = Path(output).resolve()
     with output_errors(path):
         if not path.parent.is_dir():
-            raise OutputError(f"{shown}: folder {path.parent} not found; create it or choose another name")
+            raise OutputError(f"{output_name}: folder {path.parent} not found; create it or choose another name")
         if path.is_dir():
-            raise OutputError(f"{shown}: is a directory, expected a file name for the database")
+            raise OutputError(f"{output_name}: is a directory, expected a file name for the database")
         if not os.access(path.parent, os.W_OK | os.X_OK):
-            raise OutputError(f"{shown}: no permission to write to {path.parent}; choose another folder")
+            raise OutputError(f"{output_name}: no permission to write to {path.parent}; choose another folder")
         if path.exists():
             gone = [path, *(path.with_name(each.path) for each in _own_volumes(path))]
             for each in (each for each in gone for name in inputs if name != "-" and is_same_file(each, name)):
                 raise OutputError(f"{each}: is one of the inputs; choose another name for the database")
             if not _may_replace(path):
-                raise OutputError(f"{shown}: exists and is not a swsearch database; choose another name")
+                raise OutputError(f"{output_name}: exists and is not a swsearch database; choose another name")
             if not overwrite:
-                raise OutputError(f"{shown}: exists; choose another name or allow to overwrite it")
+                raise OutputError(f"{output_name}: exists; choose another name or allow to overwrite it")
     return path
 
 
@@ -155,11 +155,11 @@ def changed_volumes(path: Path, kind: DatabaseKind, new: Sequence[FileEntry]) ->
 
 def _remove_unlisted(path: Path, notes: Path) -> None:
     """Remove the volumes that notes name and the manifest does not, and the notes."""
-    kept = {each.path for each in _listed_entries(path)}
+    listed = {each.path for each in _listed_entries(path)}
     for each in _listed_entries(notes):
         volume = path.with_name(each.path)
         with suppress(DatabaseError, OSError):
-            if each.path not in kept and open_file(str(volume)).identity == each.identity:
+            if each.path not in listed and open_file(str(volume)).identity == each.identity:
                 volume.unlink()
     notes.unlink(missing_ok=True)
 
@@ -280,15 +280,15 @@ class NewDatabase:
             finish([file.sinks for file in self.files])
         for file in self.files:
             file.commit(file.finish())
-        with ExitStack() as held:
+        with ExitStack() as stack:
             if self._check is not None:
                 self._check()
             else:
-                held.enter_context(lock_for_change(self.path, is_needed=False))
+                stack.enter_context(lock_for_change(self.path, is_needed=False))
             if self.volume_size is not None:
                 publish_volumes(self.path, self.kind, self._volumes)
             else:
-                held.enter_context(changed_volumes(self.path, self.kind, []))  # of a manifest that had the name
+                stack.enter_context(changed_volumes(self.path, self.kind, []))  # of a manifest that had the name
                 publish_file(self.files[0].temporary, self.path, existing_mode(self.path))
 
     def __enter__(self) -> NewDatabase:

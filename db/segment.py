@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import PAD, PROTEIN, ByteArray
 from swsearch.blocks import LANES, MASK_CODE, Chunk, IntArray, RunLengths, unique_with_places
-from swsearch.db.arrays import StoredArray, Strips, copy_strips, cut, offsets_of, ranges
+from swsearch.db.arrays import StoredArray, Strips, copy_strips, cut_into_groups, offsets_of, ranges
 from swsearch.db.byte_source import FileSource
 from swsearch.db.fasta import split_header
 from swsearch.db.file_contents import SegmentEntry
@@ -36,8 +36,8 @@ def lengths_problem(lengths: RunLengths, block_offsets: IntArray) -> str:
     return ""
 
 
-def some_offsets_problem(rows: IntArray, offsets: Any, n: int, end: int, what: str, least: int = 0) -> str:
-    """Check pairs of neighbours among offsets from 0 to ``end`` that ascend in steps of at least ``least``.
+def some_offsets_problem(rows: IntArray, offsets: Any, n: int, end: int, what: str, min_step: int = 0) -> str:
+    """Check pairs of neighbours among offsets from 0 to ``end`` that ascend in steps of at least ``min_step``.
 
     ``rows`` and ``offsets``, shape (2 * n_pairs,), int64, are places from 0 to ``n`` and the values there, pair after
     pair.
@@ -46,7 +46,7 @@ def some_offsets_problem(rows: IntArray, offsets: Any, n: int, end: int, what: s
     # compared, not subtracted: a difference of two int64 may wrap
     fine = fine and bool((offsets >= 0).all() and (offsets <= end).all())
     starts, stops = offsets[::2], offsets[1::2]
-    fine = fine and bool((stops > starts).all() if least else (stops >= starts).all())
+    fine = fine and bool((stops > starts).all() if min_step else (stops >= starts).all())
     return "" if fine else f"{what} offsets do not fit the {what}s"
 
 
@@ -76,8 +76,8 @@ def residues_problem(residues: ByteArray, offsets: IntArray, lengths: npt.NDArra
     table.reshape(-1)[: len(lengths)] = lengths
     # up to the end of a block's shortest subject there are letters only, and hardly anything stands after it
     shortest = table[:, -1].astype(np.int64)
-    if (most := _max_of_ranges(residues.reshape(-1), offsets[:-1] * LANES, shortest * LANES)) >= N_LETTERS:
-        return "residues or padding do not fit the lengths" if most == PAD else "residues are not letters"
+    if (max_code := _max_of_ranges(residues.reshape(-1), offsets[:-1] * LANES, shortest * LANES)) >= N_LETTERS:
+        return "residues or padding do not fit the lengths" if max_code == PAD else "residues are not letters"
     counts = np.diff(offsets) - shortest
     ends = np.cumsum(counts)
     for at in range(0, int(ends[-1]) if n_blocks else 0, ENDS_PER_BATCH):
@@ -255,7 +255,9 @@ class Segment:
         first = (offsets[places // LANES] + starts) * LANES + places % LANES
         lengths = (ends - starts).astype(np.int64)
         flat = residues.reshape(-1)
-        for begin, end in cut(offsets_of(lengths), MASKED_RUNS_PER_BATCH):  # their places take 24 bytes per residue
+        for begin, end in cut_into_groups(
+            offsets_of(lengths), MASKED_RUNS_PER_BATCH
+        ):  # their places take 24 bytes per residue
             inside = ranges(np.zeros(end - begin, dtype=np.int64), lengths[begin:end])
             flat[np.repeat(first[begin:end], lengths[begin:end]) + inside * LANES] = MASK_CODE
 
@@ -311,8 +313,8 @@ class Segment:
             raise self.damage_error("taxids do not ascend within a subject")
         return strips
 
-    def _items(self, what: str, items: str, places: IntArray, least: int = 0) -> Strips:
-        """Return the rows of the array ``items`` of subjects, shape (n,), at least ``least`` each.
+    def _items(self, what: str, items: str, places: IntArray, min_length: int = 0) -> Strips:
+        """Return the rows of the array ``items`` of subjects, shape (n,), at least ``min_length`` each.
 
         ``what`` is the prefix of the array of offsets.
         """
@@ -320,7 +322,7 @@ class Segment:
         rows = (chosen[:, None] + np.arange(2)).reshape(-1)
         offsets = self.stored[f"{what}_offsets"].take(rows).astype(np.int64, copy=False)
         stored = self.stored[items]
-        if problem := some_offsets_problem(rows, offsets, self.n_subjects, stored.shape[0], what, least):
+        if problem := some_offsets_problem(rows, offsets, self.n_subjects, stored.shape[0], what, min_length):
             raise self.damage_error(problem)
         bounds = offsets.reshape(-1, 2)[back]
         return stored.ranges(bounds[:, 0], bounds[:, 1])
@@ -345,9 +347,9 @@ class Segment:
         for places in self._every_place() if self.has_taxids else ():
             yield self.taxids_of(places), self.first + int(places[0])
 
-    def _every_place(self, most: int = SUBJECTS_PER_BATCH) -> Iterator[IntArray]:
+    def _every_place(self, max_places: int = SUBJECTS_PER_BATCH) -> Iterator[IntArray]:
         """Yield the places of all subjects, at most so many at a time."""
-        step = min(most, SUBJECTS_PER_BATCH)
+        step = min(max_places, SUBJECTS_PER_BATCH)
         return (np.arange(first, min(first + step, self.n_subjects)) for first in range(0, self.n_subjects, step))
 
     def taxonomy(self) -> Taxonomy:
@@ -396,9 +398,9 @@ class Segment:
         for block, end in self._every_block():
             for rows, counts, ordinals in rows_of(self.chunk(block, end)):
                 places = ordinals - self.first - first
-                wanted = np.flatnonzero((places >= 0) & (places < last - first))
-                to, n = strips.offsets[places[wanted]], counts[wanted].astype(np.int64)
-                copy_strips(rows.reshape(-1), wanted * rows.shape[1], strips.data, to, n)
+                columns_inside = np.flatnonzero((places >= 0) & (places < last - first))
+                to, n = strips.offsets[places[columns_inside]], counts[columns_inside].astype(np.int64)
+                copy_strips(rows.reshape(-1), columns_inside * rows.shape[1], strips.data, to, n)
         return strips
 
     def find_damage(self) -> list[str]:
@@ -427,7 +429,7 @@ class Segment:
 
     def _every_block(self) -> Iterator[tuple[int, int]]:
         """Yield all blocks, some at a time."""
-        return cut(self.block_offsets, RESIDUE_BYTES_PER_BATCH // LANES)
+        return cut_into_groups(self.block_offsets, RESIDUE_BYTES_PER_BATCH // LANES)
 
     def _check_residues(self) -> None:
         """Check that every residue is a letter and that padding stands after every end and nowhere else."""

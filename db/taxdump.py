@@ -97,10 +97,10 @@ def read_taxonomy(path: str | os.PathLike[str], taxids: TaxidArray) -> Taxonomy:
         taxa, above, rank, ranks = _read_nodes(files)
         old, now = _read_merged(files, taxa)
         places = _with_all_above(above, np.flatnonzero(np.isin(taxa, _replace_merged(taxids, old, now))))
-        kept = taxa[places]
-        names = _read_names(files, kept, [ranks[each] for each in rank[places].tolist()])
-        fits = np.isin(now, kept)
-        return Taxonomy(kept, taxa[above[places]], pool_of_names(names), old[fits], now[fits])
+        kept_taxids = taxa[places]
+        names = _read_names(files, kept_taxids, [ranks[each] for each in rank[places].tolist()])
+        fits = np.isin(now, kept_taxids)
+        return Taxonomy(kept_taxids, taxa[above[places]], pool_of_names(names), old[fits], now[fits])
 
 
 def _read_nodes(files: TaxdumpFiles) -> tuple[TaxidArray, IntArray, TaxidArray, list[str]]:
@@ -154,15 +154,15 @@ def _with_all_above(above: IntArray, places: IntArray) -> IntArray:
 
 def _read_names(files: TaxdumpFiles, taxa: TaxidArray, ranks: list[str]) -> list[TaxonName]:
     """Return the names of some taxa, whose ranks are known."""
-    wanted = dict(zip(taxa.tolist(), ranks, strict=True))
+    rank_by_taxid = dict(zip(taxa.tolist(), ranks, strict=True))
     by_class: dict[bytes, dict[int, str]] = {kind: {} for kind in NAME_CLASSES}
     for taxid, name, _, kind in files.rows("names.dmp"):
-        if taxid in wanted and (names := by_class.get(kind.strip())) is not None:
+        if taxid in rank_by_taxid and (names := by_class.get(kind.strip())) is not None:
             names.setdefault(taxid, _clean(name))
     scientific, genbank, common, blast = by_class.values()
     return [
         TaxonName(rank, scientific.get(taxid, ""), genbank.get(taxid) or common.get(taxid, ""), blast.get(taxid, ""))
-        for taxid, rank in wanted.items()
+        for taxid, rank in rank_by_taxid.items()
     ]
 
 

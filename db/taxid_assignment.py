@@ -284,6 +284,6 @@ class RecordTaxa:
                 for name, values in (tree if sink is sinks[0] else nothing).arrays().items():
                     sink.put(name, values)
         if self._sources is not None:
-            held = tree if self._sources.taxonomy is not None else self.there
-            for note in taxid_warnings(self._sources, self._n, self._n_filled, self._kinds, held):
+            known_taxids = tree if self._sources.taxonomy is not None else self.there
+            for note in taxid_warnings(self._sources, self._n, self._n_filled, self._kinds, known_taxids):
                 warnings.warn(note, SwsearchWarning, stacklevel=4)

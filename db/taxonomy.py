@@ -151,12 +151,12 @@ class Taxonomy:
 
     def descendants(self, taxids: Iterable[int]) -> TaxidArray:
         """Return taxids and all below them, ascending, shape (n,); one that is not here is itself alone."""
-        wanted = np.array(sorted({*taxids}), dtype=np.int32)
-        chosen = np.isin(self.taxa, wanted)
+        requested = np.array(sorted({*taxids}), dtype=np.int32)
+        chosen = np.isin(self.taxa, requested)
         while True:  # at most as often as the tree is deep
             more = chosen | chosen[self._place_above]
             if (more == chosen).all():
-                return np.union1d(wanted, self.taxa[chosen])
+                return np.union1d(requested, self.taxa[chosen])
             chosen = more
 
     def taxon(self, taxid: int) -> Taxon:

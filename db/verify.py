@@ -54,10 +54,10 @@ def verify_database(path: str | os.PathLike[str]) -> dict[str, int]:
     counts: Counter[str] = Counter(volumes=len(opened.contents.files))
     errors: list[DatabaseError] = []
     files: list[OpenFile] = []
-    with ExitStack() as held:
+    with ExitStack() as stack:
         for entry in opened.contents.files:
             try:
-                files.append(open_volume(name, opened.contents.kind, entry, held))
+                files.append(open_volume(name, opened.contents.kind, entry, stack))
                 counts.update(_verify_file(files[-1]))
             except DatabaseError as error:
                 errors.append(error)

@@ -197,9 +197,11 @@ class PairAlignment:
 
     def _row(self, codes: ByteArray, letters: ByteArray | None, start: int, end: int, gap: str) -> str:
         """Return one side as text, ``-`` where the CIGAR has ``gap``."""
-        shown = self.scoring.matrix.alphabet.decode_table[codes[start:end]] if letters is None else letters[start:end]
+        characters = (
+            self.scoring.matrix.alphabet.decode_table[codes[start:end]] if letters is None else letters[start:end]
+        )
         row = np.full(self.length, ord("-"), dtype=np.uint8)
-        row[self.column_ops != ord(gap)] = shown
+        row[self.column_ops != ord(gap)] = characters
         return row.tobytes().decode("ascii")
 
     def rows(self) -> tuple[str, str, str]:

@@ -99,15 +99,15 @@ class Alphabet:
 
     def describe_illegal_byte(self, byte: int) -> str:
         """Return the error text for a byte that is not a residue letter, with the remedy."""
-        shown = f"{chr(byte)!r}" if 32 < byte < 127 else f"byte 0x{byte:02X}"
+        character = f"{chr(byte)!r}" if 32 < byte < 127 else f"byte 0x{byte:02X}"
         expected = f"one of the {self.name} letters {self.letters}"
         if byte in b"-.~":
-            return f"{shown} is a gap character, expected {expected}; remove the gaps from the sequence"
+            return f"{character} is a gap character, expected {expected}; remove the gaps from the sequence"
         if byte in b"0123456789":
-            return f"{shown} is a digit, expected {expected}; remove position numbers from sequence lines"
+            return f"{character} is a digit, expected {expected}; remove position numbers from sequence lines"
         if byte >= 128 or byte < 32:
-            return f"{shown} is no residue letter, expected {expected}; is this a text file in FASTA format?"
-        return f"{shown} is no residue letter, expected {expected}"
+            return f"{character} is no residue letter, expected {expected}; is this a text file in FASTA format?"
+        return f"{character} is no residue letter, expected {expected}"
 
 
 PROTEIN = Alphabet("protein", "ARNDCQEGHILKMFPSTWYVBJZXUO*")

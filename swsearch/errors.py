@@ -191,9 +191,9 @@ class DatabaseDamageError(DatabaseError):
 
     def __init__(self, path: str, problems: Iterable[str]) -> None:
         self.path, self.problems = path, list(problems)
-        shown = "; ".join(self.problems[:5])
+        first_problems = "; ".join(self.problems[:5])
         more = f"; and {len(self.problems) - 5} more" if len(self.problems) > 5 else ""
-        super().__init__(f"{path}: damaged: {shown}{more}; restore the file or build it again")
+        super().__init__(f"{path}: damaged: {first_problems}{more}; restore the file or build it again")
 
 
 class EngineError(SwsearchError):
@@ -250,12 +250,12 @@ def check_integer(name: str, value: Any, minimum: int, maximum: int, expected: s
     """
     number = _as_whole(value)
     if number is None or not minimum <= number <= maximum:
-        shown = (
+        range_text = (
             f"integer from {minimum:,} to {maximum:,}"
             if number is None or number > maximum
             else f"integer >= {minimum:,}"
         )
-        raise OptionError(name, value, expected or f"an {shown}")
+        raise OptionError(name, value, expected or f"an {range_text}")
     return number
 
 

@@ -69,9 +69,9 @@ class ShiftedAlignment(PairAlignment):
 
     def _row(self, codes: ByteArray, letters: ByteArray | None, start: int, end: int, gap: str) -> str:
         alphabet, ops = self.scoring.matrix.alphabet, self.column_ops
-        shown = alphabet.decode_table[codes] if letters is None else letters
+        characters = alphabet.decode_table[codes] if letters is None else letters
         is_query = gap == "D"
-        part = read_codons(shown, start, self.cigar) if is_query else shown[start:end]
+        part = read_codons(characters, start, self.cigar) if is_query else characters[start:end]
         row = np.full(self.length, ord("-"), dtype=np.uint8)
         row[np.isin(ops, [ord(op) for op in ("MI" if is_query else "MD")])] = part
         for op, mark in SHIFT_MARKS.items() if is_query else ():

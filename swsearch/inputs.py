@@ -284,21 +284,21 @@ def apply_profile_gap_costs(queries: Sequence[Query], scoring: Scoring, has_expl
     """Return the scoring of a search, with the gap costs that its profiles share unless the user gave some."""
     if has_explicit_scoring:
         return scoring
-    wanted: dict[tuple[int, int], str] = {}
+    costs_by_profile: dict[tuple[int, int], str] = {}
     for query in queries:
         costs = (scoring.gap_open, scoring.gap_extend)
         if query.profile is not None:
             if query.profile.gap_open is None or query.profile.gap_extend is None:
                 continue  # any will do
             costs = (query.profile.gap_open, query.profile.gap_extend)
-        wanted.setdefault(costs, query.identifier)
-    if len(wanted) > 1:
-        a, b = list(wanted.items())[:2]
+        costs_by_profile.setdefault(costs, query.identifier)
+    if len(costs_by_profile) > 1:
+        a, b = list(costs_by_profile.items())[:2]
         raise InputError(
             f"queries: got gap costs {a[0][0]}/{a[0][1]} from {a[1]} and {b[0][0]}/{b[0][1]} from {b[1]}, expected "
             "equal costs in one search; set them with --gap-open and --gap-extend (in Python scoring=)"
         )
-    return Scoring(scoring.matrix, *next(iter(wanted))) if wanted else scoring
+    return Scoring(scoring.matrix, *next(iter(costs_by_profile))) if costs_by_profile else scoring
 
 
 def read_pair(
@@ -348,11 +348,11 @@ def _check_letters(text: str, what: str) -> None:
     if not text.strip():
         raise SequenceError(what, "the text is empty, expected the name of a FASTA file, - for stdin, or letters")
     if _like_a_name(text):
-        shown = text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}..."
+        beginning = text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}..."
         remedy = "check the name, or give letters in upper case"
         if what not in ("A", "B"):  # the words of the command line, which has no lists
-            remedy += f", or in a list, [{shown!r}]"
-        raise SequenceError(what, f"file {shown!r} not found; {remedy}")
+            remedy += f", or in a list, [{beginning!r}]"
+        raise SequenceError(what, f"file {beginning!r} not found; {remedy}")
 
 
 def _like_a_name(text: str) -> bool:
@@ -393,8 +393,8 @@ def check_subject_inputs(queries: str, subjects: Sequence[str]) -> None:
                 message = f"{stream} is given twice but can be read only once; give one of them as a file"
                 raise InputError(f"subjects: {message}")
             if other == each or is_same_file(other, each):
-                shown = each if other == each else f"{other} and {each} are the same file, which"
-                raise DatabaseError(f"{shown} is given twice; name each file once")
+                names = each if other == each else f"{other} and {each} are the same file, which"
+                raise DatabaseError(f"{names} is given twice; name each file once")
     check_not_swapped(Path(queries), [Path(each) for each in subjects])
 
 
@@ -409,10 +409,10 @@ def _is_stream(path: str) -> bool:
 
 def _lower_case_runs(letters: bytes) -> tuple[tuple[int, int], ...]:
     """Return the runs of lower case; blanks and line ends do not count."""
-    kept = b"".join(letters.split())
-    if kept.isupper():
+    compact = b"".join(letters.split())
+    if compact.isupper():
         return ()
-    return tuple(runs_of(np.frombuffer(kept, dtype=np.uint8) > ord("Z")))
+    return tuple(runs_of(np.frombuffer(compact, dtype=np.uint8) > ord("Z")))
 
 
 def _is_path(text: str | os.PathLike[str]) -> bool:
@@ -559,7 +559,7 @@ def _open_together(several: Sequence[FileOrDatabase], mask: Mask | None, allow_d
     def is_file_of_one(each: FileOrDatabase) -> bool | None:
         return None if isinstance(each, Database) else _names_a_database(os.fsdecode(each))
 
-    with ExitStack() as held:
+    with ExitStack() as opened:
         groups: list[Database | list[str]] = []
         for is_database, neighbours in groupby(several, is_file_of_one):  # of one kind: they are made together
             some = list(neighbours)
@@ -567,13 +567,13 @@ def _open_together(several: Sequence[FileOrDatabase], mask: Mask | None, allow_d
             if is_database is None:
                 groups += [each for each in some if isinstance(each, Database)]
             else:
-                groups.append(held.enter_context(Database.open(names)) if is_database else names)
+                groups.append(opened.enter_context(Database.open(names)) if is_database else names)
         if fasta := [name for each in groups if isinstance(each, list) for name in each]:
             check_inputs(fasta)  # standard input and each pipe once
-        known = next((each.mask for each in groups if isinstance(each, Database)), None)
-        own: Mask = mask or known or "none"
+        database_mask = next((each.mask for each in groups if isinstance(each, Database)), None)
+        own: Mask = mask or database_mask or "none"
         databases = [
-            held.enter_context(Database.from_fasta(each, mask=own, allow_dna=allow_dna))
+            opened.enter_context(Database.from_fasta(each, mask=own, allow_dna=allow_dna))
             if isinstance(each, list)
             else each
             for each in groups

@@ -61,8 +61,8 @@ def open_outputs(targets: Sequence[tuple[str | None, bool]], sweep: bool = True)
     except OSError as error:
         if not files:
             raise
-        said = error.strerror or error
-        raise OutputError(f"{files}: cannot be written: {said}; nothing was left there") from error
+        reason = error.strerror or error
+        raise OutputError(f"{files}: cannot be written: {reason}; nothing was left there") from error
     finally:
         for each in opened:
             each.discard()

@@ -226,8 +226,8 @@ def plot_coverage(result: DrawnResult, ax: Axes | None = None, *, max_hits: int 
     axes = _axes(ax)
     from matplotlib.patches import Patch
 
-    shown = result.hits[:max_hits]
-    hsps = [(place, hsp) for place, hit in enumerate(shown) for hsp in hit.hsps]
+    hits = result.hits[:max_hits]
+    hsps = [(place, hsp) for place, hit in enumerate(hits) for hsp in hit.hsps]
     in_bits = any(hsp.bit_score is not None for _, hsp in hsps)
     values = np.array([hsp.bit_score if in_bits else hsp.score for _, hsp in hsps], dtype=np.float64)
     limits = _limits(values, in_bits)
@@ -237,10 +237,10 @@ def plot_coverage(result: DrawnResult, ax: Axes | None = None, *, max_hits: int 
     colours = [CLASS_COLOURS[k] for k in classes]
     axes.barh([place + 1 for place, _ in hsps], widths, left=starts, height=0.8, color=colours)
     axes.set_xlim(0.5, result.query_length + 0.5)
-    axes.set_ylim(max(len(shown), 1) + 0.5, 0.5)
+    axes.set_ylim(max(len(hits), 1) + 0.5, 0.5)
     axes.set_xlabel(f"{_plain(result.query_id)} ({'nucleotide' if result.has_query_frames else 'residue'})")
     axes.set_ylabel("hit, best on top")
-    axes.set_title(f"Coverage of the query by {len(shown):,} of {len(result.hits):,} hits")
+    axes.set_title(f"Coverage of the query by {len(hits):,} of {len(result.hits):,} hits")
     unit = "bits" if in_bits else "score"
     names = [
         f"< {limits[0]:g}",

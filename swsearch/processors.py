@@ -72,8 +72,8 @@ def allow_files(number: int) -> int:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft, hard = (sys.maxsize if limit == resource.RLIM_INFINITY else limit for limit in limits)
     if soft < number:
-        wanted = min(number, hard)
+        new_limit = min(number, hard)
         with contextlib.suppress(OSError, ValueError):  # macOS has a limit besides
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, limits[1]))
-            soft = wanted
+            resource.setrlimit(resource.RLIMIT_NOFILE, (new_limit, limits[1]))
+            soft = new_limit
     return soft

@@ -174,7 +174,7 @@ class RunInfo:
         Path of the query file; empty where there is none.
     given_checksums : tuple of Checksum or None
         As in `Origin`.
-    program, genetic_code, database_code
+    program, genetic_code, database_genetic_code
         As in `SearchResult`.
     settings : dict
         What was asked for, in a form that ``swsearch search --config`` takes; see `swsearch.pipeline.fingerprint`.

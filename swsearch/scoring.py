@@ -485,19 +485,21 @@ def _biopythons_matrix(name: str, alphabet: Alphabet | None) -> Matrix:
     """Return a matrix that Biopython knows."""
     from Bio.Align import substitution_matrices
 
-    known = {entry.upper(): entry for entry in substitution_matrices.load()}
-    if name.upper() not in known:
+    entries = {entry.upper(): entry for entry in substitution_matrices.load()}
+    if name.upper() not in entries:
         usable = matrix_names(alphabet)
         close = difflib.get_close_matches(name.upper(), usable, n=2, cutoff=0.8)
         if is_path(name) or ("." in name and not close):
             raise OptionError("matrix", name, "a file in NCBI's format", "file not found, check its name")
         remedy = f"did you mean {' or '.join(close)}?" if close else ""
         raise OptionError("matrix", name, f"a file in NCBI's format or one of {', '.join(usable)}", remedy)
-    entry = known[name.upper()]
+    entry = entries[name.upper()]
     array = substitution_matrices.load(entry)
     if isinstance(array.alphabet, tuple):
-        wanted = alphabet or PROTEIN
-        raise OptionError("matrix", name, f"a matrix of single {wanted.name} letters", "this one scores codons")
+        matrix_alphabet = alphabet or PROTEIN
+        raise OptionError(
+            "matrix", name, f"a matrix of single {matrix_alphabet.name} letters", "this one scores codons"
+        )
     table = {(a, b): float(array[a, b]) for a in array.alphabet for b in array.alphabet}
     return matrix_from_table(table, entry, alphabet, biopythons=True)
 
@@ -587,8 +589,8 @@ def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet | None, *
                 f"{a} with {b} scores {value:g}: {remedy}",
             )  # fmt: skip
     rule_over_table = biopythons and alphabet is PROTEIN
-    kept = {pair: score for pair, score in table.items() if not rule_over_table or set(pair) <= set(core)}
-    complete = complete_protein(kept, core) if alphabet is PROTEIN else complete_dna(kept)
+    matrix_scores = {pair: score for pair, score in table.items() if not rule_over_table or set(pair) <= set(core)}
+    complete = complete_protein(matrix_scores, core) if alphabet is PROTEIN else complete_dna(matrix_scores)
     scores = np.full((N_CODES, N_CODES), PADDING_SCORE, dtype=np.int32)
     for i, a in enumerate(alphabet.letters):
         for j, b in enumerate(alphabet.letters):

@@ -76,7 +76,7 @@ FIRST = {
     db.read_fasta: {"source": "FASTA"},
     db.is_database: {"path": "FASTA"},
     db.Database.chunks: {"max_bytes": 1000},
-    db.Database.share: {"place": 0, "of": 1},
+    db.Database.share: {"index": 0, "count": 1},
     db.Database.codes: {"index": 0},
     db.Database.masked_runs: {"index": 0, "mask": "none"},
     db.Database.lengths_of: {"subjects": [0]},

@@ -76,8 +76,8 @@ class LocalBackend:
 
     def is_one_by_one(self, criteria: Criteria) -> bool:
         """Return whether results come query by query; the engine then keeps the database."""
-        wanted = self._one_by_one or criteria.options.makes_profiles
-        return wanted and self.engine.name == "cpu" and fits_in_memory(self.database)
+        is_requested = self._one_by_one or criteria.options.makes_profiles
+        return is_requested and self.engine.name == "cpu" and fits_in_memory(self.database)
 
     def open(self, request: SessionRequest) -> LocalSession:
         """Begin a search: the engine plans for it."""

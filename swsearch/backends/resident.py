@@ -80,7 +80,7 @@ class _QueryPart:
     def kind(self) -> tuple[Subjects, Recurrence, bool]:
         """Subjects (by identity), recurrence and kind of result: equal for parts scored together."""
         scorer = self.session.scorer
-        return self.session.asked.subjects, scorer.recurrence, scorer.options.distribution
+        return self.session.request.subjects, scorer.recurrence, scorer.options.distribution
 
 
 class ResidentBackend:
@@ -139,10 +139,10 @@ class ResidentBackend:
     def subjects(self, queries: Sequence[Query], options: SearchOptions) -> Subjects:
         """Return the subjects that searches share, or wider windows of DNA where these are too narrow for queries."""
         self._process.check()
-        kept = self._subjects.get("none")
+        shared = self._subjects.get("none")
         # not under the guard: to look at the profiles of many queries takes seconds
-        subjects = subjects_of(self.database, queries, options, kept if isinstance(kept, FrameWindows) else None)
-        if isinstance(subjects, FrameWindows) and kept is not None:
+        subjects = subjects_of(self.database, queries, options, shared if isinstance(shared, FrameWindows) else None)
+        if isinstance(subjects, FrameWindows) and shared is not None:
             return subjects  # `open` shares them, for whoever only reads what is stored needs no others to have them
         with self._guard:
             return subjects if self._is_closed else self._subjects.setdefault(subjects.mask, subjects)
@@ -173,11 +173,11 @@ class ResidentBackend:
         """Begin a search; windows of DNA that are wider than those that searches share take their place."""
         subjects = request.subjects
         with self._guard:
-            kept = self._subjects.get("none")
-            if isinstance(subjects, FrameWindows) and isinstance(kept, FrameWindows) and not self._is_closed:
-                if kept.windows == subjects.windows:  # another search cut them at the same time
-                    request = replace(request, subjects=kept)
-                elif kept.windows.margin < subjects.windows.margin <= MAX_SHARED_MARGIN:
+            shared = self._subjects.get("none")
+            if isinstance(subjects, FrameWindows) and isinstance(shared, FrameWindows) and not self._is_closed:
+                if shared.windows == subjects.windows:  # another search cut them at the same time
+                    request = replace(request, subjects=shared)
+                elif shared.windows.margin < subjects.windows.margin <= MAX_SHARED_MARGIN:
                     self._subjects["none"] = subjects
                     self._kinds.clear()  # of narrower windows
                     self._kinds[request.criteria.options, subjects] = request.criteria
@@ -255,23 +255,28 @@ class ResidentBackend:
     def _take_matching(self) -> list[_QueryPart]:
         """Return a part of the first session, and matching parts of the others in turn while there is room."""
         first = next(iter(self._waiting.values()))[0]
-        taken: list[_QueryPart] = []
-        kind, rows, most, limit = first.kind, 0, first.session.most, self.rows_per_batch(first.session.asked.subjects)
+        parts: list[_QueryPart] = []
+        kind, rows, max_queries, limit = (
+            first.kind,
+            0,
+            first.session.max_queries,
+            self.rows_per_batch(first.session.request.subjects),
+        )
         n_before = -1
-        while len(taken) > n_before:
-            n_before, n_queries = len(taken), sum(part.n_queries for part in taken)
+        while len(parts) > n_before:
+            n_before, n_queries = len(parts), sum(part.n_queries for part in parts)
             for session in list(self._waiting):
-                part, fewest = self._waiting[session][0], min(most, session.most)
+                part, fewest = self._waiting[session][0], min(max_queries, session.max_queries)
                 fits = rows + part.n_rows <= limit and n_queries + part.n_queries <= fewest
-                if taken and not (fits and part.kind == kind):
+                if parts and not (fits and part.kind == kind):
                     continue
-                taken.append(self._waiting[session].popleft())
-                rows, n_queries, most = rows + part.n_rows, n_queries + part.n_queries, fewest
+                parts.append(self._waiting[session].popleft())
+                rows, n_queries, max_queries = rows + part.n_rows, n_queries + part.n_queries, fewest
                 if self._waiting[session]:
                     self._waiting.move_to_end(session)
                 else:
                     del self._waiting[session]
-        return taken
+        return parts
 
     def _run(self, parts: list[_QueryPart]) -> None:
         errors = [self._error_of(parts)] * len(parts)
@@ -295,7 +300,7 @@ class ResidentBackend:
         return None
 
     def _score(self, parts: Sequence[_QueryPart]) -> None:
-        scorer, subjects = parts[0].session.scorer, parts[0].session.asked.subjects
+        scorer, subjects = parts[0].session.scorer, parts[0].session.request.subjects
         together = scorer.join([part.prepared for part in parts])
         rows = sum(part.n_rows for part in parts)
         loaded = self._load(subjects, rows)
@@ -357,9 +362,9 @@ class ResidentSession:
     def __init__(self, backend: ResidentBackend, request: SessionRequest) -> None:
         criteria, threads = request.criteria, backend.threads
         self.pairs = LocalPairBackend(criteria.recurrence, threads, criteria.null_model_fitter(threads))
-        self.asked, self.scorer = request, Scorer(backend.engine, criteria, threads)
+        self.request, self.scorer = request, Scorer(backend.engine, criteria, threads)
         self.n_residues = request.subjects.n_residues
-        self.most = min(MAX_BATCH_QUERIES, criteria.max_queries or MAX_BATCH_QUERIES)
+        self.max_queries = min(MAX_BATCH_QUERIES, criteria.max_queries or MAX_BATCH_QUERIES)
         """Queries that may be scored together with its own, and these."""
         self._backend = backend
 
@@ -379,9 +384,9 @@ class ResidentSession:
         return ResidentSelection(self, prepared, parts)
 
     def _split(self, prepared: PreparedQueries) -> Iterator[PreparedQueries]:
-        """Cut queries into parts of about one turn, and at most `most` queries."""
-        rows = self._backend.rows_per_batch(self.asked.subjects)
-        each = [max(len(query.codes), -(-rows // self.most)) for query in prepared.queries]
+        """Cut queries into parts of about one turn, and at most `max_queries` queries."""
+        rows = self._backend.rows_per_batch(self.request.subjects)
+        each = [max(len(query.codes), -(-rows // self.max_queries)) for query in prepared.queries]
         parts = list(split_by_size(each, rows))
         for part in parts:
             yield prepared if len(parts) == 1 else self.scorer.part(prepared, part)
@@ -436,7 +441,7 @@ def _share_progress(parts: Sequence[_QueryPart]) -> Progress:
         nonlocal done
         done += cells
         for place, part in enumerate(parts):
-            share, progress = done * rows[place] // max(total, 1), part.session.asked.progress
+            share, progress = done * rows[place] // max(total, 1), part.session.request.progress
             if progress is not None and part.is_wanted and share > reported[place]:
                 progress(share - reported[place])
                 reported[place] = share

@@ -111,11 +111,11 @@ def random_pair(length: int, alphabet: Alphabet, identity: float | None, seed: i
     sizes = generator.geometric(1 / MEAN_GAP, gaps)
     deletes = np.arange(gaps) % 2 == 0
     inserted_at = np.repeat(places[~deletes], sizes[~deletes])
-    kept = np.ones(length, dtype=bool)
+    is_kept = np.ones(length, dtype=bool)
     for place, size in zip(places[deletes].tolist(), sizes[deletes].tolist(), strict=True):
-        kept[place : place + size] = False
+        is_kept[place : place + size] = False
     new = generator.integers(0, letters, len(inserted_at)).astype(np.uint8)
-    return first, np.insert(second, inserted_at, new)[np.insert(kept, inserted_at, True)]
+    return first, np.insert(second, inserted_at, new)[np.insert(is_kept, inserted_at, True)]
 
 
 def peak_memory() -> int:

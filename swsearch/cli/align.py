@@ -116,8 +116,8 @@ def align_command(
     if options.score_only and options.outfmt not in (None, "score"):
         raise OptionError("outfmt", options.outfmt, "score with --score-only", "leave one of them out")
     by_name = format_of_file(output)
-    wanted = "score" if options.score_only else options.outfmt or by_name
-    check_format(wanted)
+    outfmt = "score" if options.score_only else options.outfmt or by_name
+    check_format(outfmt)
     check_distinct_inputs(a, b, ("A", "B"))
     if output is not None:
         check_output(Path(output))
@@ -138,7 +138,7 @@ def align_command(
     with pair_aligner(given, threads, run.cells, run.n_pairs) as aligner:
         if messages.verbose:
             _print_plan(aligner, run)
-        _write(wanted, run, aligner, output, messages.quiet)
+        _write(outfmt, run, aligner, output, messages.quiet)
         if not messages.quiet:
             seconds = time.monotonic() - started
             rate = run.cells / max(seconds, 1e-9) / 1e9

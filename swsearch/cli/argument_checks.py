@@ -44,26 +44,26 @@ def words_of_file(
     from swsearch.run_info import UNSAVED_OPTIONS
 
     settings = dict(settings_in(_text(path), path))
-    known = {name: each for name, each in options.items() if name.startswith("--") and name not in NOT_IN_A_FILE}
+    accepted = {name: each for name, each in options.items() if name.startswith("--") and name not in NOT_IN_A_FILE}
     replaced = {rows[other].flag for row in rows.values() if row.flag in given for other in row.resets.split()}
-    taken = given | replaced
+    overridden = given | replaced
     missing = settings.pop(UNSAVED_OPTIONS, [])
     if not isinstance(missing, list) or not all(isinstance(each, str) for each in missing):
         raise OptionError(f"{path}: missing", missing, "a list of names of options")
     for name in missing:
-        if f"--{name}" not in taken:
+        if f"--{name}" not in overridden:
             raise InputError(f"{path}: {UNSAVED_OPTIONS}: the search had --{name}, which is not in the file; give it")
     seen: dict[str, str] = {}
     for key, value in settings.items():
         name = f"--{normalize_option(key)}"
-        option = known.get(name)
+        option = accepted.get(name)
         if option is None:
-            close = difflib.get_close_matches(name, known, n=1)
+            close = difflib.get_close_matches(name, accepted, n=1)
             remedy = f"; did you mean {close[0][2:]}?" if close else ""
             raise InputError(f"{path}: {format_value(key)} is no option of swsearch search{remedy}")
         if seen.setdefault(option.opts[0], key) != key:
             raise InputError(f"{path}: got {seen[option.opts[0]]} and {key}, which are the same; leave one out")
-        if option.opts[0] not in taken:
+        if option.opts[0] not in overridden:
             yield key, option, _words(path, key, rows[option.name], value)
 
 
@@ -134,8 +134,8 @@ class CheckedCommand(TyperCommand):
             return super().invoke(ctx)
         except OptionError as error:
             flag = f"--{error.name.lstrip('-').replace('_', '-')}"
-            known = {spelling for param in self.params for spelling in param.opts}
-            name = ctx.meta.get(CONFIG, {}).get(flag, flag if flag in known else error.name)
+            spellings = {spelling for param in self.params for spelling in param.opts}
+            name = ctx.meta.get(CONFIG, {}).get(flag, flag if flag in spellings else error.name)
             raise OptionError(name, error.value, error.expected, error.remedy) from None
 
 
@@ -253,9 +253,9 @@ class _Line:
             if attached[:1] == "=":
                 if not _takes_value(option):
                     raise InputError(f"{self.path}: -{letter} takes no value, got {_shorten(attached[1:])!r}")
-                name, shown = _longest(option.opts), shlex.quote(_shorten(attached[1:]))
+                name, value = _longest(option.opts), shlex.quote(_shorten(attached[1:]))
                 raise InputError(
-                    f"{self.path}: got {_shorten(word)}; did you mean {name} {shown}, or -{letter} {shown}?"
+                    f"{self.path}: got {_shorten(word)}; did you mean {name} {value}, or -{letter} {value}?"
                 )
             if not _takes_value(option):
                 self._take(f"-{letter}", option, None, rest)
@@ -269,8 +269,8 @@ class _Line:
         """Return the message for a letter with a value attached, which could be another option's name."""
         if self._spells_a_name(word[1:].partition("=")[0]):
             return self._no_such_option(word, rest)
-        shown = f"{word[: place + 1]} {shlex.quote(_shorten(word[place + 1 :]))}"
-        return f"{self.path}: got {_shorten(word)}, expected a blank after -{word[place]}; did you mean {shown}?"
+        separated = f"{word[: place + 1]} {shlex.quote(_shorten(word[place + 1 :]))}"
+        return f"{self.path}: got {_shorten(word)}, expected a blank after -{word[place]}; did you mean {separated}?"
 
     def _spells_a_name(self, name: str) -> bool:
         """Return whether a word with one dash is the name of an option, ours or another program's."""
@@ -287,12 +287,12 @@ class _Line:
         name, equals, value = word.partition("=")
         following = rest[0] if not equals and rest and rest[0][:1] != "-" else value
         problem = f"{self.path} has no option {_shorten(name)}"
-        wanted = other_programs.normalize_option(name)
-        known = other_programs.advice_of(self.path, self.rows)
-        advice = known.get(wanted, "")
+        normalized = other_programs.normalize_option(name)
+        advice_by_name = other_programs.advice_of(self.path, self.rows)
+        advice = advice_by_name.get(normalized, "")
         if not advice and re.fullmatch("-[A-Za-z][0-9].*", word):  # a letter with its number attached: -k10
-            advice, following = known.get(word[1], ""), word[2:]
-        if wanted not in self._names and advice:
+            advice, following = advice_by_name.get(word[1], ""), word[2:]
+        if normalized not in self._names and advice:
             option, *with_value = advice.split()
             if option not in self.options or len(with_value) > 1:
                 return f"{problem}: {advice}"
@@ -300,14 +300,16 @@ class _Line:
                 return f"{problem}; did you mean {advice}?"
             meant = [advice]
         else:
-            meant = [self._names[each] for each in _similar_names(wanted, self._names)]
+            meant = [self._names[each] for each in _similar_names(normalized, self._names)]
         if not meant and self.commands:
             return f"{problem}; options follow a command, one of {', '.join(self.commands)}"
         if not meant:
             return f"{problem}; {self.path} --help lists what there is"
         one = self.options[meant[0]]
-        shown = f" {shlex.quote(_shorten(following))}" if following and len(meant) == 1 and _takes_value(one) else ""
-        return f"{problem}; did you mean {' or '.join(meant)}{shown}?"
+        value_text = (
+            f" {shlex.quote(_shorten(following))}" if following and len(meant) == 1 and _takes_value(one) else ""
+        )
+        return f"{problem}; did you mean {' or '.join(meant)}{value_text}?"
 
     def _check_missing(self) -> None:
         """Raise `InputError` where a word is missing, or one is too many."""
@@ -347,19 +349,19 @@ def _with_value(option: Any) -> str:
     return f"{_longest(option.opts)} {'VALUE' if option.metavar[0] == '<' else option.metavar}"
 
 
-def _similar_names(wanted: str, known: Collection[str]) -> list[str]:
+def _similar_names(word: str, words: Collection[str]) -> list[str]:
     """Return what a word may be meant for, the likeliest first: the same, a beginning, or much alike."""
-    if wanted in known:
-        return [wanted]
-    if len(wanted) >= MIN_NAME_LENGTH and (started := [each for each in known if each.startswith(wanted)]):
+    if word in words:
+        return [word]
+    if len(word) >= MIN_NAME_LENGTH and (started := [each for each in words if each.startswith(word)]):
         return started[:2]
     import difflib
 
-    return difflib.get_close_matches(wanted, known, n=2, cutoff=MIN_SIMILARITY)
+    return difflib.get_close_matches(word, words, n=2, cutoff=MIN_SIMILARITY)
 
 
-def _did_you_mean(given: str, known: Collection[str]) -> str:
-    similar = _similar_names(given.lower(), known)
+def _did_you_mean(word: str, words: Collection[str]) -> str:
+    similar = _similar_names(word.lower(), words)
     return f"did you mean {' or '.join(similar)}?" if similar else ""
 
 

@@ -183,8 +183,8 @@ def db_info(database: DatabaseArgument, **given: Any) -> None:
 
 def _show(values: Mapping[str, object], indent: str = "") -> None:
     for key, value in values.items():
-        shown = f"{value:,}" if isinstance(value, int) else printable(str(value))
-        typer.echo(f"{indent + key.replace('_', ' '):<16} {shown}")
+        text = f"{value:,}" if isinstance(value, int) else printable(str(value))
+        typer.echo(f"{indent + key.replace('_', ' '):<16} {text}")
 
 
 @db_app.command("verify", cls=CheckedCommand)

@@ -84,10 +84,10 @@ def check_machine() -> Iterator[Finding]:
     yield Finding("swsearch", f"{version()}, Python {platform.python_version()}, {platform.platform()}")
     libraries = [f"{name} {getattr(importlib.import_module(name), '__version__', '?')}" for name in DEPENDENCIES]
     yield Finding("libraries", ", ".join(libraries))
-    taken = yield from _examine_gpu()
+    engine = yield from _examine_gpu()
     yield from _examine_cpu()
     yield Finding("extension", f"used to align pairs, with {extension.active_instruction_set()} instructions")
-    yield Finding("auto", f"--engine auto takes {taken}")
+    yield Finding("auto", f"--engine auto takes {engine}")
 
 
 def _examine_gpu() -> Generator[Finding, None, str]:
@@ -139,7 +139,7 @@ def _examine_other_devices(devices: Sequence[DeviceInfo], chosen: DeviceInfo) ->
     from swsearch.engines.gpu.device import names_of, why_too_old
     from swsearch.engines.gpu.engine import GpuEngine
 
-    taken = []
+    usable = []
     for each in devices:
         name, is_opened = f"device {each.index}", not why_too_old(each)
         if is_opened and each.index != chosen.index:
@@ -150,8 +150,8 @@ def _examine_other_devices(devices: Sequence[DeviceInfo], chosen: DeviceInfo) ->
                 is_opened = not isinstance(error, GpuUnavailableError)
                 yield _failure(name, error, "search with another --device")
         if is_opened:
-            taken.append(each)
-    yield Finding("device all", f"--device all takes {names_of(taken)}")
+            usable.append(each)
+    yield Finding("device all", f"--device all takes {names_of(usable)}")
 
 
 def _describe_device(device: DeviceInfo) -> str:

@@ -70,8 +70,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         from swsearch.version import version
 
         typer.echo(f"swsearch {version()}")

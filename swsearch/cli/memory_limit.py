@@ -172,12 +172,12 @@ def _prepare_process() -> None:
         library.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
-def limit_malloc_arenas(number: int, mapped: int | None = None, kept: int = 0) -> None:
+def limit_malloc_arenas(number: int, mapped: int | None = None, kept_bytes: int = 0) -> None:
     """Limit the number of glibc's arenas, which threads then share; call this before threads start.
 
     Memory that a thread frees stays in its arena, so a server whose threads take turns holds twice the memory. Blocks
     of at least ``mapped`` bytes are mapped one by one and returned to the system as a whole; without it the bound
-    grows. ``kept`` is the number of free bytes at the end of an arena that are not returned.
+    grows. ``kept_bytes`` is the number of free bytes at the end of an arena that are not returned.
     """
     with contextlib.suppress(Exception):  # other C libraries have none
         import ctypes
@@ -186,7 +186,7 @@ def limit_malloc_arenas(number: int, mapped: int | None = None, kept: int = 0) -
         library.mallopt(_M_ARENA_MAX, number)
         if mapped is not None:
             library.mallopt(_M_MMAP_THRESHOLD, mapped)
-            library.mallopt(_M_TRIM_THRESHOLD, kept)
+            library.mallopt(_M_TRIM_THRESHOLD, kept_bytes)
 
 
 def _forward_signals(child: int) -> None:

@@ -102,7 +102,7 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
         alphabet = results.search.options.scoring.matrix.alphabet  # opens the subjects, before a folder is made
         folder = AlignmentFolder(Path(made_of.output), [query.identifier for query in queries_read], made_of.outfmt)
         command.check_not_an_input(folder.paths, results, given["matrix"])
-        with command.progress(results, lambda: folder.written.describe(folder.folder)) as done:
+        with command.progress(results, lambda: folder.counts.describe(folder.folder)) as done:
             for batch in results.batches(aligned=True):
                 for result in batch:
                     alignment = rows.apply(alignment_of(result)) if result.query_length else None

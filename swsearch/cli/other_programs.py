@@ -44,18 +44,20 @@ def _options(path: str) -> dict[str, Any]:
     """Return what the table says of each option of others in a command."""
     own = dict(_tables().get(path, {}))
     tables = [*(_tables()[each] for each in own.pop("also", ())), own]
-    return {normalize_option(name): said for each in tables for names, said in each.items() for name in names.split()}
+    return {
+        normalize_option(name): entry for each in tables for names, entry in each.items() for name in names.split()
+    }
 
 
 def options_without_effect(path: str) -> dict[str, dict[str, str]]:
     """Return the options that a command takes and that do nothing, by name."""
-    return {name: said for name, said in _options(path).items() if isinstance(said, dict) and "no-effect" in said}
+    return {name: entry for name, entry in _options(path).items() if isinstance(entry, dict) and "no-effect" in entry}
 
 
 def aliases_of(path: str, rows: Mapping[str, Option]) -> dict[str, str]:
     """Return what each name of BLAST that is taken is in a command with these options."""
-    taken = {name: said for name, said in _options(path).items() if isinstance(said, dict)}
-    arguments = {name: said["argument"] for name, said in taken.items() if "argument" in said}
+    entries = {name: entry for name, entry in _options(path).items() if isinstance(entry, dict)}
+    arguments = {name: entry["argument"] for name, entry in entries.items() if "argument" in entry}
     return arguments | {name: row.flag for row in rows.values() for name in row.blast.split()}
 
 
@@ -68,20 +70,20 @@ def advice_of(path: str, rows: Mapping[str, Option]) -> dict[str, str]:
         for name in map(normalize_option, row.others.split())
         if name not in own
     }
-    sentences = {name: said for name, said in _options(path).items() if isinstance(said, str)}
+    sentences = {name: entry for name, entry in _options(path).items() if isinstance(entry, str)}
     return dict.fromkeys(("version", "V"), "swsearch --version shows it") | ours | sentences
 
 
 def command(path: str, name: str) -> str:
     """Return the command of ours that another's is; empty if there is none."""
-    known = _tables()["commands"].get(path, {})
-    return next((ours for ours, theirs in known.items() if normalize_option(name) in theirs.split()), "")
+    commands = _tables()["commands"].get(path, {})
+    return next((ours for ours, theirs in commands.items() if normalize_option(name) in theirs.split()), "")
 
 
 def program(name: str) -> str:
     """Return what to say of another program that no single command replaces; empty if there is nothing."""
     return next(
-        (said for theirs, said in _tables()["programs"].items() if normalize_option(name) in theirs.split()), ""
+        (advice for theirs, advice in _tables()["programs"].items() if normalize_option(name) in theirs.split()), ""
     )
 
 
@@ -127,10 +129,10 @@ def translated(
 def _note_of(path: str, word: str, rest: list[str]) -> str:
     """Return a note on an option without effect, and remove its value from `rest`; empty if it is another option."""
     name, equals, value = word.partition("=")
-    said = options_without_effect(path).get(normalize_option(name))
-    if said is None:
+    entry = options_without_effect(path).get(normalize_option(name))
+    if entry is None:
         return ""
-    reason, values = said["no-effect"], said.get("values", "")
+    reason, values = entry["no-effect"], entry.get("values", "")
     if not values:
         if equals:
             raise InputError(f"{path}: {name} takes no value, got {value[:MAX_SHOWN_LENGTH]!r}")
@@ -142,18 +144,18 @@ def _note_of(path: str, word: str, rest: list[str]) -> str:
         raise InputError(f"{path}: {name} needs a value, expected {expected}")
     is_fine = parse_decimal(value) is not None if values == NUMBER else value.lower() in values.split()
     if not is_fine and values != ANY_VALUE:
-        raise OptionError(name, value, expected, said.get("otherwise", ""))
+        raise OptionError(name, value, expected, entry.get("otherwise", ""))
     return f"{name} {value[:MAX_SHOWN_LENGTH]} has no effect: {reason}"
 
 
 def _ours(name: str, path: str, own: Mapping[str, bool], rows: Mapping[str, Option]) -> str:
     """Return what an option is here; empty if it is no alias, such as a cluster of letters."""
-    known = aliases_of(path, rows)
-    if not known or len(name) < 3 or name != name.lower():
+    aliases = aliases_of(path, rows)
+    if not aliases or len(name) < 3 or name != name.lower():
         return ""
     bare = normalize_option(name)
-    if bare in known or name[:2] != "--":
-        return known.get(bare, "")
+    if bare in aliases or name[:2] != "--":
+        return aliases.get(bare, "")
     return next((each for each in own if own[each] and each[:2] == "--" and normalize_option(each) == bare), "")
 
 

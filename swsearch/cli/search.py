@@ -149,11 +149,11 @@ class SearchCommand:
             from swsearch.cluster.backend import ClusterBackend
             from swsearch.cluster.opening import check_is_database, engine_request, open_pool
 
-            wanted = engine_request(
+            request = engine_request(
                 engine_options.engine, engine_options.gpu_memory, engine_options.device, "--cluster"
             )
             check_is_database(subjects)
-            backend = pool = open_pool(run.cluster, wanted, threads, run.task_timeout)
+            backend = pool = open_pool(run.cluster, request, threads, run.task_timeout)
             backend_of = partial(ClusterBackend, pool=pool)
         with (
             backend,
@@ -165,8 +165,8 @@ class SearchCommand:
         """Raise `InputError` if an output is a file that this search reads."""
         search = results.search
         volumes = [each.path for each in search.backend.database.volumes]
-        kept = [] if search.checkpoint is None else map(str, search.checkpoint.folder.iterdir())
-        check_not_an_input(outputs, [self.queries, *self.subjects, *volumes, *kept, self.run.config, *read])
+        stored = [] if search.checkpoint is None else map(str, search.checkpoint.folder.iterdir())
+        check_not_an_input(outputs, [self.queries, *self.subjects, *volumes, *stored, self.run.config, *read])
 
     @contextmanager
     def progress(self, results: SearchResults, written: Callable[[], str] = lambda: "") -> Iterator[SearchProgress]:
@@ -181,7 +181,7 @@ class SearchCommand:
             print_message(text)
         if messages.quiet:
             return
-        for text in (results.iterated.describe() if search.options.iterations > 1 else "", written()):
+        for text in (results.iteration_counts.describe() if search.options.iterations > 1 else "", written()):
             if text:
                 print_message(text)
         run, seconds = results.run, time.monotonic() - self._begun
@@ -204,9 +204,9 @@ def _print_plan(search: Search, messages: MessageTable) -> None:
     if messages.verbose and note:
         print_message(note)
     if search.checkpoint is not None and search.checkpoint.n_finished and not messages.quiet:
-        kept = f"{search.checkpoint.n_finished // options.n_frames:,} of {len(search.queries):,}"
+        finished = f"{search.checkpoint.n_finished // options.n_frames:,} of {len(search.queries):,}"
         state = "go on from where they were" if options.makes_profiles else "are done and not searched again"
-        print_message(f"checkpoint {search.checkpoint.folder}: {kept} queries {state}")
+        print_message(f"checkpoint {search.checkpoint.folder}: {finished} queries {state}")
     if search.criteria.statistics_method is None:
         print_message(no_evalue_message())
 
@@ -216,7 +216,7 @@ def _statistics_messages(results: SearchResults, quiet: bool) -> Iterator[str]:
     from swsearch.report.headers import statistics_name
     from swsearch.statistics.null_model import FitSettings
 
-    method, reasons = results.search.criteria.statistics_method, results.unfitted
+    method, reasons = results.search.criteria.statistics_method, results.no_evalue_reasons
     if not isinstance(method, FitSettings):
         if not quiet and method is not None and results.run.program == "tblastx":
             yield f"E-values: {statistics_name(method, 'tblastx')}"
@@ -300,7 +300,11 @@ def _check_options(url: str, engine: EngineTable, run: RunTable) -> None:
 
 
 def run_remote_search(
-    command: SearchCommand, origin: Origin, options: SearchOptions, outputs: Sequence[Output], written: OutputTable
+    command: SearchCommand,
+    origin: Origin,
+    options: SearchOptions,
+    outputs: Sequence[Output],
+    report_written: OutputTable,
 ) -> None:
     """Search on a server, and download the outputs."""
     from swsearch.client.client import Client
@@ -312,9 +316,12 @@ def run_remote_search(
     if not origin.queries.strip():
         raise InputError("queries: the name is empty, expected a file, or - for stdin")
     read = [origin.queries, *origin.files.values(), run.config]
-    saved = [each for each in (written.save_profile, written.save_msa) if each is not None]
+    saved = [each for each in (report_written.save_profile, report_written.save_msa) if each is not None]
     paths = [*(each.path for each in outputs), *saved]
-    formats = [*(each.outfmt for each in outputs), *saved_formats(written.save_profile, written.save_msa)]
+    formats = [
+        *(each.outfmt for each in outputs),
+        *saved_formats(report_written.save_profile, report_written.save_msa),
+    ]
     check_not_an_input(paths, read)
     warnings = options.filters.warnings()
     with (
@@ -328,25 +335,25 @@ def run_remote_search(
             print_message(f"{client.url}: {database['name']}: {size}; engine {engine}")
         request = make_request(
             database["name"], Path(origin.queries), options, origin, query_format=command.query_format,
-            outputs=formats, header=written.header,
+            outputs=formats, header=report_written.header,
         )  # fmt: skip
         job = client.submit_request(request, "" if key is None else key.read_text())
         try:
-            if job.stated.get("outputs") != formats:
+            if job.data.get("outputs") != formats:
                 raise ServerError(f"{client.url}: accepted other outputs; install the same version on both sides")
             _download(job, formats, paths, read, messages)
         except BaseException:
-            if key is None or job.stated["state"] in ("failed", "cancelled"):
+            if key is None or job.data["state"] in ("failed", "cancelled"):
                 _end(job, key)
             else:
                 print_message(f"{client.url}: job {job.identifier} continues; run the same command to resume")
             raise
         _end(job, key)
-        for note in job.stated.get("notes", ()):
+        for note in job.data.get("notes", ()):
             if note not in warnings:
                 print_message(note)
         if not messages.quiet:
-            n_queries, cells = job.stated.get("n_queries", 0), job.stated.get("cells", 0)
+            n_queries, cells = job.data.get("n_queries", 0), job.data.get("cells", 0)
             done = summary(n_queries, size, cells, time.monotonic() - started, engine)
             print_message(f"{done}, at {client.url}/{database['name']}")
 
@@ -390,10 +397,8 @@ def _download(
     """Wait for a job, and store its outputs, which appear together; the files of a folder follow."""
     is_folder = "msa a3m" in formats  # it is the last
     files = list(zip(formats, paths, strict=True))[: -1 if is_folder else None]
-    n_queries = job.stated.get("n_queries", 0)
-    with SearchProgress(
-        make_display(messages.progress, messages.quiet), job.stated.get("cells", 0), n_queries
-    ) as done:
+    n_queries = job.data.get("n_queries", 0)
+    with SearchProgress(make_display(messages.progress, messages.quiet), job.data.get("cells", 0), n_queries) as done:
         job.wait(progress=done.advance)
         with TemporaryFile() as archive, open_outputs([(path, True) for _, path in files]) as streams:
             for (outfmt, _), stream in zip(files, streams, strict=True):

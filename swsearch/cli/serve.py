@@ -159,15 +159,17 @@ def _server(jobs: "Jobs", listener: "socket.socket", proxies: list[str]) -> "Htt
     from swsearch.server.run import Connections, HttpServer, allow_connections, is_for_others
 
     settings = jobs.settings
-    most = allow_connections(settings.limits.connections)
-    if most < settings.limits.connections:
-        print_message(f"warning: {most:,} connections at a time: a process may open no more files here (ulimit -n)")
+    max_connections = allow_connections(settings.limits.connections)
+    if max_connections < settings.limits.connections:
+        print_message(
+            f"warning: {max_connections:,} connections at a time: a process may open no more files here (ulimit -n)"
+        )
     if is_for_others(listener) and not settings.tokens:
         print_message(
             "warning: whoever reaches this machine can search here, without a token and unencrypted; "
             "--token-file asks for one, a proxy encrypts"
         )
-    return HttpServer(create_app(jobs), listener, Connections(most), forwarded=proxies)
+    return HttpServer(create_app(jobs), listener, Connections(max_connections), forwarded=proxies)
 
 
 def _check_root(path: str) -> str:
@@ -191,8 +193,8 @@ def read_tokens(path: Path) -> tuple[frozenset[str], str]:
         lines = path.read_text(encoding="utf-8").splitlines()
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or "it is no text"
-        raise InputError(f"--token-file {path}: cannot be read: {said}") from None
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise InputError(f"--token-file {path}: cannot be read: {reason}") from None
     tokens = set()
     for number, line in enumerate(lines, 1):
         token = line.strip()

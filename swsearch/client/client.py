@@ -106,20 +106,20 @@ class Client:
         ServerError
             As `databases` does.
         """
-        known = self.databases()
+        databases = self.databases()
         if name is not None and not isinstance(name, str):
             raise OptionError("database", name, "the name of a database of the server")
-        wanted = name or self._connection.url.name
-        names = [each["name"] for each in known]
-        if wanted in names:
-            return known[names.index(wanted)]
+        name_or_default = name or self._connection.url.name
+        names = [each["name"] for each in databases]
+        if name_or_default in names:
+            return databases[names.index(name_or_default)]
         listed = ", ".join(names) or "none"
-        if wanted:
-            raise InputError(f"{self.url}: got database {wanted[:80]!r}, expected one of {listed}")
-        if len(known) != 1:
+        if name_or_default:
+            raise InputError(f"{self.url}: got database {name_or_default[:80]!r}, expected one of {listed}")
+        if len(databases) != 1:
             raise InputError(f"{self.url}: has databases {listed}; name one, such as {self.url}/{quote(names[0])}"
-                             if known else f"{self.url}: has no databases")  # fmt: skip
-        return known[0]
+                             if databases else f"{self.url}: has no databases")  # fmt: skip
+        return databases[0]
 
     # searches
 
@@ -204,8 +204,8 @@ class Client:
     def submit_request(self, request: SearchRequest, key: str = "") -> ServerJob:
         """Submit a request once, however often it is sent with a key; by default a new one."""
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
-        stated = self._connection.request("POST", "/jobs", body=request.to_json(), headers=headers, is_patient=True)
-        return ServerJob(self._connection, stated)
+        data = self._connection.request("POST", "/jobs", body=request.to_json(), headers=headers, is_patient=True)
+        return ServerJob(self._connection, data)
 
     def job(self, identifier: str) -> ServerJob:
         """Return a job that was submitted before, by anyone.

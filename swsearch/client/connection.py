@@ -247,16 +247,16 @@ class Connection:
                 remedy = "name trusted certificates with SSL_CERT_FILE"
                 return ServerError(f"{where}: certificate not trusted: {cause.verify_message}; {remedy}")
             if isinstance(cause, ssl.SSLError):
-                said = str(cause.reason or cause).lower().replace("_", " ")
-                return ServerError(f"{where}: got no TLS ({said}), expected https; try http:// in the address")
+                reason = str(cause.reason or cause).lower().replace("_", " ")
+                return ServerError(f"{where}: got no TLS ({reason}), expected https; try http:// in the address")
             if isinstance(cause, gaierror):
                 return PassingError(f"{where}: host not found; check the address")
-        said = getattr(causes[-1], "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+        reason = getattr(causes[-1], "strerror", None) or " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, httpx.TimeoutException):
-            said = "no answer"
-        if isinstance(error, httpx.RemoteProtocolError) and "illegal" in said:
+            reason = "no answer"
+        if isinstance(error, httpx.RemoteProtocolError) and "illegal" in reason:
             return ServerError(f"{where}: got no HTTP answer; try https:// in the address")
-        return PassingError(f"{where}: cannot be reached: {said}; check the address, and that the server runs")
+        return PassingError(f"{where}: cannot be reached: {reason}; check the address, and that the server runs")
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

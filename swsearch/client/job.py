@@ -40,22 +40,22 @@ class JobHit:
 
     Parameters
     ----------
-    stated : dict
+    data : dict
         The hit, as the format has it.
     result : JobResult
         The result that it is part of.
     """
 
-    def __init__(self, stated: dict[str, Any], result: JobResult) -> None:
-        self.stated = {**{f"subject_{name}": value for name, value in stated["subject"].items()}, **stated}
+    def __init__(self, data: dict[str, Any], result: JobResult) -> None:
+        self.data = {**{f"subject_{name}": value for name, value in data["subject"].items()}, **data}
         self._result = result
         self.query_id, self.query_length = result.query_id, result.query_length
 
     def __getattr__(self, name: str) -> Any:
-        stated = self.__dict__.get("stated", {})  # a copy has none at first
-        if name not in stated:
-            raise AttributeError(f"this hit has no {name!r}, only {', '.join(stated)}")
-        return stated[name]
+        data = self.__dict__.get("data", {})  # a copy has none at first
+        if name not in data:
+            raise AttributeError(f"this hit has no {name!r}, only {', '.join(data)}")
+        return data[name]
 
     def __repr__(self) -> str:
         return f"<JobHit {self.subject_id}: score {self.score}>"
@@ -63,7 +63,7 @@ class JobHit:
     @property
     def hsps(self) -> list[JobHit]:
         """Its alignments, the best first."""
-        others = self.stated.get("further_alignments", ())
+        others = self.data.get("further_alignments", ())
         return [self, *(JobHit({"subject": self.subject, **each}, self._result) for each in others)]
 
     @property
@@ -79,12 +79,12 @@ class JobHit:
     @property
     def query_frame(self) -> Frame | None:
         """Frame of the query's aligned part; None for protein."""
-        return _frame(self.stated.get("query_frame"), self.query_length, *self.query_range)
+        return _frame(self.data.get("query_frame"), self.query_length, *self.query_range)
 
     @property
     def subject_frame(self) -> Frame | None:
         """Frame of the subject's aligned part; None for protein."""
-        return _frame(self.stated.get("subject_frame"), self.subject_length, self.subject_start, self.subject_end)
+        return _frame(self.data.get("subject_frame"), self.subject_length, self.subject_start, self.subject_end)
 
     @cached_property
     def pair(self) -> PairAlignment:
@@ -135,11 +135,11 @@ def _frame(number: int | None, dna_length: int, begin: int, end: int) -> Frame |
 
 
 class JobResult:
-    """The hits of a query; ``stated`` is the object that the format ``jsonl`` has of it.
+    """The hits of a query; ``data`` is the object that the format ``jsonl`` has of it.
 
     Parameters
     ----------
-    stated : dict
+    data : dict
         That object.
     scoring : Scoring
         Scoring of the search.
@@ -148,12 +148,12 @@ class JobResult:
     distribution = None
     """Scores of the whole database: in the report of ``html``."""
 
-    def __init__(self, stated: dict[str, Any], scoring: Scoring) -> None:
-        self.stated, self.scoring = stated, scoring
-        query, program = stated["query"], stated["parameters"].get("program", "blastp")
+    def __init__(self, data: dict[str, Any], scoring: Scoring) -> None:
+        self.data, self.scoring = data, scoring
+        query, program = data["query"], data["parameters"].get("program", "blastp")
         self.query_id, self.query_description, self.query_length = query["id"], query["description"], query["length"]
         self.has_query_frames = program in ("blastx", "tblastx")
-        self.hits = [JobHit(each, self) for each in stated["hits"]]
+        self.hits = [JobHit(each, self) for each in data["hits"]]
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -187,22 +187,22 @@ class ServerJob:
     ----------
     connection : Connection
         To the server.
-    stated : dict
+    data : dict
         The job, as the server states it.
     """
 
-    def __init__(self, connection: Connection, stated: dict[str, Any]) -> None:
-        identifier = stated.get("id")
-        if not isinstance(identifier, str) or not identifier.isalnum() or stated.get("state") not in JOB_STATES:
+    def __init__(self, connection: Connection, data: dict[str, Any]) -> None:
+        identifier = data.get("id")
+        if not isinstance(identifier, str) or not identifier.isalnum() or data.get("state") not in JOB_STATES:
             raise connection.unexpected_response("describes jobs")
         self._connection = connection
         self.identifier: str = identifier
         """Identifier on the server; whoever knows it may read the job."""
-        self.stated = stated
+        self.data = data
         """The job, as the server stated it last."""
 
     def __repr__(self) -> str:
-        return f"<ServerJob {self.identifier} of {self._connection.url.server}: {self.stated['state']}>"
+        return f"<ServerJob {self.identifier} of {self._connection.url.server}: {self.data['state']}>"
 
     @property
     def state(self) -> JobState:
@@ -212,13 +212,13 @@ class ServerJob:
     def _refresh(self, seconds: float | None) -> JobState:
         """Ask for the state; with seconds, let the server wait for the end so long, and be patient."""
         params = None if seconds is None else {"wait": f"{max(seconds, 0.01):.3g}"}
-        stated = self._connection.request(
+        data = self._connection.request(
             "GET", f"/jobs/{self.identifier}", params=params, is_patient=seconds is not None
         )
-        if stated.get("state") not in JOB_STATES or stated.get("id") != self.identifier:
+        if data.get("state") not in JOB_STATES or data.get("id") != self.identifier:
             raise self._connection.unexpected_response("describes jobs")
-        self.stated = stated
-        state: JobState = stated["state"]
+        self.data = data
+        state: JobState = data["state"]
         return state
 
     def wait(self, timeout: float | None = None, *, progress: Progress | None = None) -> ServerJob:
@@ -240,12 +240,12 @@ class ServerJob:
         end = None if timeout is None else time.monotonic() + timeout
         while True:
             state = self._refresh(POLL_SECONDS if end is None else min(POLL_SECONDS, end - time.monotonic()))
-            n_done = self.stated.get("cells_done")
+            n_done = self.data.get("cells_done")
             if progress is not None and type(n_done) is int and n_done > n_reported:  # less after a restart
                 progress(n_done - n_reported)
                 n_reported = n_done
             if state in ("failed", "cancelled"):
-                if (problem := self.stated.get("problem")) is not None:
+                if (problem := self.data.get("problem")) is not None:
                     raise self._connection.error_from_problem(problem)
                 where = self._connection.url.server
                 raise ServerError(f"{where}: job {self.identifier} is {state}, expected done")
@@ -254,7 +254,7 @@ class ServerJob:
 
     def _finish(self) -> None:
         """Wait, unless the job is known to be done, which it remains."""
-        if self.stated["state"] != "done":
+        if self.data["state"] != "done":
             self.wait()
 
     # what it found
@@ -273,7 +273,7 @@ class ServerJob:
             As `wait` does, and if there is no such format.
         """
         self._finish()
-        outputs: Sequence[str] = self.stated.get("outputs") or ()
+        outputs: Sequence[str] = self.data.get("outputs") or ()
         if format in outputs:
             path, params = f"/jobs/{self.identifier}/outputs/{outputs.index(format)}", None
         else:
@@ -307,7 +307,7 @@ class ServerJob:
 
     def __iter__(self) -> Iterator[JobResult]:
         self._finish()
-        scoring = options_from_json(self.stated.get("options", {})).scoring
+        scoring = options_from_json(self.data.get("options", {})).scoring
         started: list[bytes] = []  # pieces of a line, which may be as long as the results of a query
         for piece in self.download("jsonl"):
             first, *lines = piece.split(b"\n")
@@ -351,7 +351,7 @@ class ServerJob:
             If another client has submitted it.
         """
         path = f"/jobs/{self.identifier}/cancel"
-        self.stated = self._connection.request("POST", path, is_patient=True)
+        self.data = self._connection.request("POST", path, is_patient=True)
 
     def delete(self) -> None:
         """Stop it if it runs, and remove it from the server.

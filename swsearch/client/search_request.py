@@ -345,7 +345,7 @@ def options_to_json(options: SearchOptions) -> dict[str, Any]:
 
 def matrix_to_json(matrix: Matrix) -> str | dict[str, str]:
     """Return the name of a built-in matrix, or the text of another; raise `InputError` if its text is not exact."""
-    if matrix.name in GAP_COSTS and matrix == (known := load_matrix(matrix.name)) and _is_same(matrix, known):
+    if matrix.name in GAP_COSTS and matrix == (shipped := load_matrix(matrix.name)) and _is_same(matrix, shipped):
         return matrix.name
     letters = matrix.alphabet.letters
     rows = [" ".join(map(str, matrix.scores[place, : len(letters)].tolist())) for place in range(len(letters))]

@@ -169,11 +169,13 @@ def _make_volume_search(
     )  # fmt: skip
 
 
-def cut_shares(volumes: Sequence[VolumeShare], sizes: Sequence[int], n_bytes: int, wanted: int) -> list[VolumeShare]:
+def cut_shares(
+    volumes: Sequence[VolumeShare], sizes: Sequence[int], n_bytes: int, n_shares: int
+) -> list[VolumeShare]:
     """Cut volumes of some sizes into about so many equal shares, at least one of each, the largest first."""
     total, shares = max(sum(sizes), 1), []
     for volume, size in zip(volumes, sizes, strict=True):
-        of = max(round(wanted * size / total), 1)
+        of = max(round(n_shares * size / total), 1)
         shares += [VolumeShare(volume.search, place, of, n_bytes * size // (total * of)) for place in range(of)]
     return sorted(shares, key=lambda share: -share.n_bytes)
 
@@ -204,8 +206,8 @@ class ClusterSelection:
     def selections(self) -> list[QueryCandidates]:
         """Return what was selected, of all shares."""
         inclusion = self.session.criteria.inclusion
-        most = None if inclusion is None else inclusion.options.max_candidates
-        return [merge(of_query, most) for of_query in zip(*self._parts, strict=True)]
+        max_included = None if inclusion is None else inclusion.options.max_candidates
+        return [merge(of_query, max_included) for of_query in zip(*self._parts, strict=True)]
 
 
 class ClusterPairBackend:
@@ -256,16 +258,16 @@ class ClusterPairBackend:
 
     def find_hsps(self, request: Callable[[], HspRequest], subjects: SubjectReader) -> list[list[HspPath]] | None:
         """Return further alignments of pairs."""
-        asked = request()
+        requested = request()
 
         def task(chosen: IntArray, first: int) -> HspRequest:
-            pairs = _select_pairs(asked.pairs, chosen, first)
-            return HspRequest(pairs, asked.best.take(chosen), asked.min_scores[chosen], asked.max_hsps)
+            pairs = _select_pairs(requested.pairs, chosen, first)
+            return HspRequest(pairs, requested.best.take(chosen), requested.min_scores[chosen], requested.max_hsps)
 
-        cells = asked.max_hsps * _pair_cells(asked.pairs, subjects)
-        computed = self._compute(tasks.find_hsps, task, asked.pairs.subjects, cells)
+        cells = requested.max_hsps * _pair_cells(requested.pairs, subjects)
+        computed = self._compute(tasks.find_hsps, task, requested.pairs.subjects, cells)
         by_place = {place: each for rows, some in computed for place, each in zip(rows.tolist(), some, strict=True)}
-        return [by_place[place] for place in range(len(asked.min_scores))]
+        return [by_place[place] for place in range(len(requested.min_scores))]
 
     def _compute(
         self, function: Any, task: Callable[[IntArray, int], Any], places: IntArray, cells: IntArray
@@ -283,13 +285,15 @@ class ClusterPairBackend:
 def _pair_cells(pairs: PairsToAlign, subjects: SubjectReader) -> IntArray:
     """Return what the alignment of each pair costs, shape (n,)."""
     rows = np.array([len(query.codes) for query in pairs.queries], dtype=np.int64)
-    cells: IntArray = CELLS_OF_ALIGNED * (rows[pairs.of_query] * subjects.lengths_of(pairs.subjects) + CELLS_OF_PAIR)
+    cells: IntArray = CELLS_OF_ALIGNED * (
+        rows[pairs.query_indices] * subjects.lengths_of(pairs.subjects) + CELLS_OF_PAIR
+    )
     return cells
 
 
 def _select_pairs(pairs: PairsToAlign, chosen: IntArray, first: int) -> PairsToAlign:
     """Return some pairs, by their places, as a volume has them."""
-    here, of_query = np.unique(pairs.of_query[chosen], return_inverse=True)
+    here, of_query = np.unique(pairs.query_indices[chosen], return_inverse=True)
     queries = [without_history(pairs.queries[k]) for k in here.tolist()]
     return PairsToAlign(queries, of_query.astype(np.int64), pairs.subjects[chosen] - first, pairs.scores[chosen])
 
@@ -301,12 +305,12 @@ def cut_into_tasks(volumes: IntArray, cells: IntArray, n_workers: int) -> Iterat
     places of its pairs, ascending, shape (m,), int64.
     """
     total = int(cells.sum())
-    wanted = min(total // MIN_CELLS, SHARES_PER_WORKER * n_workers)
+    n_tasks = min(total // MIN_CELLS, SHARES_PER_WORKER * n_workers)
     for volume in np.unique(volumes).tolist():
         places = np.flatnonzero(volumes == volume)
         ends = np.cumsum(cells[places])
         size = int(ends[-1])
-        n_parts = max(round(wanted * size / max(total, 1)), -(-size // MAX_CELLS), 1)
+        n_parts = max(round(n_tasks * size / max(total, 1)), -(-size // MAX_CELLS), 1)
         cuts = np.searchsorted(ends, np.linspace(0.0, size, n_parts + 1)[1:-1], side="right")
         for part in filter(len, np.split(places, np.unique(cuts))):
             yield volume, part

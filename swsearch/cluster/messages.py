@@ -106,8 +106,8 @@ def worker_problem(error: Exception) -> str:
 
 def join_some(texts: dict[str, Any], max_count: int = 3) -> str:
     """Return what is said of workers as one text: of the first of them, where there are many."""
-    said = [f"{address}: {text}" for address, text in texts.items()]
-    return "; ".join(said[:max_count]) + (f"; and {len(said) - max_count:,} more" if len(said) > max_count else "")
+    lines = [f"{address}: {text}" for address, text in texts.items()]
+    return "; ".join(lines[:max_count]) + (f"; and {len(lines) - max_count:,} more" if len(lines) > max_count else "")
 
 
 SOURCE_SUFFIXES = (".py", ".txt", ".cu", ".cuh")

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from swsearch.cluster.messages import EngineRequest, VolumeFile, one_line, worker_problem
-from swsearch.cluster.pool import MAX_CONCURRENT_TASKS, Notice, WorkerPool, ask
+from swsearch.cluster.pool import MAX_CONCURRENT_TASKS, MessageHandler, WorkerPool, ask
 from swsearch.cluster.tasks import describe
 from swsearch.cluster.worker import THREADS_VARIABLE, open_volume, worker_state
 from swsearch.engines.choice import check_engine_option
@@ -90,7 +90,7 @@ def check_is_database(subjects: Any) -> None:
 
 
 def pool_of_client(
-    client: Any, engine: EngineRequest, threads: int | None = None, notice: Notice | None = None
+    client: Any, engine: EngineRequest, threads: int | None = None, on_message: MessageHandler | None = None
 ) -> WorkerPool:
     """Return the workers of a Dask client, which stays open.
 
@@ -103,12 +103,12 @@ def pool_of_client(
         raise OptionError("client", client, "a dask.distributed.Client")
     if client.asynchronous or getattr(client, "_asynchronous", False):
         raise OptionError("client", client, "a dask.distributed.Client made without asynchronous=True")
-    return WorkerPool(client, engine, notice=notice).open()
+    return WorkerPool(client, engine, on_message=on_message).open()
 
 
 def open_pool(
     name: str, engine: EngineRequest, threads: int | None = None, timeout: float | None = None,
-    notice: Notice | None = None,
+    on_message: MessageHandler | None = None,
 ) -> WorkerPool:  # fmt: skip
     """Open a cluster by its name: a scheduler's address, or ``local:N`` for N worker processes.
 
@@ -123,7 +123,9 @@ def open_pool(
         raise OptionError("threads", threads, f"none with --cluster {name}", remedy)
     with ExitStack() as opened:
         client = opened.enter_context(connect(name, threads))
-        pool = WorkerPool(client, engine, name.strip(), threads=threads, timeout=timeout, notice=notice).open()
+        pool = WorkerPool(
+            client, engine, name.strip(), threads=threads, timeout=timeout, on_message=on_message
+        ).open()
         pool.then_close = opened.pop_all().close
         return pool
 

@@ -65,7 +65,7 @@ never full to Dask, and gives nothing to one that comes later."""
 KEYS = "swsearch_"
 """With this all names of tasks begin."""
 
-Notice = Callable[[str], None]
+MessageHandler = Callable[[str], None]
 
 
 @dataclass(eq=False)
@@ -92,17 +92,17 @@ class WorkerPool:
     """Workers of a Dask client, for one search at a time. The client is open and not asynchronous.
 
     ``threads`` limits the threads of this process. ``timeout`` is the number of seconds after which a worker without
-    a result counts as hung; by default it follows from earlier tasks. ``notice`` gets messages about failures that
-    the search survives; by default they are warnings.
+    a result counts as hung; by default it follows from earlier tasks. ``on_message`` is called with messages about
+    failures that the search survives; by default they are warnings.
     """
 
     def __init__(
         self, client: Any, engine: EngineRequest, name: str = "", *, threads: int | None = None,
-        timeout: float | None = None, notice: Notice | None = None,
+        timeout: float | None = None, on_message: MessageHandler | None = None,
     ) -> None:  # fmt: skip
         self.client, self.engine, self.threads = client, engine, threads
         self.name = name or str(getattr(client.scheduler, "address", "") or "the Dask client")
-        self._timeout, self._notice = timeout, notice or _warn
+        self._timeout, self._notice = timeout, on_message or _warn
         self.then_close: Callable[[], None] = lambda: None
         """Called when this is closed, for what was opened with it."""
         self.facts: dict[str, dict[str, Any]] = {}
@@ -333,9 +333,9 @@ class WorkerPool:
 
     def _share_token(self, share: VolumeShare, workers: list[str] | None) -> Any:
         """Return a share as Dask knows it, made again where it was lost."""
-        known = self._tokens.get(share)
-        if known is None or known.status in ("error", "cancelled", "lost"):
-            known = self._tokens[share] = self.client.submit(
+        token = self._tokens.get(share)
+        if token is None or token.status in ("error", "cancelled", "lost"):
+            token = self._tokens[share] = self.client.submit(
                 tasks.token,
                 tasks.encode_arguments(share),
                 key=self._key("share"),
@@ -343,7 +343,7 @@ class WorkerPool:
                 workers=workers,
                 priority=1000,
             )
-        return known
+        return token
 
     def results(self, calls: Sequence[Call]) -> Iterator[tuple[int, Any]]:
         """Yield the results of tasks with their places as they arrive; repeat failed tasks.

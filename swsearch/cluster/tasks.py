@@ -113,16 +113,16 @@ def encode_arguments(*arguments: Any) -> bytes:
     return pickle.dumps(arguments, protocol=5)
 
 
-def run(wanted: dict[str, str], function: Callable[..., Any], data: bytes, *share: VolumeShare) -> Any:
+def run(versions: dict[str, str], function: Callable[..., Any], data: bytes, *share: VolumeShare) -> Any:
     """Call a task function with an optional share and packed arguments; return a `TaskFailure` if it fails.
 
-    It fails if ``wanted``, the client's `program`, differs from this worker's.
+    It fails if ``versions``, the client's `program`, differs from this worker's.
     """
     from distributed import get_worker
 
     worker = get_worker()
     try:
-        if problem := version_mismatch(program_versions(), wanted):
+        if problem := version_mismatch(program_versions(), versions):
             raise OtherProgramError(problem)
         with _watched(worker):
             return function(*share, *pickle.loads(data))
@@ -173,12 +173,12 @@ def score(
         engine = here.engine(search.engine)
         scorer = Scorer(engine, share.criteria, here.threads)
         prepared = scorer.prepare(queries, null_models)
-        with here.turn:
+        with here.exclusive_engine:
             if here.engine(search.engine) is not engine:  # it was closed for another search
                 continue
             try:
-                held = here.share(engine, share.key, share.subjects, search.mask, search.largest)
-                results = scorer.scan(prepared, held.loaded, held.in_flight)
+                share_loaded = here.share(engine, share.key, share.subjects, search.mask, search.largest)
+                results = scorer.scan(prepared, share_loaded.loaded, share_loaded.in_flight)
             except BaseException:
                 here.unload()  # what is loaded is not known
                 raise
@@ -213,7 +213,7 @@ def find_hsps(share: VolumeShare, request: HspRequest) -> list[list[HspPath]]:
 
     def find(place: int) -> None:
         check_cancelled()
-        k = int(pairs.of_query[place])
+        k = int(pairs.query_indices[place])
         first = PairAlignment(
             pairs.queries[k].codes, subjects.codes_of(place), scoring, int(best.score[place]),
             int(best.query_start[place]), int(best.subject_start[place]), best.cigar(place), query_rows=rows[k],

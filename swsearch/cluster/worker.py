@@ -63,7 +63,7 @@ class WorkerState:
     def __init__(self, worker: Any) -> None:
         self.threads = useful_thread_count(int(os.environ.get(THREADS_VARIABLE) or worker.state.nthreads))
         self.memory: int = worker.memory_manager.memory_limit or host_memory() // 2
-        self.turn = threading.RLock()
+        self.exclusive_engine = threading.RLock()
         """Held by the task that uses the engine."""
         self._made: tuple[EngineRequest, Engine] | None = None
         self._shares: OrderedDict[Hashable, LoadedShare] = OrderedDict()
@@ -74,34 +74,34 @@ class WorkerState:
         """Request that its engine was created for."""
         return EngineRequest() if self._made is None else self._made[0]
 
-    def engine(self, wanted: EngineRequest) -> Engine:
+    def engine(self, request: EngineRequest) -> Engine:
         """Return the worker's engine, created now if it is another one."""
         current = self._made
-        if current is not None and current[0] == wanted:
+        if current is not None and current[0] == request:
             return current[1]
-        with self.turn:
-            if self._made is None or self._made[0] != wanted:
+        with self.exclusive_engine:
+            if self._made is None or self._made[0] != request:
                 self.unload()
                 if self._made is not None:
                     self._made[1].close()
                     self._made = None
-                device = own_device() if wanted.name in ("auto", "gpu") else None
-                name = "cpu" if wanted.name == "auto" and device is None else wanted.name
-                memory = wanted.gpu_memory if name in ("auto", "gpu") else None
+                device = own_device() if request.name in ("auto", "gpu") else None
+                name = "cpu" if request.name == "auto" and device is None else request.name
+                memory = request.gpu_memory if name in ("auto", "gpu") else None
                 engine = create_engine(name, threads=self.threads, device=device, gpu_memory=memory)
-                self._made = wanted, engine
+                self._made = request, engine
             return self._made[1]
 
     def share(
         self, engine: Engine, key: Hashable, subjects: Subjects, mask: Any, largest: tuple[int, int]
     ) -> LoadedShare:
-        """Return a loaded share; the caller holds `turn`."""
-        held = self._shares.pop(key, None)
-        if held is not None and held.planned[0] >= largest[0] and held.planned[1] >= largest[1]:
-            self._shares[key] = held
-            return held
-        if held is not None:
-            held.loaded.close()
+        """Return a loaded share; the caller holds `exclusive_engine`."""
+        loaded = self._shares.pop(key, None)
+        if loaded is not None and loaded.planned[0] >= largest[0] and loaded.planned[1] >= largest[1]:
+            self._shares[key] = loaded
+            return loaded
+        if loaded is not None:
+            loaded.loaded.close()
         load = self._load_on_device if engine.name == "gpu" else self._load_in_memory
         return load(engine, key, subjects, mask, largest)
 
@@ -115,31 +115,33 @@ class WorkerState:
         plan = engine.plan(_workload([subjects], largest))
         plan = replace(plan, keep_loaded=plan.keep_loaded or room >= 0)
         loaded = EngineDatabase(engine, subjects, plan, mask)
-        held = LoadedShare(subjects, mask, loaded, plan.in_flight, largest)
+        share = LoadedShare(subjects, mask, loaded, plan.in_flight, largest)
         if room >= 0:
-            self._shares[key] = held
-        return held
+            self._shares[key] = share
+        return share
 
     def _load_on_device(
         self, engine: Engine, key: Hashable, subjects: Subjects, mask: Any, largest: tuple[int, int]
     ) -> LoadedShare:
         """Load the new share and as many recent ones as fit on a device, with one plan for all."""
         largest = max(largest[0], TYPICAL_QUERIES), max(largest[1], GROUP_RESIDUES)
-        last = [(each, held.subjects, held.mask) for each, held in reversed(self._shares.items())]
-        wanted = [(key, subjects, mask), *last]
+        last = [
+            (each, loaded_share.subjects, loaded_share.mask) for each, loaded_share in reversed(self._shares.items())
+        ]
+        shares = [(key, subjects, mask), *last]
         self.unload()
         while (
-            not (plan := engine.plan(_workload([each for _, each, _ in wanted], largest))).keep_loaded
-            and len(wanted) > 1
+            not (plan := engine.plan(_workload([each for _, each, _ in shares], largest))).keep_loaded
+            and len(shares) > 1
         ):
-            wanted.pop()
-        for each, some, its_mask in reversed(wanted):
+            shares.pop()
+        for each, some, its_mask in reversed(shares):
             loaded = EngineDatabase(engine, some, plan, its_mask)
             self._shares[each] = LoadedShare(some, its_mask, loaded, plan.in_flight, largest)
         return self._shares[key]
 
     def unload(self) -> None:
-        """Release all shares; the caller holds `turn`."""
+        """Release all shares; the caller holds `exclusive_engine`."""
         while self._shares:
             self._shares.popitem()[1].loaded.close()
 
@@ -186,11 +188,11 @@ def own_device() -> int | None:
         for device in devices:
             bus = driver().Device(device.index).pci_bus_id()  # whatever CUDA_VISIBLE_DEVICES makes its number
             name = f"/tmp/swsearch-gpu-{os.getuid()}-{bus.replace(':', '-')}"
-            with suppress(OSError), ExitStack() as kept:  # also where another user has put a link there
+            with suppress(OSError), ExitStack() as locks:  # also where another user has put a link there
                 file = os.open(name, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
-                kept.callback(os.close, file)
+                locks.callback(os.close, file)
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                kept.pop_all()
+                locks.pop_all()
                 return device.index
         return devices[0].index
     return None

@@ -283,11 +283,11 @@ class HitThresholds:
             Places of the hits, ascending.
         """
         good = np.ones(len(scores), dtype=np.bool_)
-        table, least = self.by_length[query], self.min_scores[query]
+        table, min_score = self.by_length[query], self.min_scores[query]
         if table is not None:
             good &= scores >= table[lengths]
-        if least is not None:
-            good &= scores >= least
+        if min_score is not None:
+            good &= scores >= min_score
         places: IntArray = np.flatnonzero(good).astype(np.int64)
         return places
 

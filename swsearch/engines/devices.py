@@ -84,7 +84,7 @@ def available_devices_message() -> str:
         return ""
 
 
-def resolve_devices(given: tuple[int, ...] | Literal["all"]) -> list[DeviceInfo]:
+def resolve_devices(devices: tuple[int, ...] | Literal["all"]) -> list[DeviceInfo]:
     """Return the devices that are named, in the order given, or all that can be used, by number.
 
     Those that are too old are left out of all, with a warning.
@@ -98,8 +98,8 @@ def resolve_devices(given: tuple[int, ...] | Literal["all"]) -> list[DeviceInfo]
     """
     from swsearch.engines.gpu.device import choose_device, list_devices, why_too_old
 
-    if given != "all":
-        return [choose_device(index) for index in given]
+    if devices != "all":
+        return [choose_device(index) for index in devices]
     every = list_devices()
     usable = [each for each in every if not why_too_old(each)]
     if not usable:

@@ -63,8 +63,8 @@ class PoolPairs:
 
     def take(self, chosen: IntArray | slice) -> PoolPairs:
         """Return some of the pairs, by their places, shape (n,)."""
-        known = None if self.known_scores is None else np.asarray(self.known_scores)[chosen]
-        return replace(self, pairs=self.pairs[chosen], known_scores=known)
+        known_scores = None if self.known_scores is None else np.asarray(self.known_scores)[chosen]
+        return replace(self, pairs=self.pairs[chosen], known_scores=known_scores)
 
     def sequences(self) -> Iterator[tuple[QueryLike, ByteArray]]:
         """Yield each pair's query and subject, whose codes have the shape (n,)."""

@@ -198,9 +198,9 @@ def scaled_scores(scores: npt.NDArray[np.int32], n_letters: int, scale: int, nam
     """Return a matrix, shape (32, 32), with the scores of letters times a factor."""
     largest = max(int(np.abs(scores[:n_letters, :n_letters]).max(initial=0)), 1)
     if largest * scale > MAX_ENTRY:
-        least = f"fractions of {MAX_ENTRY // largest} parts at most"
+        expected = f"fractions of {MAX_ENTRY // largest} parts at most"
         why = f"scores of {name} are multiplied with them, from {largest} up to {MAX_ENTRY}"
-        raise OptionError("gap_open, gap_extend", f"fractions of {scale:,} parts", least, why)
+        raise OptionError("gap_open, gap_extend", f"fractions of {scale:,} parts", expected, why)
     scaled = scores.copy()
     scaled[:n_letters, :n_letters] *= scale
     return scaled

@@ -211,8 +211,8 @@ def first_iterations(subjects: IntArray, profile: Profile | None) -> IntArray:
     iteration = search_iteration(profile)
     iterations = np.full(len(subjects), iteration, dtype=np.int64)
     if profile is not None and profile.alignment is not None:
-        known = profile.alignment
-        of_subject = dict(zip(known.subjects.tolist(), known.iterations.tolist(), strict=True))
+        alignment = profile.alignment
+        of_subject = dict(zip(alignment.subjects.tolist(), alignment.iterations.tolist(), strict=True))
         of_subject.pop(-1, None)
         for row, subject in enumerate(subjects.tolist()):
             iterations[row] = of_subject.get(subject, iteration)

@@ -72,8 +72,8 @@ _NAME = re.compile(r"queries-(\d{9,18})")
 _Held = tuple[QueryState, SubjectReader]
 
 
-def _place_of(held: _Held) -> tuple[int, int]:
-    return id(held[1]), held[0].index
+def _place_of(stored: _Held) -> tuple[int, int]:
+    return id(stored[1]), stored[0].index
 
 
 class Checkpoint:
@@ -140,8 +140,8 @@ class Checkpoint:
                     folder.mkdir(exist_ok=True)  # a name with a mistake in it should not become folders
                     self._take_lock()
                     remove_stale_files(folder)
-                stated = search_fingerprint(queries, subjects.database, subjects.mask, criteria.options)
-                self._digest = digest_of(self._begin(stated))
+                fingerprint = search_fingerprint(queries, subjects.database, subjects.mask, criteria.options)
+                self._digest = digest_of(self._begin(fingerprint))
                 self._number = self._read_index()
         except BaseException:
             self._release()

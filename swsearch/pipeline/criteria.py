@@ -157,8 +157,8 @@ class Criteria:
         residues = self.effective_residues
 
         def lowest(evalue: float, shortest: int, longest: int) -> int:
-            least = null.min_scores(evalue, longest, residues)[max(shortest, 1) :]
-            return int(max(least.min(), np.iinfo(np.int32).min))
+            min_scores = null.min_scores(evalue, longest, residues)[max(shortest, 1) :]
+            return int(max(min_scores.min(), np.iinfo(np.int32).min))
 
         return EvalueFunction(
             lambda scores, lengths: null.evalues(scores, null.query_length, lengths, residues), lowest
@@ -174,15 +174,15 @@ class Criteria:
         """
         lengths, statistics, threshold = self.lengths, self.options.published, self.options.evalue_threshold
         longest = int(lengths[-1]) if len(lengths) else 0
-        least = np.full(longest + 1, self.min_score, dtype=np.int64)
+        thresholds = np.full(longest + 1, self.min_score, dtype=np.int64)
         if statistics is not None and threshold is not None and query_length:
             assert self._cutoffs_by_length is not None
-            least[lengths] = self._cutoffs_by_length.by_length(threshold, query_length)
+            thresholds[lengths] = self._cutoffs_by_length.by_length(threshold, query_length)
         if null is not None and threshold is not None:
-            np.maximum(least, null.min_scores(threshold, longest, self.effective_residues), out=least)
+            np.maximum(thresholds, null.min_scores(threshold, longest, self.effective_residues), out=thresholds)
         if self.options.filters.min_score is not None:
-            np.maximum(least, self.options.filters.min_score, out=least)
-        return least
+            np.maximum(thresholds, self.options.filters.min_score, out=thresholds)
+        return thresholds
 
     def engine_thresholds(self, query_length: int, null: FittedStatistics | None = None) -> IntArray | None:
         """Return the least score by length of what engines score; None where every subject is a hit.
@@ -194,8 +194,8 @@ class Criteria:
         """
         if self.counts.are_windows:
             by_length = self.score_thresholds(query_length, null)[self.lengths]
-            least = int(by_length.min()) if len(by_length) else self.min_score
-            return np.full(self.counts.longest + 1, least, dtype=np.int64)
+            min_score = int(by_length.min()) if len(by_length) else self.min_score
+            return np.full(self.counts.longest + 1, min_score, dtype=np.int64)
         options = self.options
         has_limit = options.published is not None or options.filters.min_score is not None or null is not None
         return self.score_thresholds(query_length, null) if has_limit or options.mode != "global" else None

@@ -87,8 +87,8 @@ class EvalueCalculator:
         ]
         sizes = np.array([1 + len(each.selection.candidates) for each in rating], dtype=np.int64)
         for part in split_by_residues(sizes, MAX_CANDIDATES):
-            for each, kept in zip(rating[part], self._hits_of(rating[part]), strict=True):
-                hits[each.place] = kept
+            for each, hits_of_query in zip(rating[part], self._hits_of(rating[part]), strict=True):
+                hits[each.place] = hits_of_query
         return hits
 
     def _hits_of(self, in_progress: Sequence[_QueryInProgress]) -> list[QueryCandidates]:
@@ -112,17 +112,17 @@ class EvalueCalculator:
 
     def _is_enough(self, in_progress: _QueryInProgress) -> bool:
         """Return whether no other candidate can be a hit: a null of its own never makes an E-value smaller."""
-        evalues, most = in_progress.evalues, self.options.max_hits
+        evalues, max_hits = in_progress.evalues, self.options.max_hits
         others = in_progress.selection.candidates[len(evalues) :]
         if not len(others):
             return True
         if self.options.filters.needs_alignments:
             return False
         if self.options.sort == "score":
-            return int(np.count_nonzero(evalues <= self._threshold)) >= most
-        if len(evalues) < most or others.evalues is None:
+            return int(np.count_nonzero(evalues <= self._threshold)) >= max_hits
+        if len(evalues) < max_hits or others.evalues is None:
             return False
-        return bool(np.partition(evalues, most - 1)[most - 1] <= others.evalues[0])
+        return bool(np.partition(evalues, max_hits - 1)[max_hits - 1] <= others.evalues[0])
 
     def _published_of_suspects(self, in_progress: Sequence[_QueryInProgress]) -> list[FloatArray]:
         """Return published E-values of candidates that have large ones, by query, infinity for all others.
@@ -156,8 +156,8 @@ class EvalueCalculator:
             return replace(in_progress.selection, null_models=nulls)
         ranked = replace(candidates, evalues=evalues if options.sort == "evalue" else None)
         order = best_first(ranked)
-        most = len(order) if options.filters.needs_alignments else options.max_hits
-        best = order[evalues[order] <= self._threshold][:most]
+        max_hits = len(order) if options.filters.needs_alignments else options.max_hits
+        best = order[evalues[order] <= self._threshold][:max_hits]
         warning = self._composition_warning(in_progress, published)
         return replace(in_progress.selection, candidates=ranked[best], null_models=nulls[best], warning=warning)
 
@@ -180,13 +180,13 @@ class EvalueCalculator:
 
 
 def fit_null_models(
-    criteria: Criteria, pairs: PairBackend, subjects: SubjectReader, wanted: Sequence[_NullModelsWanted]
+    criteria: Criteria, pairs: PairBackend, subjects: SubjectReader, selected: Sequence[_NullModelsWanted]
 ) -> list[PairNullModels]:
     """Make the nulls of candidates of queries, whose own nulls are known."""
     threshold, residues = criteria.options.evalue_threshold, criteria.effective_residues
     assert threshold is not None
     requests: list[NullModelRequest] = []
-    for query, null, some in wanted:
+    for query, null, some in selected:
         limit = threshold / max(null.fit.subjects(residues), 1e-300)
         lengths = subjects.lengths_of(some.subjects)
         requests.append(NullModelRequest(query, null, some.subjects, some.scores, lengths, limit))

@@ -92,8 +92,8 @@ def _taxon_warnings(
 
 
 def _list_taxids(taxids: list[int]) -> str:
-    shown = ", ".join(map(str, taxids[:SHOWN_TAXIDS])) + (", ..." if len(taxids) > SHOWN_TAXIDS else "")
-    return f"taxid {shown}" if len(taxids) == 1 else f"taxids {shown}"
+    text = ", ".join(map(str, taxids[:SHOWN_TAXIDS])) + (", ..." if len(taxids) > SHOWN_TAXIDS else "")
+    return f"taxid {text}" if len(taxids) == 1 else f"taxids {text}"
 
 
 MAX_LISTED_IDS = 3
@@ -180,9 +180,9 @@ def _places(database: Database, identifiers: tuple[str, ...], option: str, ignor
     """Return the ordinals of all subjects with these names."""
     found, subjects = database.find_many_as_arrays(identifiers)
     if not ignore_missing:
-        known = np.zeros(len(identifiers), dtype=np.bool_)
-        known[found] = True
-        unknown = np.flatnonzero(~known)
+        is_found = np.zeros(len(identifiers), dtype=np.bool_)
+        is_found[found] = True
+        unknown = np.flatnonzero(~is_found)
         if len(unknown):
             names = ", ".join(format_value(identifiers[place]) for place in unknown[:MAX_LISTED_IDS].tolist())
             raise InputError(

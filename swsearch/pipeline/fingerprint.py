@@ -106,13 +106,13 @@ def _queries_to_json(queries: Sequence[Query]) -> str:
     digest, residues = hashlib.sha256(), 0
     for query in queries:
         residues += len(query.codes)
-        shown = b"" if query.letters is None else query.letters.tobytes()
+        letters = b"" if query.letters is None else query.letters.tobytes()
         own = [] if query.profile is None else [_profile_bytes(query.profile)]
         for part in (
             _encode_text(query.identifier),
             _encode_text(query.description),
             query.codes.tobytes(),
-            shown,
+            letters,
             *own,
         ):
             digest.update(len(part).to_bytes(8, "little"))
@@ -123,8 +123,8 @@ def _queries_to_json(queries: Sequence[Query]) -> str:
 def _profile_bytes(profile: Profile) -> bytes:
     """Return a profile's scores, and its texts in reports, as bytes."""
     gaps = [] if profile.gaps is None else [getattr(profile.gaps, name).tobytes() for name in GAP_COLUMNS]
-    shown = f"{profile.iteration} {profile.source}"
-    return b"".join([profile.scores.tobytes(), *gaps, _encode_text(shown), _alignment_bytes(profile.alignment)])
+    texts = f"{profile.iteration} {profile.source}"
+    return b"".join([profile.scores.tobytes(), *gaps, _encode_text(texts), _alignment_bytes(profile.alignment)])
 
 
 def _alignment_bytes(alignment: QueryAlignment | None) -> bytes:

@@ -34,7 +34,7 @@ class HitSource:
         Reads them.
     queries : sequence of Query
         The query, or its frames where it is DNA.
-    of_query : ndarray, shape (n,), int64
+    query_indices : ndarray, shape (n,), int64
         Which of these each hit is of.
     places : ndarray, shape (n,), int64
         The hits' places among the subjects.
@@ -43,12 +43,14 @@ class HitSource:
     backend: LocalPairBackend
     subjects: SubjectReader
     queries: Sequence[Query]
-    of_query: IntArray
+    query_indices: IntArray
     places: IntArray
 
     def __call__(self, row: int) -> PairAlignment:
         """Align one of them on the CPU."""
-        return self.backend.align_pair(self.queries[int(self.of_query[row])], int(self.places[row]), self.subjects)
+        return self.backend.align_pair(
+            self.queries[int(self.query_indices[row])], int(self.places[row]), self.subjects
+        )
 
 
 def align_hits(results: Sequence[SearchResult], threads: int) -> None:
@@ -84,11 +86,11 @@ def align_lists(lists: Sequence[HitList], pairs: PairBackend, subjects: SubjectR
         some = left[part]
         firsts = np.cumsum([0, *(len(each.queries) for each in some)]).tolist()
         of_query = [first + each.query_numbers for first, each in zip(firsts, some, strict=False)]
-        wanted = PairsToAlign(
+        pairs_to_align = PairsToAlign(
             [query for each in some for query in each.queries], np.concatenate(of_query),
             np.concatenate([each.source.places for each in some]),
             np.concatenate([each.table.scores for each in some]),
         )  # fmt: skip
-        alignments, codes = pairs.align(wanted, subjects)
+        alignments, codes = pairs.align(pairs_to_align, subjects)
         for each, (begin, end) in zip(some, pairwise(np.cumsum([0, *map(len, some)]).tolist()), strict=True):
             each.set_alignments(alignments[begin:end], codes.slice_rows(begin, end))

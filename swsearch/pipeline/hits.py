@@ -105,11 +105,11 @@ class FrameHspFinders:
     def _hsps_of_frame(self, row: int, place: int, best: PairAlignment) -> Iterator[Hsp]:
         """Yield the alignments of a frame, but for the hit's own."""
         query, subject = self.queries[place], np.array([self.subjects[row]], dtype=np.int64)
-        least, is_own = int(self._min_scores_of(place)[self.lengths[row]]), place == int(self.frames[row])
+        min_score, is_own = int(self._min_scores_of(place)[self.lengths[row]]), place == int(self.frames[row])
         first = best
         if not is_own:
             first = align_alone(self.criteria.recurrence, query, best.subject, best.subject_letters)
-            if first.score < least:
+            if first.score < min_score:
                 return
         null, nulls = self.statistics[place], None
         if isinstance(null, FittedStatistics):
@@ -117,9 +117,9 @@ class FrameHspFinders:
             (nulls,) = fit_null_models(self.criteria, self.backend, self.reader, [(query, null, some)])
         threshold = self.criteria.options.evalue_threshold
         if nulls is not None and threshold is not None:
-            least = max(least, int(nulls.min_scores(threshold, self.criteria.effective_residues)[0]))
-        most = self.criteria.options.max_alignments - 1
-        more = [first.with_path(*each) for each in find_further_hsps(first, most, least)]
+            min_score = max(min_score, int(nulls.min_scores(threshold, self.criteria.effective_residues)[0]))
+        max_hsps = self.criteria.options.max_alignments - 1
+        more = [first.with_path(*each) for each in find_further_hsps(first, max_hsps, min_score)]
         for pairs, of_these in (
             ([] if is_own else [first], nulls),
             (more, None if nulls is None else nulls.for_hsps(np.zeros(len(more), dtype=np.int64))),
@@ -296,13 +296,13 @@ class HitBuilder:
                 np.concatenate([hits.table.scores for hits, _ in some]),
             )  # fmt: skip
             best = AlignmentTable.concatenate([hits.alignments for hits, _ in some if hits.alignments is not None])
-            least = np.concatenate([further.least for _, further in some])
-            return HspRequest(pairs, best, least, self.criteria.options.max_alignments - 1)
+            min_scores = np.concatenate([further.min_scores for _, further in some])
+            return HspRequest(pairs, best, min_scores, self.criteria.options.max_alignments - 1)
 
         paths = self.backend.find_hsps(wanted, subjects) if some else None
         if paths is not None:
             for (_, further), (begin, end) in zip(some, pairwise(np.cumsum([0, *sizes]).tolist()), strict=True):
-                further.known = paths[begin:end]
+                further.known_hsps = paths[begin:end]
         find_hsps([hit for hits in lists for hit in hits], self.local_backend.threads)
 
     def hsps(
@@ -361,8 +361,8 @@ class _HspFinder:
     def __init__(self, builder: HitBuilder, query: Query, selection: QueryCandidates, lengths: IntArray) -> None:
         self._builder, self._query, self._lengths = builder, query, lengths
         self._statistics, self._nulls = selection.statistics, selection.null_models
-        self.least = min_hsp_scores(builder.criteria, query, selection, lengths)
-        self.known: Sequence[list[HspPath]] | None = None
+        self.min_scores = min_hsp_scores(builder.criteria, query, selection, lengths)
+        self.known_hsps: Sequence[list[HspPath]] | None = None
         """By row, where they were found elsewhere."""
 
     def __call__(self, row: int, alignment: Lazy[PairAlignment]) -> Lazy[list[Hsp]]:
@@ -371,8 +371,8 @@ class _HspFinder:
 
     def _find(self, row: int, first: PairAlignment) -> list[Hsp]:
         options, query = self._builder.criteria.options, self._query
-        most, least = options.max_alignments - 1, int(self.least[row])
-        traced = find_further_hsps(first, most, least) if self.known is None else self.known[row]
+        max_hsps, min_score = options.max_alignments - 1, int(self.min_scores[row])
+        traced = find_further_hsps(first, max_hsps, min_score) if self.known_hsps is None else self.known_hsps[row]
         pairs = [first.with_path(*each) for each in traced]
         statistics = self._statistics if self._nulls is None else self._nulls.for_hsps(np.full(len(pairs), row))
         make_hsps = self._builder.hsps(query, statistics, pairs, int(self._lengths[row]))
@@ -382,10 +382,10 @@ class _HspFinder:
 def min_hsp_scores(criteria: Criteria, query: Query, selection: QueryCandidates, lengths: IntArray) -> IntArray:
     """Return the least score of a further alignment with each subject of some lengths, both of shape (n,)."""
     threshold = criteria.options.evalue_threshold
-    least = np.maximum(criteria.score_thresholds(len(query.codes))[lengths], 1)
+    min_scores = np.maximum(criteria.score_thresholds(len(query.codes))[lengths], 1)
     if selection.null_models is not None and threshold is not None:
-        least = np.maximum(least, selection.null_models.min_scores(threshold, criteria.effective_residues))
-    return least
+        min_scores = np.maximum(min_scores, selection.null_models.min_scores(threshold, criteria.effective_residues))
+    return min_scores
 
 
 def choose_hits(batches: Iterable[Batch], criteria: Criteria, pairs: PairBackend) -> Iterator[Batch]:
@@ -394,8 +394,8 @@ def choose_hits(batches: Iterable[Batch], criteria: Criteria, pairs: PairBackend
     n = PARALLEL_QUERIES * pairs.parallel if pairs.parallel > 1 else 1
 
     def choose(batch: Batch) -> Batch:
-        wanted = criteria.counts.are_windows or options.filters.needs_alignments
-        if not wanted or all(each.alignments is not None for each in batch.selections):
+        is_aligned = criteria.counts.are_windows or options.filters.needs_alignments
+        if not is_aligned or all(each.alignments is not None for each in batch.selections):
             return batch
         chosen = map_in_threads(partial(_choose_aligned, options, pairs, batch.subjects), batch.states, n)
         return batch.with_selections(list(chosen))
@@ -407,19 +407,19 @@ def _choose_aligned(
     options: SearchOptions, pairs: PairBackend, subjects: SubjectReader, state: QueryState
 ) -> QueryCandidates:
     """Align the candidates of a query, the best first, until enough have passed the filters."""
-    selection, most = state.candidates, options.max_hits
+    selection, max_hits = state.candidates, options.max_hits
     if selection.alignments is not None:
         return selection
     best = selection.candidates
-    if (known := subjects.alignments_of(best.subjects[:most])) is not None:
-        return selection.take(np.arange(len(best[:most])), known)
+    if (located := subjects.alignments_of(best.subjects[:max_hits])) is not None:
+        return selection.take(np.arange(len(best[:max_hits])), located)
     chosen, tables, first = _NONE, [AlignmentTable.concatenate([])], 0
-    while first < len(best) and len(chosen) < most:
-        some = best[first : first + min(max(MIN_ALIGNED, most - len(chosen)), MAX_ALIGNED)]
-        wanted = PairsToAlign([state.query], np.zeros(len(some), dtype=np.int64), some.subjects, some.scores)
-        table, aligned = pairs.align(wanted, subjects)
+    while first < len(best) and len(chosen) < max_hits:
+        some = best[first : first + min(max(MIN_ALIGNED, max_hits - len(chosen)), MAX_ALIGNED)]
+        pairs_to_align = PairsToAlign([state.query], np.zeros(len(some), dtype=np.int64), some.subjects, some.scores)
+        table, aligned = pairs.align(pairs_to_align, subjects)
         good = options.filters.select(table, state.query, np.diff(aligned.offsets))
-        rows = np.flatnonzero(good)[: most - len(chosen)]
+        rows = np.flatnonzero(good)[: max_hits - len(chosen)]
         tables.append(table.take(rows))
         chosen, first = np.append(chosen, rows + first), first + len(some)
     return selection.take(chosen, AlignmentTable.concatenate(tables))
@@ -489,10 +489,10 @@ class ResultBuilder:
                 counts, len(firsts[place]), self._lengths, statistics, self.length_runs.n_residues
             )
 
-        shown = parallel_for(
+        distributions = parallel_for(
             compare, range(len(lists)), self.local_backend.threads if self.options.distribution else 1
         )
-        return [self._result(*each) for each in zip(firsts, merged, lists, shown, strict=True)]
+        return [self._result(*each) for each in zip(firsts, merged, lists, distributions, strict=True)]
 
     @cached_property
     def _lengths(self) -> Lengths:

@@ -358,9 +358,9 @@ class _Columns:
         """Return a part of the columns of each alignment, shape (m,), as alignments; gaps at their ends go too."""
         sizes = np.diff(self.offsets)
         at = np.arange(len(self.operations))
-        kept = (at >= np.repeat(begins, sizes)) & (at < np.repeat(ends, sizes))
-        counts = np.concatenate([[0], np.cumsum(kept)])[self.offsets]
-        operations, starts = self.operations[kept], self.is_first[kept]
+        is_inside = (at >= np.repeat(begins, sizes)) & (at < np.repeat(ends, sizes))
+        counts = np.concatenate([[0], np.cumsum(is_inside)])[self.offsets]
+        operations, starts = self.operations[is_inside], self.is_first[is_inside]
         starts[counts[:-1][np.diff(counts) > 0]] = True
         run = np.flatnonzero(starts)
         lengths = np.diff(np.append(run, len(operations)))

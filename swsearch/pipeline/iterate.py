@@ -111,8 +111,8 @@ class IterationQueue:
             if n and (rows + len(turn) > batch_module.GROUP_RESIDUES or n == self._most):
                 break
             rows, n = rows + len(turn), n + 1
-        taken, self._waiting = self._waiting[:n], self._waiting[n:]
-        return taken
+        returned, self._waiting = self._waiting[:n], self._waiting[n:]
+        return returned
 
 
 StoreStates = Callable[[Sequence[QueryState], SubjectReader], None]
@@ -190,11 +190,11 @@ class ProfileGrower:
         grown = selector.extend(
             chosen, [state.history.base_alignment for state in batch.states if state.history is not None]
         )
-        most = self.criteria.options.inclusion.most
+        max_subjects = self.criteria.options.inclusion.most
 
         def make(place: int) -> QueryState:
             check_cancelled()
-            is_cut = len(chosen.states[place].candidates.candidates) > most
+            is_cut = len(chosen.states[place].candidates.candidates) > max_subjects
             return self._next_state(batch.states[place], grown[place], is_cut)
 
         return parallel_for(make, range(len(batch.states)), selector.local_backend.threads)
@@ -204,10 +204,10 @@ class ProfileGrower:
         assert history is not None
         iteration = search_iteration(profile)
         before = history.base_alignment if profile is None or profile.alignment is None else profile.alignment
-        subjects, known = subjects_of(grown), subjects_of(before)
-        step = IterationStep(iteration, len(subjects), int(np.isin(subjects, known, invert=True).sum()))
+        subjects, subjects_before = subjects_of(grown), subjects_of(before)
+        step = IterationStep(iteration, len(subjects), int(np.isin(subjects, subjects_before, invert=True).sum()))
         history = replace(history, steps=(*history.steps, step))
-        converged = np.array_equal(subjects, known)
+        converged = np.array_equal(subjects, subjects_before)
         if not converged and iteration < history.last:
             following = self.make_profile(state.query, grown, iteration)
             return QueryState(state.index, replace(state.query, profile=following), None, history)

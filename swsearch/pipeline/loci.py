@@ -125,10 +125,10 @@ class LociRequest:
 
         What is found in a window is a locus or meets one that is as good; and one meets three windows at most.
         """
-        most = WINDOWS_OF_LOCUS * limit
-        if len(self.keys) <= most:
+        max_windows = WINDOWS_OF_LOCUS * limit
+        if len(self.keys) <= max_windows:
             return self
-        good = np.flatnonzero(self.keys <= np.partition(self.keys, most - 1)[most - 1])
+        good = np.flatnonzero(self.keys <= np.partition(self.keys, max_windows - 1)[max_windows - 1])
         return LociRequest(self.query, self.windows[good], self.keys[good], self.min_scores[good])
 
 
@@ -201,17 +201,17 @@ class Locator:
         """Return a batch whose selections are of loci: all that may be hits."""
         located = self.find_loci([self._make_request(state.query, state.candidates) for state in batch.states])
         selections: list[QueryCandidates] = []
-        kept: list[Loci] = []
+        loci_kept: list[Loci] = []
         first = 0
         for state, loci in zip(batch.states, located, strict=True):
             good, evalues = self._select_hits(state.query, state.candidates, loci)
             keys = None if evalues is None or self.criteria.options.sort == "score" else evalues[good]
-            kept.append(loci.take(good))
-            ranked = RankedSubjects(kept[-1].table.score, np.arange(first, first + len(good)), keys)
+            loci_kept.append(loci.take(good))
+            ranked = RankedSubjects(loci_kept[-1].table.score, np.arange(first, first + len(good)), keys)
             first += len(good)
             best = ranked[best_first(ranked)[: self.limit]]
             selections.append(replace(state.candidates, candidates=best, limit=self.limit))
-        return batch.with_selections(selections, LocusSubjects(self.windows, Loci.concatenate(kept)))
+        return batch.with_selections(selections, LocusSubjects(self.windows, Loci.concatenate(loci_kept)))
 
     def _lengths(self, dna_lengths: IntArray, regions: IntArray) -> IntArray:
         """Return the subject lengths that the statistics in force use, shape (n,)."""
@@ -227,8 +227,8 @@ class Locator:
         keys = criteria.evalues(n, null, windows.scores, lengths)
         if keys is None or self.criteria.options.sort == "score":
             keys = -windows.scores.astype(np.float64)
-        least = np.maximum(criteria.score_thresholds(n, null)[lengths], criteria.min_score)
-        return LociRequest(query, windows, keys, least)
+        min_scores = np.maximum(criteria.score_thresholds(n, null)[lengths], criteria.min_score)
+        return LociRequest(query, windows, keys, min_scores)
 
     def _select_hits(
         self, query: Query, selection: QueryCandidates, loci: Loci
@@ -246,8 +246,8 @@ class Locator:
         """Return the loci of each query: all that may be among the best that are wanted, in the order of places."""
         narrowed = [self._narrow(each.best(self.limit)) for each in requests]
         by_query: list[list[Loci]] = [[] for _ in requests]
-        least = np.concatenate([_NONE, *(each.min_scores for each in narrowed)])
-        stretches = _Stretches(_concatenate([each.pieces for each in narrowed]), least)
+        min_scores = np.concatenate([_NONE, *(each.min_scores for each in narrowed)])
+        stretches = _Stretches(_concatenate([each.pieces for each in narrowed]), min_scores)
         of_query = np.repeat(np.arange(len(requests)), [len(each.pieces) for each in narrowed])
         queries = [each.query for each in requests]
         while len(of_query):

@@ -98,12 +98,12 @@ def _check_reach(rows: IntArray, lengths: IntArray, recurrence: Recurrence) -> N
             recurrence.lane_bits(m, max(int(lengths[rows == m].max()), 1))
 
 
-def split_by_residues(sizes: IntArray, most: int) -> Iterator[slice]:
-    """Cut items of these sizes, shape (n,), into runs of about ``most``; larger items are runs of their own."""
+def split_by_residues(sizes: IntArray, max_residues: int) -> Iterator[slice]:
+    """Cut items of these sizes, shape (n,), into runs of about ``max_residues``; a larger item is its own run."""
     before = np.cumsum(sizes) - sizes
     begin = 0
     while begin < len(sizes):
-        end = max(begin + 1, int(np.searchsorted(before + sizes, before[begin] + most, side="right")))
+        end = max(begin + 1, int(np.searchsorted(before + sizes, before[begin] + max_residues, side="right")))
         yield slice(begin, end)
         begin = end
 
@@ -301,11 +301,11 @@ class NullModelFitter:
         nulls = [PairNullModels(each.statistics, each.lengths, np.zeros(len(bound)), bound) for each, bound in whole]
         for done, more in zip(N_COPIES, (*N_COPIES[1:], None), strict=True):
             means: FloatArray = totals / n.astype(np.float64)
-            known = [(means[part], first[part, 0]) for part in of_query]
-            nulls = [each.with_copies(*copies) for each, copies in zip(nulls, known, strict=True)]
+            moments = [(means[part], first[part, 0]) for part in of_query]
+            nulls = [each.with_copies(*copies) for each, copies in zip(nulls, moments, strict=True)]
             if more is None:
                 break
-            errors = [each.errors(*copies, done) for each, copies in zip(nulls, known, strict=True)]
+            errors = [each.errors(*copies, done) for each, copies in zip(nulls, moments, strict=True)]
             near = np.concatenate(_undecided(requests, nulls, errors)) & (n == done)
             if not near.any():
                 break
@@ -321,11 +321,15 @@ def _undecided(
     shifts = [
         DECISIVE_ERRORS * error * np.sqrt(of_query.variances) for error, of_query in zip(errors, nulls, strict=True)
     ]
-    least = probabilities_of(nulls, [each.scores + shift for each, shift in zip(requests, shifts, strict=True)])
-    most = probabilities_of(nulls, [each.scores - shift for each, shift in zip(requests, shifts, strict=True)])
+    low_probabilities = probabilities_of(
+        nulls, [each.scores + shift for each, shift in zip(requests, shifts, strict=True)]
+    )
+    high_probabilities = probabilities_of(
+        nulls, [each.scores - shift for each, shift in zip(requests, shifts, strict=True)]
+    )
     return [
         (error > MAX_ERROR) & (low <= each.limit) & (high >= NEGLIGIBLE_PROBABILITY)
-        for each, error, low, high in zip(requests, errors, least, most, strict=True)
+        for each, error, low, high in zip(requests, errors, low_probabilities, high_probabilities, strict=True)
     ]
 
 

@@ -68,7 +68,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         super().__post_init__()
         self._make_scoring()
         self._set(
-            rules=replace(self.rules, **{known: getattr(Inclusion, known) for known in INCLUSION_OPTIONS.values()})
+            rules=replace(self.rules, **{rule: getattr(Inclusion, rule) for rule in INCLUSION_OPTIONS.values()})
         )
         check_integer_gap_costs(self.scoring)
         if "tantan" in (self.query_mask, self.subject_mask):
@@ -138,7 +138,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
     @cached_property
     def inclusion(self) -> Inclusion:
         """Rules for the hits that make profiles."""
-        return replace(self.rules, **{known: getattr(self, name) for name, known in INCLUSION_OPTIONS.items()})
+        return replace(self.rules, **{rule: getattr(self, name) for name, rule in INCLUSION_OPTIONS.items()})
 
     @cached_property
     def translation(self) -> QueryTranslation | None:
@@ -302,11 +302,11 @@ def _entry(row: Option) -> str:
 
 def check_keywords(function: str, keywords: Mapping[str, Any]) -> None:
     """Raise TypeError, as Python does, for a keyword that is no option; name the option that is meant."""
-    known = SearchKeywords.__annotations__
+    keywords_allowed = SearchKeywords.__annotations__
     for name in keywords:
-        if name not in known:
+        if name not in keywords_allowed:
             meant = _same_option(name) or next(
-                iter(difflib.get_close_matches(name, [*known, *ENGINE_KEYWORDS], n=1)), ""
+                iter(difflib.get_close_matches(name, [*keywords_allowed, *ENGINE_KEYWORDS], n=1)), ""
             )
             hint = f"; did you mean {meant}?" if meant else ""
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
@@ -356,9 +356,7 @@ def make_search_options(function: str = "search", **asked: Unpack[SearchKeywords
     if (rules := values.pop("inclusion", None)) is not None:
         if not isinstance(rules, Inclusion):
             raise OptionError("inclusion", rules, "a swsearch.pipeline.inclusion.Inclusion")
-        values = (
-            {name: getattr(rules, known) for name, known in INCLUSION_OPTIONS.items()} | values | {"rules": rules}
-        )
+        values = {name: getattr(rules, rule) for name, rule in INCLUSION_OPTIONS.items()} | values | {"rules": rules}
     options = SearchOptions(**values)
     for warning in options.filters.warnings():
         warnings.warn(warning, SwsearchWarning, stacklevel=4)

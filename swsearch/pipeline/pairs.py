@@ -176,8 +176,8 @@ def _read_residues(
     read = [read_codons(strand.codes, start, cigar) for strand, start, cigar in of_each]
     if all(strand.letters is None for strand in strands):
         return read, None
-    shown = [PROTEIN.decode_table[each.codes] if each.letters is None else each.letters for each in strands]
-    letters = [read_codons(row, start, cigar) for row, (_, start, cigar) in zip(shown, of_each, strict=True)]
+    letters_read = [PROTEIN.decode_table[each.codes] if each.letters is None else each.letters for each in strands]
+    letters = [read_codons(row, start, cigar) for row, (_, start, cigar) in zip(letters_read, of_each, strict=True)]
     return read, np.concatenate(letters)
 
 
@@ -204,7 +204,7 @@ class PairsToAlign:
     ----------
     queries : sequence of Query
         Some.
-    of_query : ndarray, shape (n,), int64
+    query_indices : ndarray, shape (n,), int64
         The query of each pair, by its place among these.
     subjects : ndarray, shape (n,), int64
         Places in the input.
@@ -213,7 +213,7 @@ class PairsToAlign:
     """
 
     queries: Sequence[Query]
-    of_query: IntArray
+    query_indices: IntArray
     subjects: IntArray
     scores: IntArray
 
@@ -272,8 +272,8 @@ class LocalPairBackend:
 
     def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
         """Align pairs; return the alignments and the subjects."""
-        shown = subjects.read_with_letters(pairs.subjects)
-        return self.align_codes(pairs.queries, pairs.of_query, shown, pairs.scores), shown
+        codes = subjects.read_with_letters(pairs.subjects)
+        return self.align_codes(pairs.queries, pairs.query_indices, codes, pairs.scores), codes
 
     def align_codes(
         self, queries: Sequence[Query], of_query: IntArray, subjects: SubjectCodes, scores: IntArray | None = None
@@ -301,8 +301,8 @@ class LocalPairBackend:
 
     def align_pair(self, query: Query, place: int, subjects: SubjectReader) -> PairAlignment:
         """Align a query with one subject, e.g. on access to a hit after the search."""
-        shown = subjects.read_with_letters(np.array([place], dtype=np.int64))
-        codes, letters = shown.codes_of(0), shown.letters_of(0)
+        subject = subjects.read_with_letters(np.array([place], dtype=np.int64))
+        codes, letters = subject.codes_of(0), subject.letters_of(0)
         if self.recurrence.frame_shift is not None:
             from swsearch.pipeline.pairs import align_strand
 

@@ -109,7 +109,7 @@ class PrefetchIterator(Iterator[ItemT]):
 
     def is_ready(self) -> bool:
         """Return whether the next item is ready; False if it is made on request."""
-        return self._thread is not None and bool(self._shared.made)
+        return self._thread is not None and bool(self._shared.n_made)
 
     def close(self) -> None:
         """End the thread, and drop its items."""
@@ -267,7 +267,7 @@ class _Shared(Generic[ItemT]):
 
     def __init__(self, items: Generator[ItemT], max_ahead: int) -> None:
         self.items, self._room, self.work = items, max_ahead, next(_task_numbers)
-        self.made: deque[ItemT] = deque()
+        self.n_made: deque[ItemT] = deque()
         self._changed = threading.Condition()
         self.is_done = self._is_stopped = False
         self._error: BaseException | None = None
@@ -293,19 +293,19 @@ class _Shared(Generic[ItemT]):
 
     def _put(self, item: ItemT) -> bool:
         with self._changed:
-            self._changed.wait_for(lambda: self._is_stopped or len(self.made) < self._room)
+            self._changed.wait_for(lambda: self._is_stopped or len(self.n_made) < self._room)
             if not self._is_stopped:
-                self.made.append(item)
+                self.n_made.append(item)
                 self._changed.notify_all()
             return not self._is_stopped
 
     def take(self) -> ItemT:
         """Wait for the next item; raise `SearchCancelled` if there is to be none."""
         with self._changed:
-            self._changed.wait_for(lambda: self.made or self.is_done or self._is_stopped)
-            if self.made:
+            self._changed.wait_for(lambda: self.n_made or self.is_done or self._is_stopped)
+            if self.n_made:
                 self._changed.notify_all()
-                return self.made.popleft()
+                return self.n_made.popleft()
             if self._is_stopped:
                 raise SearchCancelled
             error, self._error = self._error, None
@@ -317,7 +317,7 @@ class _Shared(Generic[ItemT]):
         """Make no more items."""
         with self._changed:
             self._is_stopped = True
-            self.made.clear()
+            self.n_made.clear()
             self._changed.notify_all()
 
 

@@ -59,19 +59,19 @@ class ProfileHitSelector:
 
     def select(self, batch: Batch) -> Batch:
         """Return the candidates for profiles: the best within the E-value, one more than needed."""
-        wanted = self.inclusion.options
+        options = self.inclusion.options
         chosen = [
             replace(
                 each,
                 candidates=each.profile_candidates or RankedSubjects(*_NOTHING),
-                limit=wanted.max_candidates,
+                limit=options.max_candidates,
                 profile_candidates=None,
             )
             for each in batch.selections
         ]
         if self.criteria.fit is None:
             return batch.with_selections(
-                [replace(each, candidates=each.candidates[: wanted.max_hits]) for each in chosen]
+                [replace(each, candidates=each.candidates[: options.max_hits]) for each in chosen]
             )
         return batch.with_selections(
             EvalueCalculator(self.inclusion, self.backend, batch.subjects).assign(batch.queries, chosen)
@@ -88,16 +88,16 @@ class ProfileHitSelector:
             The alignment of each query without what these subjects add.
         """
         options = self.criteria.options
-        most = options.inclusion.most
-        kept = [
+        max_subjects = options.inclusion.most
+        candidates = [
             replace(
                 each,
-                candidates=each.candidates[:most],
-                null_models=None if each.null_models is None else each.null_models[:most],
+                candidates=each.candidates[:max_subjects],
+                null_models=None if each.null_models is None else each.null_models[:max_subjects],
             )
             for each in batch.selections
         ]
-        of_profiles = batch.with_selections(kept)
+        of_profiles = batch.with_selections(candidates)
         lists = self._builder.build(of_profiles, aligned=True)
         parts = [_Parts.from_hits(hits) for hits in lists]
         if options.inclusion.several and options.mode == "local":
@@ -123,8 +123,8 @@ class ProfileHitSelector:
         starts = subjects.offsets[:-1][parts.of_hit]
         table, order = parts.table, parts.order()
         if rules.ends is not None:
-            least = rules.ends * math.log(2) / lambda_of(scoring.matrix)
-            table = trim_ends(table, query.rows(scoring), scoring, subjects.codes, starts, least)
+            min_score = rules.ends * math.log(2) / lambda_of(scoring.matrix)
+            table = trim_ends(table, query.rows(scoring), scoring, subjects.codes, starts, min_score)
         stored = unmask_codes(subjects.codes, subjects.letters)
         good = select_hits(rules, base.query, stored, starts, table)
         chosen = order[good[order]]
@@ -152,8 +152,8 @@ class ProfileHitSelector:
             check_cancelled()
             if not any(len(each) for each in flanks):
                 return
-            pool, of_query, least = _concatenate(lists, flanks)
-            table = self.local_backend.align_codes(queries, of_query, pool, least)
+            pool, of_query, min_scores = _concatenate(lists, flanks)
+            table = self.local_backend.align_codes(queries, of_query, pool, min_scores)
             begin = 0
             for place, each in enumerate(flanks):
                 some = table[begin : begin + len(each)]
@@ -208,11 +208,11 @@ class _Parts:
         reached, evalues = reached[evalues <= evalue], evalues[evalues <= evalue]
         good, begins = table.take(reached), flanks.begins[reached]
         good = replace(good, subject_start=good.subject_start + begins, subject_end=good.subject_end + begins)
-        taken = flanks.take(reached)
+        reached_flanks = flanks.take(reached)
         self.table = AlignmentTable.concatenate([self.table, good])
-        self.of_hit = np.concatenate([self.of_hit, taken.of_hit])
+        self.of_hit = np.concatenate([self.of_hit, reached_flanks.of_hit])
         self.evalues = np.concatenate([self.evalues, evalues])
-        return taken.beside_found(good)
+        return reached_flanks.beside_found(good)
 
 
 _EvaluesOf = Callable[[IntArray, IntArray], FloatArray]
@@ -272,8 +272,8 @@ def _concatenate(lists: Sequence[HitList], flanks: Sequence[_Flanks]) -> tuple[S
     ]
     offsets = offsets_of(np.concatenate([each.ends - each.begins for each in flanks]))
     of_query = np.repeat(np.arange(len(flanks)), [len(each) for each in flanks])
-    least = np.concatenate([each.min_scores for each in flanks])
-    return SubjectCodes(np.concatenate(codes), None, offsets), of_query, least
+    min_scores = np.concatenate([each.min_scores for each in flanks])
+    return SubjectCodes(np.concatenate(codes), None, offsets), of_query, min_scores
 
 
 def unmask_codes(codes: ByteArray, letters: ByteArray | None) -> ByteArray:

@@ -234,8 +234,8 @@ class TopHitsAndMembers:
 
     def min_useful_score(self, chunk: Chunk) -> int | None:
         """Return the score below which no subject of a chunk can become one of either's best any more."""
-        least = self.reported.min_useful_score(chunk), self.included.min_useful_score(chunk)
-        return None if least[0] is None or least[1] is None else min(least[0], least[1])
+        both_scores = self.reported.min_useful_score(chunk), self.included.min_useful_score(chunk)
+        return None if both_scores[0] is None or both_scores[1] is None else min(both_scores[0], both_scores[1])
 
     def add(self, chunk: Chunk, hits: ChunkHits) -> None:
         """Add the hits of a chunk to both rankings."""

@@ -41,10 +41,10 @@ def score_all_pairs(
 
 def _scored(
     queries: Sequence[Query], database: Database, engine: Engine, recurrence: Recurrence, progress: Progress | None,
-    most: int | None = None, into: ScoreArray | None = None,
+    max_queries: int | None = None, into: ScoreArray | None = None,
 ) -> Iterator[tuple[int, ScoreArray]]:  # fmt: skip
-    """Score groups of at most ``most`` queries; yield the place of the first, and all scores, of each group."""
-    groups, first = list(query_groups(queries, most)), 0
+    """Score groups of at most ``max_queries`` queries; yield the place of the first and all scores of each group."""
+    groups, first = list(query_groups(queries, max_queries)), 0
     lengths = [[len(query.codes) for query in group] for group in groups]
     plan = engine.plan(Workload(database.residue_bytes, database.length_runs, lengths, database.n_segments))
     with closing(EngineDatabase(engine, database, plan)) as chunks:
@@ -105,8 +105,8 @@ def top_scores(
     k = min(top, database.n_subjects)
     scores = np.zeros((len(queries), k), dtype=np.int32)
     subjects = np.zeros((len(queries), k), dtype=np.int64)
-    most = max(1, SCORES_MEMORY // (4 * max(1, database.n_subjects)))
-    for first, every in _scored(queries, database, engine, recurrence, progress, most):
+    max_queries = max(1, SCORES_MEMORY // (4 * max(1, database.n_subjects)))
+    for first, every in _scored(queries, database, engine, recurrence, progress, max_queries):
         for row, of_query in enumerate(every, first):
             best = _best_places(of_query, k)
             subjects[row], scores[row] = best, of_query[best]
@@ -115,7 +115,7 @@ def top_scores(
 
 def _best_places(scores: npt.NDArray[np.int32], k: int) -> IntArray:
     """Return the places of the k best scores, shape (k,), the first place first among equal ones."""
-    least = np.partition(scores, len(scores) - k)[len(scores) - k]
-    above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+    min_score = np.partition(scores, len(scores) - k)[len(scores) - k]
+    above, equal = np.flatnonzero(scores > min_score), np.flatnonzero(scores == min_score)
     places = np.concatenate([above, equal[: k - len(above)]])
     return places[np.argsort(-scores[places].astype(np.int64), kind="stable")]

@@ -138,9 +138,9 @@ class Scorer:
         )
         if criteria.inclusion is None:
             return top
-        included, most = criteria.inclusion, criteria.inclusion.options.max_candidates
+        included, max_candidates = criteria.inclusion, criteria.inclusion.options.max_candidates
         return TopHitsAndMembers(
-            top, TopHits(included.engine_thresholds(n, null), most, None, included.evalue_function(n, null))
+            top, TopHits(included.engine_thresholds(n, null), max_candidates, None, included.evalue_function(n, null))
         )
 
     def join(self, parts: Sequence[PreparedQueries]) -> PreparedQueries:
@@ -231,8 +231,8 @@ class Scorer:
         """Yield the results of chunks; thresholds rise meanwhile."""
         pending: list[tuple[LoadedChunk, PendingHits]] = []
 
-        def ended(most: int) -> Iterator[ChunkResult]:
-            while len(pending) > most:
+        def ended(max_pending: int) -> Iterator[ChunkResult]:
+            while len(pending) > max_pending:
                 chunk, hits = pending.pop(_first_ready([hits for _, hits in pending]))
                 yield ChunkResult(_without_residues(chunk.chunk), hits.wait(), None)
                 loaded.release(chunk)
@@ -405,13 +405,13 @@ def restore_order(batches: Iterable[Batch], rounds: IterationQueue | None = None
     batches : iterable of Batch
         Those of a query once.
     """
-    held: dict[int, tuple[QueryState, SubjectReader]] = {}
+    waiting: dict[int, tuple[QueryState, SubjectReader]] = {}
     place = first
     for batch in batches:
-        held.update((state.index, (state, batch.subjects)) for state in batch.states)
+        waiting.update((state.index, (state, batch.subjects)) for state in batch.states)
         ready: list[tuple[QueryState, SubjectReader]] = []
-        while place in held:
-            ready.append(held.pop(place))
+        while place in waiting:
+            ready.append(waiting.pop(place))
             place += 1
         if rounds is not None:
             rounds.mark_delivered(place)

@@ -154,11 +154,11 @@ class SearchResults:
         self._threads, self._subjects = threads, subjects
         self._search = _Running(open_search, options, close)
         self._found = self._search.batches()
-        self.unfitted = self._search.unfitted
+        self.no_evalue_reasons = self._search.unfitted
         """Reasons why some of the queries so far have no E-values."""
         self.warnings = self._search.warnings
         """Warnings about queries so far whose fitted and published statistics differ widely."""
-        self.iterated = self._search.iterated
+        self.iteration_counts = self._search.iterated
         """Iterations of the queries so far."""
         self._waiting: deque[SearchResult] = deque()
 

@@ -71,22 +71,22 @@ class EngineDatabase:
         if self._kept:
             yield from self._held()
             return
-        kept: list[LoadedChunk] = []
+        loaded_chunks: list[LoadedChunk] = []
         with closing(prefetch_chunks(self._chunks())) as chunks:
             for chunk in chunks:
                 loaded = self._engine.load(chunk)
                 if self._plan.keep_loaded:
-                    kept.append(loaded)
+                    loaded_chunks.append(loaded)
                 yield loaded
                 del chunk, loaded  # while the next is read
         if self._plan.keep_loaded:
-            self._kept = kept
+            self._kept = loaded_chunks
 
     @property
     def resident_chunk(self) -> LoadedChunk | None:
         """The database as one chunk, where the engine keeps it so; None before it was gone through once."""
-        held = self._held() if self._kept else []
-        return held[0] if len(held) == 1 else None
+        chunks = self._held() if self._kept else []
+        return chunks[0] if len(chunks) == 1 else None
 
     def _held(self) -> list[LoadedChunk]:
         if self._merged is None:
@@ -133,15 +133,15 @@ def prefetch_chunks(chunks: Iterator[Chunk]) -> Generator[Chunk]:
             yield chunk
 
 
-def database_mask(database: Database, wanted: str) -> Mask:
+def database_mask(database: Database, mask: str) -> Mask:
     """Return which of a database's masks is in force; ``"database"`` is its own."""
-    if wanted in ("database", database.mask):
+    if mask in ("database", database.mask):
         return database.mask
-    if wanted == "tantan":
+    if mask == "tantan":
         raise InputError(
             f"subject_mask: {database.name} was built without tantan; build it with: swsearch db build --mask tantan"
         )
-    return "lower" if wanted == "lower" else "none"
+    return "lower" if mask == "lower" else "none"
 
 
 class SubjectReader(Protocol):

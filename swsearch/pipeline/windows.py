@@ -43,20 +43,20 @@ that of others by shuffled copies, and the length of the random sequences that i
 
 
 def subjects_of(
-    database: Database, queries: Sequence[Query], options: SearchOptions, kept: FrameWindows | None = None
+    database: Database, queries: Sequence[Query], options: SearchOptions, cached: FrameWindows | None = None
 ) -> Subjects:
     """Return a database as queries are compared with it.
 
     Parameters
     ----------
-    kept : FrameWindows, optional
+    cached : FrameWindows, optional
         Of the database, wide enough for other queries; returned if they are for these.
     """
     if database.genetic_code is None:
         return ProteinSubjects(database, database_mask(database, options.subject_mask))
     _check_dna(options, database.name)
-    windows = choose_windows(database, queries, options.scoring, None if kept is None else kept.windows)
-    return kept if kept is not None and kept.windows == windows else FrameWindows(database, windows)
+    windows = choose_windows(database, queries, options.scoring, None if cached is None else cached.windows)
+    return cached if cached is not None and cached.windows == windows else FrameWindows(database, windows)
 
 
 def _check_dna(options: SearchOptions, name: str) -> None:
@@ -76,14 +76,14 @@ def _check_dna(options: SearchOptions, name: str) -> None:
 
 
 def choose_windows(
-    database: Database, queries: Sequence[Query], scoring: Scoring, least: Windows | None = None
+    database: Database, queries: Sequence[Query], scoring: Scoring, cached: Windows | None = None
 ) -> Windows:
-    """Return how to cut a database's frames so that no alignment of these queries is cut; ``least`` if it is wide."""
+    """Return how to cut a database's frames so that no alignment of these queries is cut: ``cached`` if wide."""
     lengths = database.lengths
     longest = int(lengths.max(initial=0)) // CODON
     span = max((min(_span(query, scoring, longest), longest) for query in queries), default=1)
-    if least is not None and least.margin >= span:
-        return least
+    if cached is not None and cached.margin >= span:
+        return cached
     return window_sizes(span, 2 * int(lengths.sum(dtype=np.int64)))
 
 

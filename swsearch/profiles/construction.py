@@ -342,8 +342,8 @@ def _first_found(places: IntArray, iteration: int, earlier: QueryAlignment | Non
     iterations = np.full(len(places), iteration, dtype=np.int64)
     if earlier is None:
         return iterations
-    known, first = np.unique(earlier.subjects, return_index=True)
-    at = np.minimum(np.searchsorted(known, places), len(known) - 1)
-    is_known = (places >= 0) & (known[at] == places)
+    subjects, first = np.unique(earlier.subjects, return_index=True)
+    at = np.minimum(np.searchsorted(subjects, places), len(subjects) - 1)
+    is_known = (places >= 0) & (subjects[at] == places)
     iterations[is_known] = np.minimum(earlier.iterations[first[at]], iteration)[is_known]
     return iterations

@@ -209,8 +209,8 @@ def _diversity(frequencies: FloatArray) -> FloatArray:
 def _consensus(emissions: FloatArray) -> str:
     """Return the likeliest letters, in lower case or x where they are less likely."""
     best = zip(emissions.argmax(axis=1).tolist(), emissions.max(axis=1).tolist(), strict=True)
-    shown = ((calibration.AMINO_ACIDS[place], share) for place, share in best)
-    return "".join(one if share >= _UPPER else one.lower() if share >= _LOWER else "x" for one, share in shown)
+    letters = ((calibration.AMINO_ACIDS[place], share) for place, share in best)
+    return "".join(one if share >= _UPPER else one.lower() if share >= _LOWER else "x" for one, share in letters)
 
 
 def _thousandths(values: FloatArray) -> str:

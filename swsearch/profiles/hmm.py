@@ -244,8 +244,8 @@ def hmm_lines(profile: Profile) -> Iterator[str]:
     yield " " * 8 + _logarithms(moves[0])
     for k, letter in enumerate(display_letters(profile)):
         place = calibration.AMINO_ACIDS.find(letter)
-        shown = letter if place >= 0 and emissions[k, place] >= _FREQUENT else letter.lower()
-        yield f"{k + 1:>7} {_logarithms(emissions[k, MODEL_PLACES])}      - {shown} - - -"
+        consensus_letter = letter if place >= 0 and emissions[k, place] >= _FREQUENT else letter.lower()
+        yield f"{k + 1:>7} {_logarithms(emissions[k, MODEL_PLACES])}      - {consensus_letter} - - -"
         yield background
         yield " " * 8 + _logarithms(moves[k + 1])
     yield "//"

@@ -136,12 +136,12 @@ class _Line:
         value = self._entries.get(name)
         return value if isinstance(value, str) else self.fail(name, "a text")
 
-    def integer(self, name: str, most: int, or_none: bool = False) -> int | None:
+    def integer(self, name: str, maximum: int, or_none: bool = False) -> int | None:
         value = self._entries.get(name)
         if value is None and or_none:
             return None
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            self.fail(name, f"a whole number from 0 to {most:,}")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= maximum:
+            self.fail(name, f"a whole number from 0 to {maximum:,}")
         return int(value)  # type: ignore[arg-type]
 
     def codes(self, name: str) -> ByteArray:

@@ -237,7 +237,7 @@ def _anchor_to_query(text: TextFile, placed: list[_PlacedRow], n_columns: int) -
     columns = np.full((len(placed), len(query.codes)), GAP, dtype=np.uint8)
     columns[0] = query.codes
     inserted_before: dict[int, IntArray] = {}
-    kept: list[ByteArray] = []
+    inserted_codes: list[ByteArray] = []
     for k, one in enumerate(placed[1:], 1):
         stays = one.in_columns & (in_column[one.places] > 0)
         columns[k, column_of[one.places[stays]]] = one.codes[stays]
@@ -245,7 +245,7 @@ def _anchor_to_query(text: TextFile, placed: list[_PlacedRow], n_columns: int) -
             continue
         before = column_of[one.places] - np.where(one.in_columns, 0, inserted[one.places])
         inserted_before[k] = before[~stays]
-        kept.append(one.codes[~stays])
+        inserted_codes.append(one.codes[~stays])
     names, starts_, ends_ = zip(*map(_part, placed), strict=True)
     return QueryAlignment(
         list(names),
@@ -254,7 +254,7 @@ def _anchor_to_query(text: TextFile, placed: list[_PlacedRow], n_columns: int) -
         np.array(starts_, dtype=np.int64),
         np.array(ends_, dtype=np.int64),
         insertion_runs(inserted_before),
-        np.concatenate([np.zeros(0, dtype=np.uint8), *kept]),
+        np.concatenate([np.zeros(0, dtype=np.uint8), *inserted_codes]),
         np.full(len(placed), -1, dtype=np.int64),
         np.array([0.0] + [np.nan] * (len(placed) - 1)),
         np.zeros(len(placed), dtype=np.int64),

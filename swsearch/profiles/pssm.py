@@ -412,8 +412,8 @@ def asn_lines(profile: Profile) -> Iterator[str]:
 
 def _quote(text: str) -> str:
     """Return a string of ASN.1 text, which holds printable ASCII."""
-    shown = printable(text).encode("ascii", "replace").decode("ascii")
-    return '"' + shown.replace('"', '""') + '"'
+    ascii_text = printable(text).encode("ascii", "replace").decode("ascii")
+    return '"' + ascii_text.replace('"', '""') + '"'
 
 
 def _real(value: float) -> str:

@@ -82,8 +82,8 @@ class RowFilter:
 
     def apply(self, alignment: QueryAlignment) -> QueryAlignment:
         """Return an alignment with the rows that are kept."""
-        kept = self.kept_rows(alignment)
-        return alignment if len(kept) == len(alignment) else alignment.take(kept)
+        rows = self.kept_rows(alignment)
+        return alignment if len(rows) == len(alignment) else alignment.take(rows)
 
 
 def unique_rows(columns: ByteArray) -> IntArray:
@@ -336,8 +336,8 @@ def _pairs(words: npt.NDArray[np.uint64], lengths: IntArray, identity: float) ->
             pairs.append((members[:, one] * n + members[:, other]).ravel())
     keys, shared = np.unique(np.concatenate(pairs), return_counts=True)
     has = (words < np.uint64(1 << (5 * WORD))).sum(axis=1)
-    least = has - np.floor((1.0 - identity) * lengths + 1e-9).astype(np.int64)
-    enough = shared >= least[keys % n]
+    min_shared = has - np.floor((1.0 - identity) * lengths + 1e-9).astype(np.int64)
+    enough = shared >= min_shared[keys % n]
     return np.stack([keys[enough] // n, keys[enough] % n], axis=1)
 
 

@@ -61,16 +61,16 @@ def row_names(alignment: QueryAlignment) -> list[str]:
 
 def _unique(names: list[str]) -> list[str]:
     seen: Counter[str] = Counter()
-    taken = set(names)
+    used_names = set(names)
     unique = []
     for name in names:
         seen[name] += 1
-        shown = name
+        unique_name = name
         if seen[name] > 1:
-            while (shown := f"{name}#{seen[name]}") in taken:
+            while (unique_name := f"{name}#{seen[name]}") in used_names:
                 seen[name] += 1
-            taken.add(shown)
-        unique.append(shown)
+            used_names.add(unique_name)
+        unique.append(unique_name)
     return unique
 
 
@@ -83,9 +83,9 @@ def descriptions_of(alignment: QueryAlignment) -> list[str]:
 def evalues_of(alignment: QueryAlignment) -> list[str]:
     """Return the E-value of each sequence as BLAST's tables print it; empty of the query and where there is none."""
     texts = base.evalue_texts(alignment.evalues)
-    known = ~np.isnan(alignment.evalues)
-    known[:1] = False
-    return [text if is_known else "" for text, is_known in zip(texts, known.tolist(), strict=True)]
+    has_evalue = ~np.isnan(alignment.evalues)
+    has_evalue[:1] = False
+    return [text if is_known else "" for text, is_known in zip(texts, has_evalue.tolist(), strict=True)]
 
 
 def fasta_headers(alignment: QueryAlignment) -> list[str]:

@@ -131,9 +131,9 @@ def did_you_mean(name: str, known: Iterable[str], count: int) -> str:
 
 def unknown_column(name: str, columns: Iterable[str], outfmt: str) -> OptionError:
     """Return the error for a column that ``--outfmt`` names and a format does not have."""
-    known = list(columns)
-    expected = f"columns out of {', '.join(known)}, not {name!r}"
-    return OptionError("outfmt", outfmt, expected, did_you_mean(name.lower(), known, 3))
+    names = list(columns)
+    expected = f"columns out of {', '.join(names)}, not {name!r}"
+    return OptionError("outfmt", outfmt, expected, did_you_mean(name.lower(), names, 3))
 
 
 NO_NUMBER = "nan"
@@ -199,8 +199,8 @@ def evalue_texts(evalues: FloatArray) -> list[str]:
 def bit_score_texts(bit_scores: FloatArray) -> list[str]:
     """Apply `bit_score_text` to bit scores, shape (n,), NaN where there is none."""
     values = bit_scores.tolist()
-    known = {value: bit_score_text(value) for value in set(values)}  # hits of a query have many equal bit scores
-    return [known[value] for value in values]
+    text_of = {value: bit_score_text(value) for value in set(values)}  # hits of a query have many equal bit scores
+    return [text_of[value] for value in values]
 
 
 def percentages(parts: IntArray, wholes: IntArray, decimals: int) -> list[str]:

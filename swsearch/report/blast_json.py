@@ -39,8 +39,8 @@ Terms = dict[str, str | int | float | None]
 
 def hsp_fields(order: str) -> list[Field]:
     """Return the fields of an alignment in a format's order of names, and then the fields that it does not name."""
-    known = {field.hsp: field for field in HIT_FIELDS.values() if field.hsp}
-    return [known[name] for name in dict.fromkeys([*order.split(), *known])]
+    by_name = {field.hsp: field for field in HIT_FIELDS.values() if field.hsp}
+    return [by_name[name] for name in dict.fromkeys([*order.split(), *by_name])]
 
 
 def query_title(result: SearchResult) -> str:
@@ -134,8 +134,8 @@ def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
         "hits": [],
         "stat": _round_values(search_statistics(result)),
     }
-    if said := message(result):
-        search["message"] = said
+    if text := message(result):
+        search["message"] = text
     return {
         "program": run.program,
         "version": f"swsearch {run.version}",  # Biopython looks for three numbers with dots
@@ -163,10 +163,10 @@ def _hits(batch: AlignedHitBatch) -> list[str]:
 
 def _description(titles: list[str], taxon: str) -> str:
     entries = [base.strings(entry) for entry in headers.entries_of(titles)]
-    known = base.strings(headers.accessions([name for name, _ in headers.entries_of(titles)], False))
+    accessions = base.strings(headers.accessions([name for name, _ in headers.entries_of(titles)], False))
     objects = [
         f'{{"id":{name},"accession":{accession},"title":{title}{taxon}}}'
-        for (name, title), accession in zip(entries, known, strict=True)
+        for (name, title), accession in zip(entries, accessions, strict=True)
     ]
     return f"[{','.join(objects)}]"
 

@@ -302,8 +302,8 @@ def hits_by_taxon(hits: HitTable) -> list[TaxonHits]:
     """
     if not hits.headers.taxa:
         return []
-    shown, counts = shown_hits(hits), dict[int, TaxonHits]()
-    for taxa, evalue in zip(shown.headers.taxa or (), shown.statistics.evalues.tolist(), strict=True):
+    shown_table, counts = shown_hits(hits), dict[int, TaxonHits]()
+    for taxa, evalue in zip(shown_table.headers.taxa or (), shown_table.statistics.evalues.tolist(), strict=True):
         for taxon in taxa:
             taxon_hits = counts.setdefault(taxon.taxid, TaxonHits(taxon))
             taxon_hits.n_hits += 1

@@ -270,8 +270,8 @@ def _taxa_data(result: SearchResult) -> dict[str, Any]:
         }
         for each in hits_by_taxon(result.table)
     ]
-    shown = shown_hits(result.table).headers.taxa or ()
-    return {"taxa": counts, "withoutTaxa": sum(not taxa for taxa in shown)} if counts else {}
+    taxa_of_hits = shown_hits(result.table).headers.taxa or ()
+    return {"taxa": counts, "withoutTaxa": sum(not taxa for taxa in taxa_of_hits)} if counts else {}
 
 
 def _profile_data(profile: Profile) -> dict[str, Any]:
@@ -280,8 +280,8 @@ def _profile_data(profile: Profile) -> dict[str, Any]:
 
 def _hit_data(batch: AlignedHitBatch) -> list[str]:
     """Return the hits of a batch."""
-    known = batch.hit_statistics
-    bits, evalues = base.floats(known.bit_scores), base.floats(known.evalues)
+    statistics = batch.hit_statistics
+    bits, evalues = base.floats(statistics.bit_scores), base.floats(statistics.evalues)
     of_alignments = (bits, evalues) if batch.is_single else None
     columns: dict[str, Sequence[str | int]] = {
         "id": base.strings(headers.subject_names(batch)),
@@ -290,7 +290,7 @@ def _hit_data(batch: AlignedHitBatch) -> list[str]:
         "score": batch.hit_scores.tolist(),
         "bits": bits,
         "evalue": evalues,
-        "z": base.floats(known.z_scores),
+        "z": base.floats(statistics.z_scores),
         "hsps": base.lists(batch.by_hit(_hsp_data(batch, of_alignments))),
     }
     return base.objects(columns)
@@ -303,8 +303,8 @@ def _hsp_data(batch: AlignedHitBatch, known_texts: tuple[list[str], list[str]] |
     where they are those of the hits. Of translated DNA, and of a part of a query, alignments have their ends and
     frames; a query of DNA has its aligned part in each.
     """
-    alignments, known = batch.alignments, batch.statistics
-    bits, evalues = known_texts or (base.floats(known.bit_scores), base.floats(known.evalues))
+    alignments, statistics = batch.alignments, batch.statistics
+    bits, evalues = known_texts or (base.floats(statistics.bit_scores), base.floats(statistics.evalues))
     columns: dict[str, Sequence[str | int]] = {
         "q": alignments.query_start.tolist(),
         "s": alignments.subject_start.tolist(),
@@ -317,8 +317,8 @@ def _hsp_data(batch: AlignedHitBatch, known_texts: tuple[list[str], list[str]] |
         "evalue": evalues,
     }
     absent = {}
-    if not (is_nan := np.isnan(known.evalues_published)).all():
-        columns["published"], absent["published"] = base.floats(known.evalues_published), is_nan
+    if not (is_nan := np.isnan(statistics.evalues_published)).all():
+        columns["published"], absent["published"] = base.floats(statistics.evalues_published), is_nan
     if batch.result.first_iterations is not None:
         columns["iteration"] = batch.iterations[batch.hit_of_line].tolist()
     if batch.is_placed:

@@ -81,8 +81,8 @@ def match_outputs_to_formats(paths: Sequence[str], formats: Sequence[str], heade
             "and let the file extensions decide"
         )
     places: Sequence[str | None] = paths or [None]
-    wanted = formats or [_format_of(path) for path in places]
-    outputs = [Output(path, outfmt) for path, outfmt in zip(places, wanted, strict=True)]
+    chosen = formats or [_format_of(path) for path in places]
+    outputs = [Output(path, outfmt) for path, outfmt in zip(places, chosen, strict=True)]
     _check_places(outputs)
     for output in outputs:
         report.create_writer(output.outfmt, io.StringIO())
@@ -168,11 +168,11 @@ def _format_of(path: str | None) -> str:
     if output_format is not None:
         return output_format.key
     extension = PurePath(path).suffix
-    known = ", ".join(known for each in report.OUTPUT_FORMATS for known in each.extensions)
+    extensions = ", ".join(extensions for each in report.OUTPUT_FORMATS for extensions in each.extensions)
     remedy = "name the format with --outfmt"
     if extension.lower() in _COMPRESSED:
         remedy = f"swsearch does not compress; write to stdout and pipe it through a program that makes {extension}"
-    raise OptionError("output", path, f"an extension out of {known}", remedy)
+    raise OptionError("output", path, f"an extension out of {extensions}", remedy)
 
 
 def _is_regular(path: str) -> bool:

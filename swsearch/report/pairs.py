@@ -95,7 +95,7 @@ class JsonWriter(PairWriter):
     def write(self, pair: ScoredPair) -> None:
         """Write the line of one pair."""
         alignment, recurrence = pair.alignment, self._run.recurrence
-        shown = alignment.scoring.to_display
+        to_display = alignment.scoring.to_display
         top, middle, bottom = alignment.rows()
         record = {
             "query": _sequence_facts(pair.query),
@@ -103,9 +103,9 @@ class JsonWriter(PairWriter):
             "mode": recurrence.mode,
             "free_ends": recurrence.ends.names(),
             "matrix": headers.encodable(alignment.scoring.matrix.name),
-            "gap_open": shown(alignment.scoring.gap_open),
-            "gap_extend": shown(alignment.scoring.gap_extend),
-            "score": shown(alignment.score),
+            "gap_open": to_display(alignment.scoring.gap_open),
+            "gap_extend": to_display(alignment.scoring.gap_extend),
+            "score": to_display(alignment.score),
             **{
                 name: getattr(alignment, name)
                 for name in ("query_start", "query_end", "subject_start", "subject_end")

@@ -113,8 +113,8 @@ def _hit_list(result: SearchResult) -> Iterator[str]:
         for titles, score, bit_score, evalue in columns:
             title = _shorten(titles[0])
             if has_statistics:
-                shown = str(score) if bit_score is None else base.bit_score_text(bit_score)
-                yield f"{title:{width}}{shown:7} {base.evalue_text(evalue)}"
+                score_text = str(score) if bit_score is None else base.bit_score_text(bit_score)
+                yield f"{title:{width}}{score_text:7} {base.evalue_text(evalue)}"
             else:
                 yield f"{title:{width}}{score}"
     yield ""
@@ -198,8 +198,8 @@ def _score_lines(batch: AlignedHitBatch) -> Iterator[str]:
         if not has_statistics:
             yield f" Score = {score}"
         elif bits is None:
-            shown = base.z_score_text(z_score)
-            yield f" Score = {score},  Z-score = {shown},  Expect = {base.evalue_text(evalue)}"
+            z_score_text = base.z_score_text(z_score)
+            yield f" Score = {score},  Z-score = {z_score_text},  Expect = {base.evalue_text(evalue)}"
         else:
             beside = "" if published is None else f",  Published Expect = {base.evalue_text(published)}"
             expected = base.evalue_text(evalue)

@@ -58,7 +58,7 @@ def file_names(identifiers: Sequence[str], extension: str) -> list[str]:
     list of str
         In the same order; a name that an earlier one has gets ``_2``, ``_3`` ... at its end.
     """
-    taken: set[str] = set()
+    used_names: set[str] = set()
     names = []
     numbers: dict[str, int] = {}
     for identifier in identifiers:
@@ -66,10 +66,10 @@ def file_names(identifiers: Sequence[str], extension: str) -> list[str]:
         if base[0] in ".-":
             base = f"_{base[1:]}"
         name, key = base, base.lower()
-        while name.lower() in taken:
+        while name.lower() in used_names:
             numbers[key] = numbers.get(key, 1) + 1
             name = f"{base}_{numbers[key]}"
-        taken.add(name.lower())
+        used_names.add(name.lower())
         names.append(name + extension)
     return names
 
@@ -84,8 +84,8 @@ def make_alignment_folder(folder: Path, option: str, extension: str = ".a3m") ->
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        said = "is not a folder" if folder.exists() else f"cannot be created: {error.strerror or error}"
-        raise OutputError(f"{folder}: {said}, expected a folder for alignments; choose another {option}") from None
+        reason = "is not a folder" if folder.exists() else f"cannot be created: {error.strerror or error}"
+        raise OutputError(f"{folder}: {reason}, expected a folder for alignments; choose another {option}") from None
     check_output(folder / f"x{extension}")
     remove_stale_files(folder)
 
@@ -141,7 +141,7 @@ class AlignmentFolder:
         self.folder = folder
         self.paths = [str(folder / name) for name in file_names(identifiers, extension)]
         self._next = iter(self.paths)
-        self.written = FolderCounts()
+        self.counts = FolderCounts()
         make_alignment_folder(folder, option, extension)
 
     def write(self, alignment: QueryAlignment | None, alphabet: Alphabet = PROTEIN) -> None:
@@ -151,9 +151,9 @@ class AlignmentFolder:
             return
         with open_outputs([(path, False)], sweep=False) as (stream,):
             stream.writelines(self._texts(alignment, alphabet))
-        self.written.files += 1
-        self.written.sequences += len(alignment) - 1
-        self.written.alone += len(alignment) == 1
+        self.counts.files += 1
+        self.counts.sequences += len(alignment) - 1
+        self.counts.alone += len(alignment) == 1
 
 
 @contextlib.contextmanager
@@ -200,15 +200,17 @@ def check_places(profiles: str | None, alignments: str | None, outputs: Sequence
     InputError, OutputError
         If so.
     """
-    taken = {canonical_path(path): "--output" for path in outputs}
+    path_options = {canonical_path(path): "--output" for path in outputs}
     for option, path in (("--save-profile", profiles), ("--save-msa", alignments)):
         if path is None:
             continue
         if not path.strip():
             raise InputError(f"{option}: the name is empty, expected a file name")
-        if canonical_path(path) in taken:
-            raise InputError(f"got {taken[canonical_path(path)]} and {option} {path}, expected different files")
-        taken[canonical_path(path)] = option
+        if canonical_path(path) in path_options:
+            raise InputError(
+                f"got {path_options[canonical_path(path)]} and {option} {path}, expected different files"
+            )
+        path_options[canonical_path(path)] = option
         if option == "--save-msa" and is_stdout(path):
             raise InputError(f"{option} {path}: got stdout, expected a folder, or a file that ends in .sto")
         if option == "--save-profile":

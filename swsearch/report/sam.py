@@ -150,9 +150,9 @@ def paf_line(values: LineValues, query: str, subject: str, *tags: str) -> str:
 def md_tag(pair: PairAlignment) -> str:
     """Return SAM's MD: lengths of runs of identities, unlike subject letters, deleted ones after ``^``."""
     top, _, bottom = (np.frombuffer(row.encode("ascii"), dtype=np.uint8) for row in pair.rows())
-    kept = bottom != ord("-")
-    top, bottom = top[kept], bottom[kept]
-    at = np.flatnonzero(pair.differing_columns[kept])
+    has_subject = bottom != ord("-")
+    top, bottom = top[has_subject], bottom[has_subject]
+    at = np.flatnonzero(pair.differing_columns[has_subject])
     letters = bottom[at].tobytes().decode("ascii")
     parts: list[str] = []
     begin, deleting = 0, False
@@ -166,9 +166,9 @@ def md_tag(pair: PairAlignment) -> str:
 
 def _score_tags(batch: AlignedHitBatch) -> list[list[str]]:
     """Return the tags EV, PI and BS of each line; without statistics EV or BS are left out."""
-    alignments, known = batch.alignments, batch.statistics
+    alignments, statistics = batch.alignments, batch.statistics
     identities = base.percentages(alignments.identities, alignments.length, 2)
-    columns = zip(known.evalues.tolist(), identities, known.bit_scores.tolist(), strict=True)
+    columns = zip(statistics.evalues.tolist(), identities, statistics.bit_scores.tolist(), strict=True)
     return [
         [*_float_tag("EV", evalue), f"PI:f:{identity}", *_float_tag("BS", bits)] for evalue, identity, bits in columns
     ]

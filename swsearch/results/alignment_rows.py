@@ -102,16 +102,16 @@ class PooledLetters:
 
     def queries(self, rows: slice) -> list[str]:
         """Return the whole query as each alignment shows it."""
-        shown = list(map(_text, self._shown))
-        return [shown[number] for number in self._numbers[rows].tolist()]
+        texts = list(map(_text, self._shown))
+        return [texts[number] for number in self._numbers[rows].tolist()]
 
     def subject_parts(self, rows: slice) -> list[str]:
         """Return the aligned parts of the subjects as they are shown, without gaps."""
         table, subjects = self._alignments[rows], self._subjects
         begins = subjects.offsets[:-1][rows]
         places = zip((begins + table.subject_start).tolist(), (begins + table.subject_end).tolist(), strict=True)
-        shown = subjects.codes if subjects.letters is None else subjects.letters
-        parts = np.concatenate([np.zeros(0, dtype=np.uint8), *(shown[begin:end] for begin, end in places)])
+        letters = subjects.codes if subjects.letters is None else subjects.letters
+        parts = np.concatenate([np.zeros(0, dtype=np.uint8), *(letters[begin:end] for begin, end in places)])
         if subjects.letters is None:
             parts = self._alphabet.decode_table[parts]
         return split_pool(parts, np.concatenate([[0], np.cumsum(table.subject_end - table.subject_start)]))

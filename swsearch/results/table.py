@@ -132,8 +132,8 @@ class HitTable:
 
     def take(self, rows: IntArray) -> HitTable:
         """Return some hits, rows of shape (m,), in their order."""
-        known = {name: column.take(rows) for name, column in vars(self).items() if column is not None}
-        return replace(self, **known)
+        columns = {name: column.take(rows) for name, column in vars(self).items() if column is not None}
+        return replace(self, **columns)
 
     @property
     def record_places(self) -> IntArray:
@@ -168,10 +168,10 @@ def _taxa_of(hits: Sequence[Hit]) -> list[Taxa] | None:
 
 def frames_of(frames: Sequence[Frame | None]) -> Frames | None:
     """Return the frames of all rows as columns; None where there are none."""
-    known = [frame for frame in frames if frame is not None]
-    if known and len(known) < len(frames):
-        raise ValueError(f"got frames of {len(known)} rows out of {len(frames)}, expected those of all or of none")
-    return Frames.from_frames(known) if known else None
+    present = [frame for frame in frames if frame is not None]
+    if present and len(present) < len(frames):
+        raise ValueError(f"got frames of {len(present)} rows out of {len(frames)}, expected those of all or of none")
+    return Frames.from_frames(present) if present else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,14 +240,14 @@ class HspTable:
     @classmethod
     def from_hits(cls, hits: Sequence[Hit]) -> HspTable:
         """Return the columns of hits that were made one by one, or that may have several alignments."""
-        shown = [(row, hsp) for row, hit in enumerate(hits) for hsp in hit.hsps]
-        scores = np.array([hsp.score for _, hsp in shown], dtype=np.int64)
+        row_hsps = [(row, hsp) for row, hit in enumerate(hits) for hsp in hit.hsps]
+        scores = np.array([hsp.score for _, hsp in row_hsps], dtype=np.int64)
         return cls(
-            np.array([row for row, _ in shown], dtype=np.int64),
-            replace(AlignmentTable.from_pairs([hsp.pair for _, hsp in shown]), score=scores),
-            hit_statistics([hsp for _, hsp in shown]),
-            frames_of([hsp.query_frame for _, hsp in shown]),
-            frames_of([hsp.subject_frame for _, hsp in shown]),
+            np.array([row for row, _ in row_hsps], dtype=np.int64),
+            replace(AlignmentTable.from_pairs([hsp.pair for _, hsp in row_hsps]), score=scores),
+            hit_statistics([hsp for _, hsp in row_hsps]),
+            frames_of([hsp.query_frame for _, hsp in row_hsps]),
+            frames_of([hsp.subject_frame for _, hsp in row_hsps]),
         )
 
 

@@ -206,7 +206,7 @@ class Hosts:
             name = text.rpartition(":")[0] if text.count(":") == 1 else text.rstrip(".")
         if not name or "*" in self.names or name in self.names or _is_address(name):
             return True
-        return any(known.startswith("*.") and name.endswith(known[1:]) for known in self.names)
+        return any(pattern.startswith("*.") and name.endswith(pattern[1:]) for pattern in self.names)
 
 
 def _is_address(name: str) -> bool:
@@ -436,8 +436,8 @@ class Access:
     def _line_of(self, scope: Scope) -> str:
         """Return a request for the log, without parameters and tokens."""
         parts = str(scope["path"]).removeprefix(self._root).split("/")
-        shown = ["..." if self._tokens.owner(part) else part for part in parts]
-        path = self._root + _BEFORE_BLAST.sub("/...", "/".join(shown))
+        path_parts = ["..." if self._tokens.owner(part) else part for part in parts]
+        path = self._root + _BEFORE_BLAST.sub("/...", "/".join(path_parts))
         return printable(f"{scope['method']} {path[:200]}")
 
     def _too_large(self) -> ServerProblem:

@@ -70,8 +70,8 @@ async def check_query(request: Request) -> None:
     """Refuse query parameters that the description of the route does not name, or that are given twice."""
     paths = request.app.openapi()["paths"]
     described = paths[request.scope["route"].path].get(request.method.lower(), {})
-    known = [each["name"] for each in described.get("parameters", ()) if each["in"] == "query"]
-    models.check_names(request.query_params.multi_items(), known)
+    parameters = [each["name"] for each in described.get("parameters", ()) if each["in"] == "query"]
+    models.check_names(request.query_params.multi_items(), parameters)
 
 
 async def read_body(request: Request, beside: models.TextSearch) -> ReadSearches:
@@ -195,11 +195,11 @@ def database(
 
     One of the list.
     """
-    known = jobs_of(request).databases
-    if name not in known:
-        message = f"no database {name[:80]!r}, expected one of {', '.join(known)}"
+    databases = jobs_of(request).databases
+    if name not in databases:
+        message = f"no database {name[:80]!r}, expected one of {', '.join(databases)}"
         raise ServerProblem("not_found", message, option="database")
-    return models.DatabaseAnswer(**known[name].to_json())
+    return models.DatabaseAnswer(**databases[name].to_json())
 
 
 @router.post("/jobs", status_code=202, tags=["jobs"], responses=SUBMITTING, openapi_extra=_body())
@@ -218,9 +218,9 @@ async def submit(
     submitted = await run_sync(lambda: jobs.submit(searches(), client, key))
     first = await jobs.wait(submitted[0].identifier, beside.wait) if beside.wait else submitted[0]
     names = [job.identifier for job in submitted]
-    stated = models.SubmittedAnswer.from_job(first, client, root_of(request.scope), jobs=names)
-    response.headers["Location"] = stated.links.self
-    return stated
+    submitted_job = models.SubmittedAnswer.from_job(first, client, root_of(request.scope), jobs=names)
+    response.headers["Location"] = submitted_job.links.self
+    return submitted_job
 
 
 @router.get("/jobs", tags=["jobs"])
@@ -277,11 +277,11 @@ async def results(request: Request, identifier: OfJob, asked: Annotated[models.J
 
     In any format of `swsearch search`, byte for byte; sent as they are written.
     """
-    jobs, wanted = jobs_of(request), asked.chosen_format()
+    jobs, output_format = jobs_of(request), asked.chosen_format()
     job = await run_sync(jobs.store.job, identifier)
-    pieces = await run_sync(jobs.render, identifier, wanted, asked.queries)
-    name = wanted.file_name(f"swsearch-{job.database}-{identifier[:8]}")
-    return await stream_response(request, pieces, wanted.media_type, "reports", name)
+    pieces = await run_sync(jobs.render, identifier, output_format, asked.queries)
+    name = output_format.file_name(f"swsearch-{job.database}-{identifier[:8]}")
+    return await stream_response(request, pieces, output_format.media_type, "reports", name)
 
 
 @_file_route("/jobs/{identifier}/outputs/{number}", responses=RESULTS | OF_A_DONE_JOB)
@@ -339,15 +339,15 @@ async def search(request: Request, beside: Annotated[models.SearchQuery, Query()
     Takes what a job takes, for one database, and answers with the results. Nothing is kept, and a client that
     leaves stops it.
     """
-    jobs, wanted = jobs_of(request), beside.chosen_format()
+    jobs, output_format = jobs_of(request), beside.chosen_format()
     searches = await run_sync(await read_body(request, beside))
     if len(searches) > 1:
         raise InputError(f"database: got {len(searches)}, expected one; POST {API_PATH}/jobs takes several")
     running = jobs.begin_search(client_of(request))
-    pieces = jobs.search(searches[0], wanted, running)
-    name = wanted.file_name(f"swsearch-{searches[0].database}")
+    pieces = jobs.search(searches[0], output_format, running)
+    name = output_format.file_name(f"swsearch-{searches[0].database}")
     return await stream_response(
-        request, pieces, wanted.media_type, "searches", name, stop=lambda: jobs.end_search(running)
+        request, pieces, output_format.media_type, "searches", name, stop=lambda: jobs.end_search(running)
     )
 
 

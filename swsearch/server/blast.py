@@ -100,12 +100,12 @@ def _without_status(escaped: bytes) -> Wrapper:
     mark = b"Status="
 
     def hidden(_rid: str, _n_queries: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        held = b""
+        pending = b""
         for chunk in chunks:
-            text = (held + chunk).replace(mark, escaped)
-            held = text[1 - len(mark) :]
-            yield text[: len(text) - len(held)]
-        yield held
+            text = (pending + chunk).replace(mark, escaped)
+            pending = text[1 - len(mark) :]
+            yield text[: len(text) - len(pending)]
+        yield pending
 
     return hidden
 
@@ -128,14 +128,14 @@ def _zip(rid: str, n_queries: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for name in names:
             with archive.open(name, "w", force_zip64=True) as file:
                 file.write(b'{"BlastOutput2":')
-                held = b""
+                pending = b""
                 for piece, is_end in pieces:
-                    held += piece
+                    pending += piece
                     if is_end:
-                        file.write(held.removesuffix(b",") + b"}\n")
+                        file.write(pending.removesuffix(b",") + b"}\n")
                         break
-                    file.write(held[:-1])
-                    held = held[-1:]
+                    file.write(pending[:-1])
+                    pending = pending[-1:]
                     yield sink.take()
         for _rest in pieces:
             pass
@@ -213,7 +213,7 @@ BLAST_FORMATS: Mapping[str, BlastFormat] = {
 def format_of(words: Mapping[str, str]) -> BlastFormat:
     """Return the report that a Get requests; raise `OptionError` if there is no such report."""
     text = words.get("FORMAT_TYPE", "HTML")
-    name = next((known for known in BLAST_FORMATS if known.lower() == text.lower()), None)
+    name = next((format_name for format_name in BLAST_FORMATS if format_name.lower() == text.lower()), None)
     if name is None:
         raise OptionError("FORMAT_TYPE", text, f"one of {', '.join(BLAST_FORMATS)}")
     view = words.get("ALIGNMENT_VIEW", "Pairwise") if name in ("Text", "HTML") else "Pairwise"
@@ -222,10 +222,10 @@ def format_of(words: Mapping[str, str]) -> BlastFormat:
     return _TABULAR if view.lower() == "tabular" else BLAST_FORMATS[name]
 
 
-def report_in(wanted: BlastFormat, rid: str, n_queries: int, chunks: Generator[bytes]) -> Generator[bytes]:
+def report_in(blast_format: BlastFormat, rid: str, n_queries: int, chunks: Generator[bytes]) -> Generator[bytes]:
     """Yield a report as its readers expect it; closing it closes our report."""
     with closing(chunks):
-        yield from wanted.wrap(rid, n_queries, chunks)
+        yield from blast_format.wrap(rid, n_queries, chunks)
 
 
 REPORT_SECONDS = 15.0
@@ -282,20 +282,20 @@ async def put(request: Request, words: Mapping[str, str]) -> Response:
 
 async def get(request: Request, words: Mapping[str, str]) -> Response:
     """Send the state of a search or its report."""
-    wanted = None if _is_about_state(words) else format_of(words)
+    blast_format = None if _is_about_state(words) else format_of(words)
     try:
-        job = await jobs_of(request).wait(_rid(words), REPORT_SECONDS if wanted else STATE_SECONDS)
+        job = await jobs_of(request).wait(_rid(words), REPORT_SECONDS if blast_format else STATE_SECONDS)
     except ServerProblem as problem:
-        if wanted is not None or problem.code not in ("not_found", "expired"):
+        if blast_format is not None or problem.code not in ("not_found", "expired"):
             raise
         return _page(state_page("UNKNOWN", problem=str(problem)))
     failure = _failure(job)
-    if wanted is None:
+    if blast_format is None:
         state = "FAILED" if failure else "READY" if job.is_ended else "WAITING"
         return _page(state_page(state, bool(job.n_hits), sentence_of(failure) if failure else ""))
     if failure is not None:
         return _refusal(failure, "FAILED")
-    return await _report(request, job, wanted) if job.is_ended else _page(waiting_page(job.progress))
+    return await _report(request, job, blast_format) if job.is_ended else _page(waiting_page(job.progress))
 
 
 def state_page(state: str, has_hits: bool = False, problem: str = "") -> str:
@@ -314,13 +314,13 @@ def waiting_page(progress: float) -> str:
     )
 
 
-async def _report(request: Request, job: Job, wanted: BlastFormat) -> Response:
-    report = Format(wanted.outfmt)
-    content_type = wanted.content_type or report.media_type
+async def _report(request: Request, job: Job, blast_format: BlastFormat) -> Response:
+    report = Format(blast_format.outfmt)
+    content_type = blast_format.content_type or report.media_type
     headers = {"Content-Security-Policy": REPORT_POLICY} if content_type.startswith("text/html") else {}
     name = f"{job.identifier}.zip" if content_type == "application/zip" else ""
     rendered = await run_sync(jobs_of(request).render, job.identifier, report)
-    pieces = report_in(wanted, job.identifier, job.n_queries, rendered)
+    pieces = report_in(blast_format, job.identifier, job.n_queries, rendered)
     return await stream_response(request, pieces, content_type, "reports", name, headers=headers)
 
 

@@ -197,8 +197,12 @@ def request_of(words: Mapping[str, str], databases: Sequence[str], dna: Collecti
 def sentence_of(problem: ServerProblem) -> str:
     """Return the message of a problem, with BLAST's parameter instead of our option."""
     message = str(problem)
-    known = _WORD_OF_OPTION.get(problem.option)
-    return known + message.removeprefix(problem.option) if known and message.startswith(problem.option) else message
+    parameter = _WORD_OF_OPTION.get(problem.option)
+    return (
+        parameter + message.removeprefix(problem.option)
+        if parameter and message.startswith(problem.option)
+        else message
+    )
 
 
 def _translation(words: Mapping[str, str], is_dna: bool) -> dict[str, Any]:
@@ -220,10 +224,10 @@ def _scoring(words: Mapping[str, str]) -> dict[str, Any]:
         costs_text = " and ".join(f"{name} {format_value(value)}" for name, value in named.items())
         raise InputError(f"got {costs_text}, expected one of them")
     for name, value in named.items():
-        known = {each.upper(): each for each in matrix_names(PROTEIN)}
-        if value.upper() not in known:
-            raise OptionError(name, value, f"one of {', '.join(known.values())}")
-        options["matrix"] = known[value.upper()]
+        matrices = {each.upper(): each for each in matrix_names(PROTEIN)}
+        if value.upper() not in matrices:
+            raise OptionError(name, value, f"one of {', '.join(matrices.values())}")
+        options["matrix"] = matrices[value.upper()]
     if "GAPCOSTS" in words:
         costs = re.fullmatch(r"(\d{1,9})(?:\s*,\s*|\s+)(\d{1,9})", words["GAPCOSTS"], re.ASCII)
         if costs is None:

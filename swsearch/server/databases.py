@@ -225,9 +225,9 @@ class ServedDatabase:
             self._generation += 1
             log.warning(f"{self.title}: the engine failed ({why}); it is made anew")
             self._close_engine()
-            wanted = self._settings.engine if self._failures < FAILURES_IN_A_ROW else "cpu"
+            engine_name = self._settings.engine if self._failures < FAILURES_IN_A_ROW else "cpu"
             before = self.backend
-            for kind in [wanted, "cpu"] if wanted in ("auto", "gpu") else [wanted]:
+            for kind in [engine_name, "cpu"] if engine_name in ("auto", "gpu") else [engine_name]:
                 try:
                     engine = self._create_engine(kind)
                     self.backend = self._open_backend(engine, is_probed=True)

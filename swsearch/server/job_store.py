@@ -201,9 +201,9 @@ class JobStore:
                     "UPDATE jobs SET deaths = ?, saved = ?, state = ?, ended = ?, problem = ? WHERE identifier = ?",
                     (deaths, saved, *end, row["identifier"]),
                 )
-            known = {row["identifier"] for row in table.execute("SELECT identifier FROM jobs")}
+            identifiers = {row["identifier"] for row in table.execute("SELECT identifier FROM jobs")}
         for folder in self._jobs.iterdir():
-            if folder.name not in known:
+            if folder.name not in identifiers:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _n_saved(self, identifier: str) -> int:
@@ -388,8 +388,8 @@ class JobStore:
 
 def _digest(requests: Sequence[SearchRequest]) -> str:
     """Return the checksum of requests, whose times differ when they are repeated."""
-    stated = [{**each.to_json(), "origin": {**each.origin, "started": ""}} for each in requests]
-    return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
+    contents = [{**each.to_json(), "origin": {**each.origin, "started": ""}} for each in requests]
+    return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
 
 
 def _encode_column(name: str, value: Any) -> Any:
@@ -397,12 +397,12 @@ def _encode_column(name: str, value: Any) -> Any:
 
 
 def _job_of(row: sqlite3.Row) -> Job:
-    known = {name: row[name] for name in (*_COLUMNS, "queue_position")}
-    known |= {name: json.loads(known[name]) for name in _JSON_COLUMNS if known[name] is not None}
-    known |= {name: tuple(known[name]) for name in ("notes", "outputs")}
-    if known["state"] == "done":
-        known |= {"progress": 1.0, "cells_done": known["cells"]}
-    return Job(**known)
+    columns = {name: row[name] for name in (*_COLUMNS, "queue_position")}
+    columns |= {name: json.loads(columns[name]) for name in _JSON_COLUMNS if columns[name] is not None}
+    columns |= {name: tuple(columns[name]) for name in ("notes", "outputs")}
+    if columns["state"] == "done":
+        columns |= {"progress": 1.0, "cells_done": columns["cells"]}
+    return Job(**columns)
 
 
 def is_full(error: BaseException) -> bool:

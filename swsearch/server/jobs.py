@@ -239,10 +239,12 @@ class Jobs:
 
     # results
 
-    def render(self, identifier: str, wanted: Format, queries: tuple[int, int] | None = None) -> Generator[bytes]:
+    def render(
+        self, identifier: str, output_format: Format, queries: tuple[int, int] | None = None
+    ) -> Generator[bytes]:
         """Return the results of a job; see `StoredResults.render`."""
         job = self.store.job(identifier)
-        return self.results.render(job, self._database_of(job), wanted, queries)
+        return self.results.render(job, self._database_of(job), output_format, queries)
 
     def output(self, identifier: str, number: int) -> tuple[Job, JobOutput, int]:
         """Return a job, one of its files and its size; see `StoredResults.output`."""
@@ -387,9 +389,9 @@ class Jobs:
                     write_job_outputs(results, outputs, request.header)
                 for _ in results.batches(several=False):
                     pass
-                why = results.unfitted
+                why = results.no_evalue_reasons
                 unfitted = [f"{len(why):,} of {len(search.queries):,} queries: {why[0]}"] if why else []
-                return results.iterated.hits, [*unfitted, *results.warnings][:MAX_NOTES]
+                return results.iteration_counts.hits, [*unfitted, *results.warnings][:MAX_NOTES]
 
         return with_engine(database, work)
 
@@ -403,9 +405,9 @@ class Jobs:
         self._check_ending()
         limits, payer = self.settings.limits, payer_of(client)
         own = sum(each.payer == payer for each in self.searches)
-        for count, most in ((len(self.searches), limits.queued), (own, limits.client_jobs)):
-            if count >= most:
-                message = f"{count:,} searches run, of at most {most:,}; ask later"
+        for count, maximum in ((len(self.searches), limits.queued), (own, limits.client_jobs)):
+            if count >= maximum:
+                message = f"{count:,} searches run, of at most {maximum:,}; ask later"
                 raise ServerProblem("too_many", message, retry_after=1)
         running = RunningSearch(client)
         self._limit_time(running)
@@ -422,23 +424,26 @@ class Jobs:
         if running.timer is not None:
             running.timer.cancel()
 
-    def search(self, request: SearchRequest, wanted: Format, running: RunningSearch) -> Generator[bytes]:
+    def search(self, request: SearchRequest, output_format: Format, running: RunningSearch) -> Generator[bytes]:
         """Search, and yield the report; errors of the request are raised before the first bytes."""
         validated = validate_request(request, self.databases, self.settings.limits)
         database = self.databases[validated.request.database]
-        wanted.check(
+        output_format.check(
             len(validated.queries), PROGRAM_NAMES[validated.options.translation is not None, database.is_dna]
         )
 
         def made(lease: EngineLease) -> Generator[bytes]:
             results = begin_search(
-                lease.backend, validated.queries, validated.options, keep_distribution=wanted.needs_distribution,
-                progress=running.advance, origin=database.origin(validated.request),
+                lease.backend, validated.queries, validated.options,
+                keep_distribution=output_format.needs_distribution, progress=running.advance,
+                origin=database.origin(validated.request),
             )  # fmt: skip
             with results:
                 try:
                     running.set_results(results)
-                    yield from wanted.render(lambda: results.run, results.batches(wanted.needs_alignments))
+                    yield from output_format.render(
+                        lambda: results.run, results.batches(output_format.needs_alignments)
+                    )
                 except SearchCancelled:
                     raise running.problem(self.settings.limits.seconds) from None
 
@@ -461,8 +466,8 @@ class Jobs:
         for name, database in self.databases.items():
             state, note = database.check_files()
             device = getattr(getattr(database.engine, "info", None), "name", "")
-            stated = {"name": name, "state": state, "engine": database.engine.description}
-            databases.append({**stated, "device": str(device), "note": self._clean(note)})
+            entry = {"name": name, "state": state, "engine": database.engine.description}
+            databases.append({**entry, "device": str(device), "note": self._clean(note)})
             if state == "failed":
                 why.append(f"{name}: {self._clean(note)}")
         free = shutil.disk_usage(self.settings.folder).free

@@ -223,13 +223,13 @@ def parse_json_searches(body: bytes) -> list[SearchRequest]:
     """Return the request for each database of a body of JSON; raise `SwsearchError` if it cannot be used."""
     _check_json(body)
     try:
-        stated = from_json(body, allow_inf_nan=False)
+        value = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise ServerProblem("broken", f"the body is no JSON: {error}", expected="a JSON object") from None
-    names = stated.get("database") if isinstance(stated, dict) else None
+    names = value.get("database") if isinstance(value, dict) else None
     if not isinstance(names, list):
-        return [SearchRequest.from_json(stated)]
-    return [SearchRequest.from_json({**stated, "database": name}) for name in _check_databases(names)]
+        return [SearchRequest.from_json(value)]
+    return [SearchRequest.from_json({**value, "database": name}) for name in _check_databases(names)]
 
 
 def _check_databases(names: list[Any]) -> list[Any]:
@@ -389,10 +389,10 @@ class JobSchema(_StrictModel):
         """Return a job as a client sees it, without long options if brief; ``root`` stands before all paths."""
         place = f"{root}{API_PATH}/jobs/{job.identifier}"
         links = {name: f"{place}/{name}" for name in ("results", "outputs", "queries", "subjects", "cancel")}
-        known = {name: getattr(job, name) for name in JobSchema.model_fields if hasattr(job, name)}
+        values = {name: getattr(job, name) for name in JobSchema.model_fields if hasattr(job, name)}
         options = {k: v for k, v in job.options.items() if not is_brief or not isinstance(v, (list, dict))}
         return cls(**{
-            **known, "id": job.identifier, "is_mine": job.client == client, "options": options,
+            **values, "id": job.identifier, "is_mine": job.client == client, "options": options,
             "links": {"self": place, **links, "page": f"{root}/jobs/{job.identifier}"}, **more,
         })  # fmt: skip
 

@@ -330,10 +330,10 @@ async def _report(request: Request, job: Job, queries: tuple[int, int]) -> Respo
     group = await run_sync(jobs_of(request).group, job.identifier)
     root = root_of(request.scope)
     bar = list(report_links(root, job, group, queries))
-    wanted = Format("html", bar, f"{root}/jobs/{job.identifier}/report/{queries[0]}/subjects")
-    pieces = await run_sync(jobs_of(request).render, job.identifier, wanted, queries)
+    output_format = Format("html", bar, f"{root}/jobs/{job.identifier}/report/{queries[0]}/subjects")
+    pieces = await run_sync(jobs_of(request).render, job.identifier, output_format, queries)
     headers = {**PAGE_HEADERS, "Content-Security-Policy": f"{content_policy()}; frame-ancestors 'none'"}
-    return await stream_response(request, pieces, wanted.media_type, "reports", headers=headers)
+    return await stream_response(request, pieces, output_format.media_type, "reports", headers=headers)
 
 
 def report_links(root: str, job: Job, group: Sequence[Job], queries: tuple[int, int]) -> Iterator[Link]:

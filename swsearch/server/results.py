@@ -129,7 +129,7 @@ class StoredResults:
         return self._readers[identifier] > 0
 
     def render(
-        self, job: Job, database: ServedDatabase, wanted: Format, queries: tuple[int, int] | None = None
+        self, job: Job, database: ServedDatabase, output_format: Format, queries: tuple[int, int] | None = None
     ) -> Generator[bytes]:
         """Return the results of a job, or of its queries from the first to the last number.
 
@@ -140,13 +140,15 @@ class StoredResults:
         first, last = queries or (1, job.n_queries)
         if not 1 <= first <= last <= job.n_queries:
             raise OptionError("queries", f"{first}-{last}", f"a range within 1-{job.n_queries:,}")
-        wanted.check(last - first + 1, job.program(database.is_dna))
-        return self._render(job, database, wanted, first - 1, last - first + 1)
+        output_format.check(last - first + 1, job.program(database.is_dna))
+        return self._render(job, database, output_format, first - 1, last - first + 1)
 
-    def _render(self, job: Job, database: ServedDatabase, wanted: Format, first: int, count: int) -> Generator[bytes]:
-        with self._open_job(job, database, wanted.needs_distribution) as search:
-            stored = self._readable(job, search.stored_results(first, count, wanted.needs_alignments))
-            yield from wanted.render(lambda: search.run, stored)
+    def _render(
+        self, job: Job, database: ServedDatabase, output_format: Format, first: int, count: int
+    ) -> Generator[bytes]:
+        with self._open_job(job, database, output_format.needs_distribution) as search:
+            stored = self._readable(job, search.stored_results(first, count, output_format.needs_alignments))
+            yield from output_format.render(lambda: search.run, stored)
 
     def output(self, job: Job, number: int) -> tuple[JobOutput, int]:
         """Return a file of a job and its size in bytes.

@@ -200,10 +200,10 @@ def is_for_others(listener: socket.socket) -> bool:
     return not (host.startswith("127.") or host == "::1")
 
 
-def allow_connections(most: int) -> int:
+def allow_connections(max_connections: int) -> int:
     """Allow this process the files of so many connections, and return how many connections it can have."""
-    allowed = allow_files(most + BACKLOG + OTHER_FILES)
-    return max(1, min(most, max(allowed - BACKLOG - OTHER_FILES, allowed // 4)))
+    allowed = allow_files(max_connections + BACKLOG + OTHER_FILES)
+    return max(1, min(max_connections, max(allowed - BACKLOG - OTHER_FILES, allowed // 4)))
 
 
 class HttpServer(uvicorn.Server):

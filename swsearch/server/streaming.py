@@ -131,5 +131,5 @@ def disposition(name: str) -> str:
     plain = _UNSAFE.sub("_", name)[:MAX_NAME_LENGTH].lstrip(".") or "results"
     if plain == name:
         return f'attachment; filename="{plain}"'
-    shown = printable(name, "_").replace("/", "_").replace("\\", "_")[:MAX_NAME_LENGTH].lstrip(".") or "results"
-    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(shown, safe='', errors='replace')}"
+    safe = printable(name, "_").replace("/", "_").replace("\\", "_")[:MAX_NAME_LENGTH].lstrip(".") or "results"
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(safe, safe='', errors='replace')}"

@@ -180,7 +180,7 @@ class KarlinAltschul:
     def combine(
         self,
         y: FloatArray | np.float64,
-        chance: FloatArray,
+        expected_per_pair: FloatArray,
         query: EffectiveLength,
         subject: EffectiveLength,
         subjects: FloatArray,
@@ -191,7 +191,7 @@ class KarlinAltschul:
         ----------
         y : ndarray, shape (n,), float64, or float
             Raw scores, matrix units.
-        chance : ndarray, shape (n,), float64
+        expected_per_pair : ndarray, shape (n,), float64
             What `expected_per_pair` returns for them.
         query, subject : tuple of ndarray, shape (n,), float64
             What `finite_size` returns for them.
@@ -206,7 +206,7 @@ class KarlinAltschul:
         tau = 2 * self.gap_first * (self.alpha_ungapped - self.sigma)
         covariance = np.maximum(2 * self.sigma / self.lambda_, self.sigma * y + tau)
         area = p_query * p_subject + covariance * above_query * above_subject
-        return area * chance * subjects
+        return area * expected_per_pair * subjects
 
     def finite_size(self, y: FloatArray | np.float64, length: FloatArray | np.float64) -> EffectiveLength:
         """Compute how much room a sequence leaves for an alignment.
@@ -384,8 +384,8 @@ def why_no_statistics(scoring: Scoring, mode: Mode) -> str:
     if mode != "local":
         return f"no E-values: no statistics are published for {mode} alignment; hits are ranked by score"
     if not scoring.matrix.published:
-        known = ", ".join(sorted(_constants()))
-        return f"no E-values: no statistics are published for matrix {scoring.matrix.name}, only for {known}"
+        matrices = ", ".join(sorted(_constants()))
+        return f"no E-values: no statistics are published for matrix {scoring.matrix.name}, only for {matrices}"
     return (
         f"no E-values: no statistics are published for {scoring.describe()}; "
         f"open/extend with statistics: {', '.join(f'{o}/{e}' for o, e in supported_gap_costs(scoring.matrix.name))}"

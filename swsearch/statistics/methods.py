@@ -97,7 +97,7 @@ def hit_statistics_arrays(
     query_length: int,
     subject_lengths: npt.NDArray[np.integer],
     database_residues: int,
-    known: FloatArray | None = None,
+    known_evalues: FloatArray | None = None,
 ) -> HitStatistics:
     """Compute the numbers of some hits of a query.
 
@@ -113,16 +113,16 @@ def hit_statistics_arrays(
         Residues of each hit's subject.
     database_residues : int
         Residues that E-values refer to.
-    known : ndarray, shape (n_hits,), float64, optional
+    known_evalues : ndarray, shape (n_hits,), float64, optional
         E-values, where they were computed before.
     """
     nothing = np.full(len(scores), np.nan)
-    bits, evalues, z_scores, beside = None, known, nothing, nothing
+    bits, evalues, z_scores, beside = None, known_evalues, nothing, nothing
     if isinstance(statistics, PairNullModels):
-        evalues = statistics.evalues(scores, database_residues) if known is None else known
+        evalues = statistics.evalues(scores, database_residues) if known_evalues is None else known_evalues
         z_scores, bits = statistics.z_scores(scores), statistics.bit_scores(scores)
     elif statistics is not None and len(scores):
-        if known is None:
+        if known_evalues is None:
             evalues = statistics.evalues(scores, query_length, subject_lengths, database_residues)
         bits = statistics.bit_scores(scores, subject_lengths)
     if published is not None and len(scores):

@@ -229,9 +229,11 @@ class FittedStatistics:
         if probability >= LIKELY:
             return np.full(longest + 1, np.iinfo(np.int64).min)
         means, variances = self._on(line_to(longest, self.lengths), np.arange(longest + 1))
-        least: IntArray = np.floor(means + self.distribution.upper(probability) * np.sqrt(variances)).astype(np.int64)
-        least[0] = np.iinfo(np.int32).max  # no score is larger: its E-value is the number of subjects
-        return least
+        min_scores: IntArray = np.floor(means + self.distribution.upper(probability) * np.sqrt(variances)).astype(
+            np.int64
+        )
+        min_scores[0] = np.iinfo(np.int32).max  # no score is larger: its E-value is the number of subjects
+        return min_scores
 
     def _on(self, line: PiecewiseLinear, lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
         means = line.at(np.array(self.means), beyond=True) - self._known(lengths)
@@ -376,8 +378,8 @@ class PairNullModels:
         """
         deviations, error = np.sqrt(self.variances), 1.0 / math.sqrt(n_copies)
         slopes = _slope((self.levels - self._usual) / deviations + error, self._full)
-        kept = 1.0 - _slope((reversed_ - shuffled) / deviations - error / 2, REVERSED_FULL, REVERSED_POWER)
-        return error * slopes * kept
+        slope_left = 1.0 - _slope((reversed_ - shuffled) / deviations - error / 2, REVERSED_FULL, REVERSED_POWER)
+        return error * slopes * slope_left
 
     @property
     def _full(self) -> float:
@@ -532,8 +534,8 @@ def fit_panels(
     for place, query_length in enumerate(query_lengths):
         means, variances, skews = ([kind[place] for kind in kinds] for kinds in zip(*moments, strict=True))
         share = SPREADS[fit.mode].share(query_length)
-        known = _length_cost(fit, query_length, np.array(lengths))
-        adjusted = tuple(mean + float(cost) for mean, cost in zip(means, known.tolist(), strict=True))
+        length_costs = _length_cost(fit, query_length, np.array(lengths))
+        adjusted = tuple(mean + float(cost) for mean, cost in zip(means, length_costs.tolist(), strict=True))
         spread = tuple(share * variance for variance in _smooth(variances, weights))
         distribution = _distribution(fit.mode, skews, weights)
         fitted.append(FittedStatistics(fit, query_length, lengths, adjusted, spread, distribution))
@@ -570,9 +572,9 @@ def _smooth(values: list[float], weights: list[float]) -> tuple[float, ...]:
     """Average each value but the first with its neighbours, `SMOOTHINGS` times, with weights of 2 and 1."""
     smoothed = list(values)
     for _ in range(SMOOTHINGS):
-        held = list(zip(weights, smoothed, strict=True))
-        for k in range(1, len(held)):
-            near = [held[k - 1], held[k], held[k], *held[k + 1 : k + 2]]
+        weighted = list(zip(weights, smoothed, strict=True))
+        for k in range(1, len(weighted)):
+            near = [weighted[k - 1], weighted[k], weighted[k], *weighted[k + 1 : k + 2]]
             smoothed[k] = sum(weight * each for weight, each in near) / sum(weight for weight, _ in near)
     return tuple(smoothed)
 

@@ -237,8 +237,8 @@ def make_translation(
 
 def frames_of(strand: Strand) -> tuple[int, ...]:
     """Return the numbers of the frames of a strand, in the order in which they are searched."""
-    wanted = {"both": FRAME_NUMBERS, "plus": FRAME_NUMBERS[:3], "minus": FRAME_NUMBERS[3:]}
-    return wanted[strand]
+    by_strand = {"both": FRAME_NUMBERS, "plus": FRAME_NUMBERS[:3], "minus": FRAME_NUMBERS[3:]}
+    return by_strand[strand]
 
 
 @cache
@@ -253,10 +253,10 @@ def check_genetic_code(genetic_code: Any) -> int:
     """Return the number of a genetic code."""
     if type(genetic_code) is int and genetic_code == STANDARD_CODE:
         return STANDARD_CODE  # which needs no table yet
-    known = genetic_codes()
-    expected = f"an NCBI genetic code: {', '.join(map(str, known))}"
+    codes = genetic_codes()
+    expected = f"an NCBI genetic code: {', '.join(map(str, codes))}"
     number = check_integer("genetic_code", genetic_code, 1, MAX_CODE, expected)
-    if number not in known:
+    if number not in codes:
         raise OptionError("genetic_code", genetic_code, expected)
     return number
 

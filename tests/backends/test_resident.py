@@ -459,7 +459,7 @@ def several_pending(monkeypatch):
         return made
 
     def selected(self, queries):
-        wait_until(lambda: self.asked.criteria.options.iterations == 1 or ready.count(self) > 2)
+        wait_until(lambda: self.request.criteria.options.iterations == 1 or ready.count(self) > 2)
         return select(self, queries)
 
     monkeypatch.setattr(ResidentSession, "prepare", prepared)

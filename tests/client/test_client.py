@@ -129,7 +129,7 @@ def test_a_job_stays_until_it_is_forgotten(client: swsearch.Client, served: Serv
     outputs = ["6", "6 qseqid score", "profile json", "msa a3m"]
     job = client.submit([("q", PARENT)], title="mine", max_hits=4, outputs=outputs)
     assert job.wait().state == "done"
-    assert client.job(job.identifier).stated["title"] == "mine"
+    assert client.job(job.identifier).data["title"] == "mine"
     (found,) = client.job(job.identifier)
     assert len(found.hits) == 4
     job.write(tmp_path / "hits.tsv")

@@ -135,7 +135,7 @@ def test_what_a_paused_worker_has_begun_ends_there_and_others_do_what_waits(dask
     search = SimpleNamespace(file=SimpleNamespace(path="volume"))
     share = tasks.VolumeShare(search, n_bytes=1 << 28)  # as large as this, Dask itself moves no task
     notices = []
-    with opening.pool_of_client(dask_client, EngineRequest("cpu"), notice=notices.append) as of:
+    with opening.pool_of_client(dask_client, EngineRequest("cpu"), on_message=notices.append) as of:
         calls = [of.call(tasks.score, tasks.encode_arguments(place), share) for place in range(30)]
         until(lambda: sum(address == started[0][0] for address, _ in started) == 2)
         paused = started[0][0]
@@ -324,7 +324,7 @@ class Client:
 def watched(monkeypatch):
     monkeypatch.setattr(pool, "ask", lambda *given, **options: None)
     notices = []
-    return WorkerPool(Client(), EngineRequest("cpu"), "the cluster", timeout=10, notice=notices.append), notices
+    return WorkerPool(Client(), EngineRequest("cpu"), "the cluster", timeout=10, on_message=notices.append), notices
 
 
 def test_a_worker_that_gives_nothing_back_is_started_anew(watched):

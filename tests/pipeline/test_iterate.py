@@ -297,8 +297,11 @@ def test_progress_counts_all_iterations(database):
         == 3 * sum(len(q[1]) for q in QUERIES) * database.n_residues
     )
     assert sum(computed) == sum(len(r.steps) * r.query_length for r in found) * database.n_residues
-    assert (results.iterated.queries, results.iterated.converged) == (5, sum(r.converged for r in found))
-    assert results.iterated.describe().startswith("5 queries, ")
+    assert (results.iteration_counts.queries, results.iteration_counts.converged) == (
+        5,
+        sum(r.converged for r in found),
+    )
+    assert results.iteration_counts.describe().startswith("5 queries, ")
 
 
 def test_on_the_cpu_a_query_is_done_long_before_the_last_one(database):

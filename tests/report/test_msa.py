@@ -45,7 +45,7 @@ def test_each_query_has_a_file(outfmt: str, tmp_path: Path) -> None:
         folder.write(alignment)
     extension, _ = ALIGNMENT_FORMATS[outfmt]
     assert sorted(path.name for path in folder.folder.iterdir()) == [f"a{extension}", f"b{extension}"]
-    assert folder.written == FolderCounts(2, 2, 1), "s2 is the query, and is left out"
+    assert folder.counts == FolderCounts(2, 2, 1), "s2 is the query, and is left out"
     kind = "stockholm" if outfmt == "stockholm" else "fasta"
     if outfmt != "a3m":
         read = AlignIO.read(folder.folder / f"b{extension}", kind)

@@ -55,18 +55,18 @@ class MismatchError(EngineError):
         Gap costs and size.
     what : str
         Which matrix.
-    found, expected : ndarray
+    result, expected : ndarray
         Of one shape.
     """
 
     def __init__(
-        self, variant: Variant, case: str, what: str, found: npt.NDArray[Any], expected: npt.NDArray[Any]
+        self, variant: Variant, case: str, what: str, result: npt.NDArray[Any], expected: npt.NDArray[Any]
     ) -> None:
-        wrong = np.argwhere(found != expected)
+        wrong = np.argwhere(result != expected)
         i, j = wrong[0]
         super().__init__(
-            f"{variant}, {case}: {what} of cell ({i}, {j}) is {found[i, j]}, expected {expected[i, j]}; "
-            f"{len(wrong):,} of {found.size:,} cells differ"
+            f"{variant}, {case}: {what} of cell ({i}, {j}) is {result[i, j]}, expected {expected[i, j]}; "
+            f"{len(wrong):,} of {result.size:,} cells differ"
         )
 
 

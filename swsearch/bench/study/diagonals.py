@@ -78,8 +78,8 @@ class MatrixRun:
         self._sequences = [machine.upload(problem.query), machine.upload(problem.subject)]
         self._h = machine.allocate(4 * places)
         self._matrices = [self._h, *(machine.allocate(4 * places) if gaps == "affine" else None for _ in "ef")]
-        wanted = bool(variant.constant("DIRECTIONS"))
-        self._directions = machine.allocate((m + 1) * (n + 1)) if wanted else None
+        has_directions = bool(variant.constant("DIRECTIONS"))
+        self._directions = machine.allocate((m + 1) * (n + 1)) if has_directions else None
         match, mismatch = (int(scoring.matrix.scores[0, b]) for b in (0, 1))
         self._pair = (
             *(buffer.address for buffer in self._sequences), m, n, match, mismatch, scoring.gap_open,

@@ -99,9 +99,9 @@ def cpu_database(query: ByteArray, subjects: Sequence[ByteArray], scoring: Scori
         The database.
     """
     sample = subjects[:SAMPLE]
-    taken = _time(PROTEIN.decode(query), [PROTEIN.decode(one) for one in sample], scoring, "local")
+    measured = _time(PROTEIN.decode(query), [PROTEIN.decode(one) for one in sample], scoring, "local")
     scale = sum(map(len, subjects)) / sum(map(len, sample))
-    return CpuTime(taken.seconds * scale, taken.vector_seconds * scale, taken.scores)
+    return CpuTime(measured.seconds * scale, measured.vector_seconds * scale, measured.scores)
 
 
 def _time(query: str, subjects: Sequence[str], scoring: Scoring, mode: str) -> CpuTime:

@@ -197,12 +197,12 @@ def _common(
 ) -> ColumnArguments:
     """Return what all functions of the extension take."""
     nothing = np.zeros(0, dtype=np.uint8)
-    shown = [nothing if each is None else np.ascontiguousarray(each) for each in batch.letters]
+    letters = [nothing if each is None else np.ascontiguousarray(each) for each in batch.letters]
     alphabet = matrix.alphabet
     return (
         np.ascontiguousarray(batch.queries[0]),
         np.ascontiguousarray(batch.subjects[0]),
-        *shown,
+        *letters,
         batch.places,
         np.stack((raw.query_start, raw.subject_start), axis=1),
         np.ascontiguousarray(raw.run_offsets),

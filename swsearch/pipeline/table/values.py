@@ -132,11 +132,11 @@ class MatrixValue(ValueKind):
             if not isinstance(text, str):
                 raise OptionError(f"{name}.text", text, "a matrix in NCBI's format")
             return matrix_from_text(text, title, PROTEIN)
-        known = {each.upper(): each for each in matrix_names(PROTEIN)}
-        if not isinstance(value, str) or value.upper() not in known:
-            names = ", ".join(known.values())
+        by_upper_case = {each.upper(): each for each in matrix_names(PROTEIN)}
+        if not isinstance(value, str) or value.upper() not in by_upper_case:
+            names = ", ".join(by_upper_case.values())
             raise OptionError(name, value, f"one of {names}, or its text: {{'name': ..., 'text': ...}}")
-        return load_matrix(known[value.upper()], PROTEIN)
+        return load_matrix(by_upper_case[value.upper()], PROTEIN)
 
     def format(self, value: Matrix) -> str:
         return value.name
