@@ -34,6 +34,9 @@ MOST_WORKERS = 8
 
 LEFT_OUT: pytest.StashKey[int] = pytest.StashKey()
 
+QUICK = Path(__file__).with_name("quick.txt")
+"""How many cases of a long test a quick run takes; support/quick.py writes it from measured times."""
+
 settings.register_profile(
     "thorough", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow], max_examples=2000
 )
@@ -99,6 +102,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     exhaustive, after_quick = config.getoption("--exhaustive"), config.getoption("--after-quick")
     if exhaustive and not after_quick:
         return
+    mark_long_cases(items)
     gone = set(the_same(items) if exhaustive else filter(is_exhaustive, items))
     number, n_parts = map(int, config.getoption("--part").split("/"))
     gone |= {item for item in items if zlib.crc32(item.nodeid.encode()) % n_parts != number - 1}
@@ -107,6 +111,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in gone]
+
+
+def mark_long_cases(items: list[pytest.Item]) -> None:
+    """Mark as exhaustive the cases of long tests that a quick run leaves out; those that it takes lie at equal distances."""
+    counts = dict(line.split() for line in QUICK.read_text(encoding="utf-8").splitlines() if line[:1] != "#")
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if not is_exhaustive(item):
+            cases.setdefault(_function(item), []).append(item)
+    for function in cases.keys() & counts.keys():
+        of_function, count = cases[function], int(counts[function])
+        taken = {k * len(of_function) // count for k in range(count)}
+        for place, item in enumerate(of_function):
+            if place not in taken:
+                item.add_marker(pytest.mark.exhaustive)
 
 
 def is_exhaustive(item: pytest.Item) -> bool:

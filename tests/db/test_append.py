@@ -111,7 +111,6 @@ def test_many_appends(tmp_path: Path, many: Path, parts: list[Path], monkeypatch
     assert many.read_bytes() == before
 
 
-@pytest.mark.exhaustive
 def test_ended_after_each_write_the_next_append_completes_it(
     many: Path, parts: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,7 +86,7 @@ WAYS = [built, appended, merged, in_volumes, volumes_appended, split, split_twic
 QUICK = [*zip(WAYS, ["DNA", "taxa", "plain", "tantan", "DNA", "taxa", "plain"], strict=True)]
 
 
-@pytest.mark.parametrize(("make", "kind"), sample(product(WAYS, KINDS), QUICK[::2].__contains__))
+@pytest.mark.parametrize(("make", "kind"), sample(product(WAYS, KINDS), QUICK.__contains__))
 def test_it_is_what_one_segment_is(
     tmp_path: Path, inputs: dict[bool, list[Path]], make: Making, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +106,7 @@ def test_it_is_what_one_segment_is(
     assert content(output) == content(tmp_path / "one.h5")
 
 
-@pytest.mark.parametrize("limit", sample([1, 3_000, 20_000, 1 << 30], lambda limit: limit == 3_000))
+@pytest.mark.parametrize("limit", [1, 3_000, 20_000, 1 << 30])
 def test_a_merge_and_a_conversion_cut_as_the_memory_asks(
     tmp_path: Path, inputs: dict[bool, list[Path]], limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

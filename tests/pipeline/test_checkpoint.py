@@ -18,7 +18,6 @@ from Bio.Data.CodonTable import unambiguous_dna_by_id
 
 import swsearch
 from support.cases import random_codes
-from support.samples import spread
 from support.serving import until
 from swsearch import Database
 from swsearch.alphabet import PROTEIN
@@ -172,7 +171,7 @@ SEARCHES = {
 """Name of the database, queries and options of searches of every kind."""
 
 
-@pytest.mark.parametrize("case", spread(SEARCHES, 5))
+@pytest.mark.parametrize("case", SEARCHES)
 def test_what_is_kept_gives_the_same_bytes(tmp_path, request, cpu, small_groups, selected, case):
     name, queries, options = SEARCHES[case]
     subjects = request.getfixturevalue(name)
@@ -196,7 +195,7 @@ class Killed(BaseException):
     """The process is gone."""
 
 
-@pytest.mark.parametrize("case", spread(SEARCHES, 5))
+@pytest.mark.parametrize("case", SEARCHES)
 def test_killed_after_any_number_of_files_it_goes_on(
     tmp_path, request, cpu, small_groups, selected, monkeypatch, case
 ):
@@ -695,7 +694,7 @@ def test_queries_that_two_files_have_count_once(tmp_path):
         assert files_of(tmp_path)[:2] == ["queries-000000003", "queries-000000004"]  # two have nothing that counts
 
 
-@pytest.mark.parametrize(("seconds", "moment"), spread([(0, "_write"), (1.0, "save")], 1))
+@pytest.mark.parametrize(("seconds", "moment"), [(0, "_write"), (1.0, "save")])
 def test_a_killed_process_leaves_what_it_wrote(tmp_path, seconds, moment):
     """It ends at once: as soon as a file is there, or as something was saved, and again."""
     (tmp_path / "q.fasta").write_text("".join(f">q{k}\n{each}\n" for k, each in enumerate(SUBJECTS[:12])))

@@ -27,7 +27,6 @@ from Bio.Seq import Seq
 from pyarrow import feather, parquet
 
 import swsearch
-from support.samples import spread
 from support.taxa import write_taxonomy
 from swsearch.errors import SwsearchWarning
 from swsearch.report import OUTPUT_FORMATS, OutputFormat, find_format
@@ -445,7 +444,7 @@ def check(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request
     return checked
 
 
-@pytest.mark.parametrize("search", spread(SEARCHES, 24))
+@pytest.mark.parametrize("search", SEARCHES)
 def test_reports(search: str, check: Check, request: pytest.FixtureRequest) -> None:
     texts = all_texts(search)
     if request.config.getoption("--renew-golden"):
@@ -455,9 +454,7 @@ def test_reports(search: str, check: Check, request: pytest.FixtureRequest) -> N
     assert texts.keys() == {name for of, name in (key.split(": ") for key in kept) if of == search}
 
 
-@pytest.mark.parametrize(
-    "search", spread([name for name, (_, subjects, _) in SEARCHES.items() if subjects not in DNA_FILES], 8)
-)
+@pytest.mark.parametrize("search", [name for name, (_, subjects, _) in SEARCHES.items() if subjects not in DNA_FILES])
 def test_searcher(search: str, check: Check) -> None:
     queries, subjects, options = SEARCHES[search]
     is_masked = "query_mask" in options  # positives of profiles are others where each hit is aligned alone
@@ -467,13 +464,10 @@ def test_searcher(search: str, check: Check) -> None:
 
 @pytest.mark.parametrize(
     "search",
-    spread(
-        [
-            "default", "several", "identity", "distribution", "nothing", "profile", "many",
-            "blastx, default", "blastx, several", "blastx, frame shift", "tblastn, default", "tblastx, plus",
-        ],
-        4,
-    ),
+    [
+        "default", "several", "identity", "distribution", "nothing", "profile", "many",
+        "blastx, default", "blastx, several", "blastx, frame shift", "tblastn, default", "tblastx, plus",
+    ],
 )  # fmt: skip
 def test_checkpoint(search: str, check: Check, tmp_path: Path) -> None:
     queries, subjects, options = SEARCHES[search]

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from support.samples import sample, spread
+from support.samples import sample
 from support.serving import Served, serving, until
 from support.small_servers import ObedientEngine, Opened, asked, built_dna, counting_saves, engines, settings
 from swsearch import report
@@ -364,9 +364,7 @@ with counting_saves() as saved, serving(settings(database, folder)) as served:
 
 @pytest.mark.parametrize(
     ("kind", "free", "options"),
-    spread(
-        [("proteins", 9, {"iterations": 3, "evalue": 100.0}), ("dna", 2, {}), ("dna", 2, {"max_alignments": 2})], 1
-    ),
+    [("proteins", 9, {"iterations": 3, "evalue": 100.0}), ("dna", 2, {}), ("dna", 2, {"max_alignments": 2})],
     ids=str,
 )
 def test_a_job_of_a_server_that_is_killed_goes_on_where_it_was(

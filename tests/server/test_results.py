@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.command_line import run
-from support.samples import sample, spread
+from support.samples import sample
 from support.serving import Served, serving
 from support.small_servers import asked, built, built_dna, settings
 from swsearch import report
@@ -70,7 +70,7 @@ def named(body: dict[str, Any], **more: Any) -> dict[str, Any]:
 CASES = [(options, n_queries) for options in OPTIONS for n_queries in (1, 3)] + [({}, N_QUERIES)]
 
 
-@pytest.mark.parametrize(("options", "n_queries"), sample(CASES, lambda case: case == CASES[3]), ids=str)
+@pytest.mark.parametrize(("options", "n_queries"), sample(CASES, lambda case: case in (CASES[0], CASES[3])), ids=str)
 def test_every_format_has_the_bytes_of_the_command_line(
     folder: Path, small: Served, options: dict[str, Any], n_queries: int
 ) -> None:
@@ -86,9 +86,7 @@ def test_every_format_has_the_bytes_of_the_command_line(
             assert (reply.status, same(key, reply.body) == wanted[key]) == (200, True), key
 
 
-@pytest.mark.parametrize(
-    "options", spread([{"max_alignments": 2}, {"statistics": "published", "translate": True}], 1), ids=str
-)
+@pytest.mark.parametrize("options", [{"max_alignments": 2}, {"statistics": "published", "translate": True}], ids=str)
 def test_a_dna_database_has_the_bytes_of_the_command_line(tmp_path: Path, options: dict[str, Any]) -> None:
     database, program = built_dna(tmp_path / "data"), "tblastx" if "translate" in options else "tblastn"
     body = named(asked(3, "genome", **options))

@@ -14,20 +14,12 @@ FULL = settings.get_profile("exhaustive").max_examples
 
 def sample(values: Iterable[Any], quick: Callable[[Any], bool]) -> list[Any]:
     """Return parameters for `pytest.mark.parametrize`, tuples for several; those not for a quick run are marked."""
-    return [value if quick(value) else _marked(value) for value in values]
 
+    def marked(value: Any) -> Any:
+        several = value if type(value) is tuple else (value,)
+        return pytest.param(*several, marks=[pytest.mark.exhaustive])
 
-def spread(values: Iterable[Any], count: int) -> list[Any]:
-    """Return parameters of which a quick run takes so many, at equal distances, from the first on."""
-    every = list(values)
-    taken = {k * len(every) // count for k in range(count)}
-    return [value if place in taken else _marked(value) for place, value in enumerate(every)]
-
-
-def _marked(value: Any) -> Any:
-    if isinstance(value, type(pytest.param())):
-        return pytest.param(*value.values, marks=[*value.marks, pytest.mark.exhaustive], id=value.id)
-    return pytest.param(*(value if type(value) is tuple else (value,)), marks=[pytest.mark.exhaustive])
+    return [value if quick(value) else marked(value) for value in values]
 
 
 def first_of_each(values: Iterable[Any], kind: Callable[[Any], object]) -> list[Any]:
