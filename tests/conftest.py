@@ -114,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def mark_long_cases(items: list[pytest.Item]) -> None:
-    """Mark as exhaustive the cases of long tests that a quick run leaves out; those that it takes lie at equal distances."""
+    """Mark cases of long tests as exhaustive; a quick run takes the others, at equal distances."""
     counts = dict(line.split() for line in QUICK.read_text(encoding="utf-8").splitlines() if line[:1] != "#")
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
