@@ -166,7 +166,7 @@ def machine() -> str:
 
 def version_of(name: str) -> str:
     """Return the version of a program or a Python package."""
-    if name in _VERSIONS:
+    if name in _VERSIONS and shutil.which(name):
         line, pattern = _VERSIONS[name]
         done = subprocess.run(line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         found = re.search(pattern, done.stdout + done.stderr)
@@ -174,7 +174,7 @@ def version_of(name: str) -> str:
     try:
         return f"{name} {metadata.version(name)}"
     except metadata.PackageNotFoundError:
-        return f"{name} (checkout)"
+        return f"{name} ({'not installed' if name in _VERSIONS else 'checkout'})"
 
 
 def heading(script: str, names: Sequence[str]) -> list[str]:
