@@ -233,7 +233,7 @@ def test_large_tasks_go_without_a_warning(dask_client, monkeypatch):
     def fit(data):
         return data * 2
 
-    sent_by_name(monkeypatch, "fit", fit)
+    sent_by_name(monkeypatch, "fit_queries", fit)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with opening.pool_of_client(dask_client, EngineRequest("cpu")) as of:

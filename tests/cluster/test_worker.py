@@ -126,7 +126,7 @@ class Device:
         self.plans.append(workload.residue_bytes)
         return ChunkPlan(1 << 20, keep_loaded=workload.residue_bytes <= self.room)
 
-    def reads_again(self, chunks):
+    def set_reload(self, chunks):
         pass
 
 
