@@ -15,8 +15,8 @@ from swsearch.backends.local import LocalBackend
 from swsearch.backends.resident import ResidentBackend
 from swsearch.blocks import FloatArray
 from swsearch.engines.base import Engine, Progress, ScoreArray
-from swsearch.engines.choice import check_engine_option, create_pair_aligner
 from swsearch.engines.devices import Devices
+from swsearch.engines.factory import check_engine_option, create_pair_aligner
 from swsearch.errors import InputError, OptionError, check_choice, check_flag, check_integer
 from swsearch.inputs import (
     QueriesLike,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import swsearch
-from swsearch.engines.choice import create_pair_aligner
+from swsearch.engines.factory import create_pair_aligner
 from swsearch.errors import OptionError
 from swsearch.options.kinds import Integer, Percentage, Real
 from swsearch.pipeline.options import KEYWORD_ROWS

@@ -8,7 +8,7 @@ import pytest
 
 import swsearch
 from swsearch.db import Database
-from swsearch.engines.choice import create_engine, create_pair_aligner
+from swsearch.engines.factory import create_engine, create_pair_aligner
 from swsearch.pipeline import prefetch
 from swsearch.pipeline import subjects as loaded
 from swsearch.processors import THREAD_BYTES, can_start_threads

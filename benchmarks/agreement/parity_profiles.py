@@ -21,10 +21,9 @@ from swsearch.alignment import PairAlignment
 from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
 from swsearch.blocks import Chunk
 from swsearch.engines import create_engine, create_pair_aligner
-from swsearch.engines.base import Engine, LoadedChunk, ScoreArray
+from swsearch.engines.base import Engine, LoadedChunk, PairAligner, ScoreArray
 from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import LANE_LAYOUTS
-from swsearch.engines.pair_base import PairAligner
 from swsearch.options.kinds import MODES, Mode
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import PADDING_SCORE, PositionGapCosts, QueryLike, QueryProfile, Scoring, matrix_names, rows_of

@@ -150,7 +150,7 @@ def align_command(
 
 def pair_aligner(given: Mapping[str, Any], threads: int | None, cells: int, pairs: int) -> "PairAligner":
     """Make what aligns pairs, as the options of a command say."""
-    from swsearch.engines.choice import create_pair_aligner
+    from swsearch.engines.factory import create_pair_aligner
 
     engine, messages = EngineTable.from_values(given), MessageTable.from_values(given)
     return create_pair_aligner(

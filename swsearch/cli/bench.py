@@ -70,7 +70,7 @@ def bench_search(
     Without files: 4 made-up queries against 10,000 made-up subjects of protein-like lengths.
     """
     from swsearch.bench.searches import measure, print_table
-    from swsearch.engines.choice import check_engine_option
+    from swsearch.engines.factory import check_engine_option
     from swsearch.processors import available_processors
 
     if (queries is None) != (subjects is None):

@@ -92,7 +92,7 @@ def check_machine() -> Iterator[Finding]:
 
 def _examine_gpu() -> Generator[Finding, None, str]:
     """Yield findings, one part after the other until something is missing; return what ``auto`` takes."""
-    from swsearch.engines.choice import NO_PYCUDA, pycuda_is_installed
+    from swsearch.engines.factory import NO_PYCUDA, pycuda_is_installed
 
     if not pycuda_is_installed():
         yield Finding("gpu", f"not used: {NO_PYCUDA}")

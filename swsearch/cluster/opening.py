@@ -28,7 +28,7 @@ from swsearch.cluster.messages import EngineRequest, VolumeFile, one_line, worke
 from swsearch.cluster.pool import MAX_CONCURRENT_TASKS, MessageHandler, WorkerPool, ask
 from swsearch.cluster.tasks import describe
 from swsearch.cluster.worker import THREADS_VARIABLE, open_volume, worker_state
-from swsearch.engines.choice import check_engine_option
+from swsearch.engines.factory import check_engine_option
 from swsearch.errors import (
     ClusterError,
     GpuUnavailableError,
@@ -311,7 +311,7 @@ def _examine(files: Sequence[VolumeFile], worker: Any) -> dict[str, Any]:
 
 def _devices() -> tuple[int, str]:
     """Count the GPUs that this process sees, and say why there is none."""
-    from swsearch.engines.choice import NO_PYCUDA, pycuda_is_installed
+    from swsearch.engines.factory import NO_PYCUDA, pycuda_is_installed
 
     if not pycuda_is_installed():
         return 0, NO_PYCUDA

@@ -177,7 +177,7 @@ def own_device() -> int | None:
 
     The lock ends with this process.
     """
-    from swsearch.engines.choice import pycuda_is_installed
+    from swsearch.engines.factory import pycuda_is_installed
 
     if not pycuda_is_installed():
         return None

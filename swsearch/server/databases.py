@@ -23,7 +23,7 @@ from swsearch.db import Database
 from swsearch.db.database_files import is_manifest
 from swsearch.db.dna_segment import frame_lengths
 from swsearch.engines.base import Engine, Progress
-from swsearch.engines.choice import create_engine
+from swsearch.engines.factory import create_engine
 from swsearch.errors import DatabaseError, EngineError, InputError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.pipeline.options import SearchOptions

@@ -130,7 +130,7 @@ def test_what_an_engine_raises_is_told(a, b, monkeypatch, capsys, error, code, t
         def align(self, *_):
             raise error
 
-    monkeypatch.setattr("swsearch.engines.choice._gpu_pairs", lambda device, memory, pairs: Failing())
+    monkeypatch.setattr("swsearch.engines.factory._gpu_pairs", lambda device, memory, pairs: Failing())
     monkeypatch.setattr("swsearch.cli.align.warm_up_gpu", lambda device: None)
     line = ["swsearch", "align", str(a), str(b), "--engine", "gpu", "-o", str(tmp_path / "x.txt")]
     monkeypatch.setattr(sys, "argv", line)

@@ -121,7 +121,7 @@ def fail(_):
     raise SystemError("error return without exception set")
 
 def crash():
-    output_files.temporary_file_listeners.append(memory_limit.tell_of_file)
+    output_files.temporary_file_listeners.append(memory_limit.report_file)
     temporary = output_files.TemporaryFile(Path("out.tsv").absolute())
     {how}
 

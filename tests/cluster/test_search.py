@@ -205,12 +205,12 @@ def test_a_profile_is_searched_with(folders, dask_client):
 
 def test_workers_do_the_work(folders, dask_client, monkeypatch):
     called = set()
-    for name in ("score", "fit", "pair_nulls", "align", "further"):
+    for name in ("score", "fit_queries", "fit_pairs", "align", "find_hsps"):
         monkeypatch.setattr(tasks, name, noted(getattr(tasks, name), called))
-    for name in ("nulls", "align"):
+    for name in ("fit_null_models", "align"):
         monkeypatch.setattr(LocalPairBackend, name, on_workers_only(getattr(LocalPairBackend, name)))
     found(folders, "four", client=dask_client, max_alignments=2, evalue=100)
-    assert called == {"score", "fit", "pair_nulls", "align", "further"}
+    assert called == {"score", "fit_queries", "fit_pairs", "align", "find_hsps"}
 
 
 def noted(function, called):

@@ -126,7 +126,7 @@ class Device:
         self.plans.append(workload.residue_bytes)
         return ChunkPlan(1 << 20, keep_loaded=workload.residue_bytes <= self.room)
 
-    def reads_again(self, chunks):
+    def set_reload(self, chunks):
         pass
 
 
@@ -187,7 +187,7 @@ def test_what_a_task_frees_is_kept_for_the_next_one_unless_the_user_set_somethin
 @pytest.fixture
 def gpus(monkeypatch, tmp_path):
     """Two GPUs, whose locks are files of this test."""
-    monkeypatch.setattr("swsearch.engines.choice.pycuda_is_installed", lambda: True)
+    monkeypatch.setattr("swsearch.engines.factory.pycuda_is_installed", lambda: True)
     devices = [SimpleNamespace(index=0), SimpleNamespace(index=1)]
     monkeypatch.setattr("swsearch.engines.gpu.device.list_devices", lambda: devices)
     bus = SimpleNamespace(Device=lambda index: SimpleNamespace(pci_bus_id=lambda: f"test:{os.getpid()}:{index}"))

@@ -11,9 +11,9 @@ import swsearch
 from support import fake_pycuda
 from support.fake_pycuda import Card
 from swsearch.cli.tables import DeviceNumbers
-from swsearch.engines import choice
-from swsearch.engines.choice import create_engine, create_pair_aligner
+from swsearch.engines import factory
 from swsearch.engines.devices import MAX_DEVICES, available_devices_message, check_devices, resolve_devices
+from swsearch.engines.factory import create_engine, create_pair_aligner
 from swsearch.engines.reference import ReferenceEngine, ReferencePairAligner
 from swsearch.errors import GpuUnavailableError, OptionError, SwsearchWarning
 
@@ -115,7 +115,7 @@ def machine(monkeypatch):
     }
     for module, (name, kind) in kinds.items():
         monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{name: type(name, (kind,), {})}))
-    monkeypatch.setattr(choice, "pycuda_is_installed", lambda: True)
+    monkeypatch.setattr(factory, "pycuda_is_installed", lambda: True)
     return lambda *cards: fake_pycuda.install(monkeypatch, cards)
 
 

@@ -419,7 +419,7 @@ def test_the_command_line_prints_the_same_and_says_what_failed(several, monkeypa
     fake_pycuda.install(
         monkeypatch, [Card(), Card("NVIDIA L4", (8, 9), 58, 24 << 30), Card("Old", (6, 0), 10, 1 << 30)]
     )
-    monkeypatch.setattr("swsearch.engines.choice.pycuda_is_installed", lambda: True)
+    monkeypatch.setattr("swsearch.engines.factory.pycuda_is_installed", lambda: True)
     monkeypatch.setattr("signal.signal", lambda *_: None)
     met = threading.Barrier(2)
 

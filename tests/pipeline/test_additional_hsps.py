@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import swsearch
+from support.additional_hsps import further_after
 from support.cases import any_codes, random_codes, scorings
-from support.further import further_after
 from support.samples import random_cases
 from swsearch import reference
 from swsearch.alignment import PairAlignment

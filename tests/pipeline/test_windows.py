@@ -14,7 +14,7 @@ from support.samples import sample
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
 from swsearch.db.frame_windows import Windows, span_bound
-from swsearch.engines.choice import create_pair_aligner
+from swsearch.engines.factory import create_pair_aligner
 from swsearch.pipeline import windows as cutting
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support import numpy_traceback as traceback
+from support.additional_hsps import further_after
 from support.cases import any_codes, flat_matrix, modes_with_ends, random_codes, random_profile, scorings
-from support.further import further_after
 from support.profiles import like_matrix, profiles
 from support.samples import random_cases
 from swsearch import reference

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from support import fake_pycuda
-from swsearch.engines import choice
-from swsearch.engines.choice import GPU_WORTH_CELLS, create_engine, create_pair_aligner
+from swsearch.engines import factory
 from swsearch.engines.cpu import extension
+from swsearch.engines.factory import GPU_WORTH_CELLS, create_engine, create_pair_aligner
 from swsearch.engines.reference import ReferenceEngine, ReferencePairAligner
 from swsearch.errors import EngineError, GpuUnavailableError, MemoryLimitError, OptionError
 
@@ -31,8 +31,8 @@ def kind(request, monkeypatch):
             return outcome
 
         asked = []
-        monkeypatch.setattr(choice, name, attempt)
-        monkeypatch.setattr(choice, "pycuda_is_installed", lambda: installed)
+        monkeypatch.setattr(factory, name, attempt)
+        monkeypatch.setattr(factory, "pycuda_is_installed", lambda: installed)
         return asked
 
     return SimpleNamespace(create=create, gpu=gpu, made=made)
@@ -106,11 +106,11 @@ def test_gpu_options_with_an_engine_that_has_no_use_for_them(kind, name, option,
 
 def test_whether_pycuda_is_installed(monkeypatch):
     fake_pycuda.remove(monkeypatch)
-    assert not choice.pycuda_is_installed()
+    assert not factory.pycuda_is_installed()
     with pytest.raises(GpuUnavailableError, match="PyCUDA is not installed; pip install 'swsearch"):
         create_engine("gpu")
     fake_pycuda.install(monkeypatch)
-    assert choice.pycuda_is_installed()
+    assert factory.pycuda_is_installed()
 
 
 @pytest.mark.parametrize("kind", ["pairs"], indirect=True)
