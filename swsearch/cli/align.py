@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DNA_GAP_OPEN = 10
 """Cost of opening a gap of DNA, where none is asked for."""
 
-FLUSH_AFTER = 0.5
+FLUSH_SECONDS = 0.5
 """Seconds after which what was found is written out, so that slow work is seen as it comes."""
 
 
@@ -199,7 +199,7 @@ def _write(outfmt: str, run: "PairRun", aligner: "PairAligner", output: str | No
         for (query, subject), one in zip(run, align_or_score(codes, run.recurrence), strict=True):
             writer.write(ScoredPair(query, subject, one))
             _move(text, stream)
-            if time.monotonic() - flushed > FLUSH_AFTER:
+            if time.monotonic() - flushed > FLUSH_SECONDS:
                 stream.flush()
                 flushed = time.monotonic()
             done.advance(len(query.codes) * len(subject.codes))

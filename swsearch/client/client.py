@@ -20,7 +20,7 @@ from swsearch.options.kinds import QUERY_FORMATS, QueryFormat
 from swsearch.pipeline.options import SearchKeywords, make_search_options
 from swsearch.run_info import Origin
 
-CLIENT_TIMEOUT = 120.0
+TIMEOUT_SECONDS = 120.0
 """Seconds without a byte after which a server counts as out of reach, unless a client is told otherwise."""
 
 
@@ -54,7 +54,7 @@ class Client:
     """
 
     def __init__(
-        self, url: str, token: str | None = None, timeout: float = CLIENT_TIMEOUT,
+        self, url: str, token: str | None = None, timeout: float = TIMEOUT_SECONDS,
         notice: ServerNotice | None = None,
     ) -> None:  # fmt: skip
         if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < 1e6:

@@ -31,7 +31,7 @@ CONNECT_SECONDS = 20.0
 UNREACHABLE_SECONDS, BUSY_SECONDS = 300.0, 3600.0
 """Seconds for which a server may be out of reach, e.g. while it restarts, and for which it may be busy."""
 
-FIRST_PAUSE, MAX_RETRY_PAUSE = 0.1, 5.0
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
 """Seconds between attempts; a pause is twice the one before."""
 
 MAX_JSON = 64 << 20
@@ -81,11 +81,11 @@ class Retries:
     def reset(self) -> None:
         """Start anew, because an attempt has succeeded."""
         self._since: float | None = None
-        self._pause, self._last = FIRST_PAUSE, ""
+        self._pause, self._last = FIRST_PAUSE_SECONDS, ""
 
     def wait(self, error: PassingError) -> None:
         """Wait; raise the error if the time is over."""
-        pause = self._pause if error.seconds is None else max(error.seconds, FIRST_PAUSE)
+        pause = self._pause if error.seconds is None else max(error.seconds, FIRST_PAUSE_SECONDS)
         limit = UNREACHABLE_SECONDS if error.seconds is None else BUSY_SECONDS
         self._since = time.monotonic() if self._since is None else self._since
         if time.monotonic() - self._since + pause > limit:
@@ -94,7 +94,7 @@ class Retries:
             self._last = str(error)
             self._notice(f"{error}; trying again")
         time.sleep(pause)
-        self._pause = min(2 * self._pause, MAX_RETRY_PAUSE)
+        self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)
 
 
 class Connection:

@@ -26,7 +26,7 @@ from swsearch.server.errors import KINDS_BY_STATUS, STATUSES, ServerProblem
 from swsearch.server.job_store import IDENTIFIER_LENGTH, LETTERS, Job, is_identifier
 from swsearch.server.results import Format
 
-MAX_WAIT = 60.0
+MAX_WAIT_SECONDS = 60.0
 """Seconds that a request may wait for the end of a job."""
 
 SHOWN_JOBS, MAX_JOBS = 100, 1000
@@ -135,15 +135,15 @@ class TextSearch(SearchParameters):  # type: ignore[misc,valid-type]
 
 def _wait(text: Any) -> float:
     seconds = Real().parse("wait", str(text))
-    if not 0 <= seconds <= MAX_WAIT:
-        raise OptionError("wait", seconds, f"seconds from 0 to {MAX_WAIT:g}")
+    if not 0 <= seconds <= MAX_WAIT_SECONDS:
+        raise OptionError("wait", seconds, f"seconds from 0 to {MAX_WAIT_SECONDS:g}")
     return seconds
 
 
 Wait = Annotated[
     Any,
     BeforeValidator(_wait),
-    WithJsonSchema({"type": "number", "minimum": 0, "maximum": MAX_WAIT, "default": 0}),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": MAX_WAIT_SECONDS, "default": 0}),
     Field(description="Seconds to wait for the job's end."),
 ]
 

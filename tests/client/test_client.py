@@ -234,7 +234,7 @@ def test_the_token_comes_from_the_environment(served: Served, monkeypatch: pytes
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
-    monkeypatch.setattr(connection, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(connection, "FIRST_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr(connection, "UNREACHABLE_SECONDS", 30.0)
     with scripted() as found:
         found.tell("GET /databases", Canned({"databases": [{"name": "db"}]}))

@@ -31,7 +31,7 @@ from swsearch.scoring import Matrix, Scoring
 NAMES = ("parasail nw/sw", "parasail scan")
 """Columns of the report."""
 
-QUICK = 0.2
+QUICK_SECONDS = 0.2
 """Seconds below which a time is the best of three."""
 
 SAMPLE = 400
@@ -130,7 +130,7 @@ def _best_of(work: Callable[[], tuple[int, ...]]) -> tuple[float, tuple[int, ...
         started = time.perf_counter()
         result = work()
         best = min(best, time.perf_counter() - started)
-        if best > QUICK:
+        if best > QUICK_SECONDS:
             break
     return float(best), result
 
@@ -148,7 +148,7 @@ def _parasail_matrix(matrix: Matrix) -> Any:
 
 
 TIMED_RUNS, SLOW_RUNS = 3, 1
-SLOW = 0.15
+SLOW_SECONDS = 0.15
 """Timed runs after one that is not counted; fewer if that one took longer than this, in seconds."""
 
 ROW_LENGTH = 16_384
@@ -356,7 +356,7 @@ class Timer:
 
     def _times(self, run: MatrixRun | StripRun | InterTaskRun) -> list[float]:
         first = self.machine.seconds(run.enqueue)
-        return [self.machine.seconds(run.enqueue) for _ in range(SLOW_RUNS if first > SLOW else TIMED_RUNS)]
+        return [self.machine.seconds(run.enqueue) for _ in range(SLOW_RUNS if first > SLOW_SECONDS else TIMED_RUNS)]
 
 
 def inter_task_query(length: int) -> ByteArray:
