@@ -60,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--part",
         default="1/1",
         metavar="K/N",
-        help="with --after-quick: of the tests that are left, run the K-th of N parts",
+        help="with --after-quick: of the tests that are left, run the K-th of N parts, and all long ones",
     )
     parser.addoption("--renew-golden", action="store_true", help="write tests/golden as the interfaces are now")
 
@@ -103,9 +103,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if exhaustive and not after_quick:
         return
     mark_long_cases(items)
-    gone = set(the_same(items) if exhaustive else filter(is_exhaustive, items))
+    gone = set(the_same(items) if exhaustive else filter(is_left_out, items))
     number, n_parts = map(int, config.getoption("--part").split("/"))
-    gone |= {item for item in items if zlib.crc32(item.nodeid.encode()) % n_parts != number - 1}
+    in_parts = [item for item in items if item.get_closest_marker("long") is None]
+    gone |= {item for item in in_parts if zlib.crc32(item.nodeid.encode()) % n_parts != number - 1}
     left_out = [item for item in items if item in gone]
     config.stash[LEFT_OUT] = 0 if exhaustive else len(left_out)
     if left_out:
@@ -114,35 +115,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def mark_long_cases(items: list[pytest.Item]) -> None:
-    """Mark cases of long tests as exhaustive; a quick run takes the others, at equal distances."""
+    """Mark the cases of long tests that a quick run leaves out; it takes some at equal distances."""
     counts = dict(line.split() for line in QUICK.read_text(encoding="utf-8").splitlines() if line[:1] != "#")
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if not is_exhaustive(item):
+        if not is_left_out(item):
             cases.setdefault(_function(item), []).append(item)
     for function in cases.keys() & counts.keys():
         of_function, count = cases[function], int(counts[function])
         taken = {k * len(of_function) // count for k in range(count)}
         for place, item in enumerate(of_function):
             if place not in taken:
-                item.add_marker(pytest.mark.exhaustive)
+                item.add_marker(pytest.mark.long)
 
 
-def is_exhaustive(item: pytest.Item) -> bool:
-    """Say whether a test is one that a quick run leaves out."""
-    return item.get_closest_marker("exhaustive") is not None
+def is_left_out(item: pytest.Item) -> bool:
+    """Say whether a quick run leaves out a test."""
+    return any(item.get_closest_marker(name) is not None for name in ("exhaustive", "long"))
 
 
 def the_same(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield the tests that ``--after-quick`` leaves out, because a quick run has done the same.
 
-    A test stays if it is exhaustive, if hypothesis draws its cases, or if it starts commands: a quick run forks them,
+    A test stays if a quick run leaves it out, if hypothesis draws its cases, or if it starts commands: a quick run forks them,
     an exhaustive run starts processes. Of the cases of a function that have several parameters, one such case stays;
     an exhaustive case is enough.
     """
-    seen = {_function(item) for item in items if is_exhaustive(item)}
+    seen = {_function(item) for item in items if is_left_out(item)}
     for item in items:
-        if is_exhaustive(item) or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        if is_left_out(item) or getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             continue
         combines = len(getattr(getattr(item, "callspec", None), "params", ())) > 1
         if not _has_commands(item) or (combines and _function(item) in seen):

@@ -126,7 +126,7 @@ import os, sys
 from pathlib import Path
 from swsearch import output_files
 output_files.TemporaryFile(Path(sys.argv[1]))
-os.kill(os.getpid(), 9)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 

@@ -43,7 +43,7 @@ def test_any_order_and_any_nesting_merge_into_the_same(scores, limit, cuts):
     [
         {"limit": 4},
         {"statistics": None},
-        {"reason": "no fit"},
+        {"no_evalue_reason": "no fit"},
         {"distribution": count_scores([1])},
     ],
 )

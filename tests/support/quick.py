@@ -4,7 +4,7 @@
     python tests/support/quick.py times.txt
 
 All cases of a test function may take `SECONDS` together. Of a longer one so many cases are taken as fit, one at least
-if it has several; a single case of over twice the time is left to an exhaustive run.
+if it has several; a single case of over three times as long is left to an exhaustive run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-SECONDS = 1.0
+SECONDS = 0.7
 
 _TIME = re.compile(r"([\d.]+)s (?:setup|call|teardown) +((\S+?::\w+).*)")
 
@@ -29,7 +29,7 @@ def choose(lines: Iterable[str], seconds: float) -> Iterator[str]:
         cases[match[3]].add(match[2])
     for function in sorted(times):
         count = len(cases[function])
-        if count == 1 and times[function] > 2 * seconds:
+        if count == 1 and times[function] > 3 * seconds:
             yield f"{function} 0"
         elif count > 1 and times[function] > seconds:
             yield f"{function} {max(int(count * seconds / times[function]), 1)}"
