@@ -137,9 +137,9 @@ def is_left_out(item: pytest.Item) -> bool:
 def the_same(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """Yield the tests that ``--after-quick`` leaves out, because a quick run has done the same.
 
-    A test stays if a quick run leaves it out, if hypothesis draws its cases, or if it starts commands: a quick run forks them,
-    an exhaustive run starts processes. Of the cases of a function that have several parameters, one such case stays;
-    an exhaustive case is enough.
+    A test stays if a quick run leaves it out, if hypothesis draws its cases, or if it starts commands: a quick run
+    forks them, an exhaustive run starts processes. Of the cases of a function that have several parameters, one such
+    case stays; an exhaustive case is enough.
     """
     seen = {_function(item) for item in items if is_left_out(item)}
     for item in items:

@@ -122,7 +122,7 @@ def test_what_cannot_be_opened_leaves_nothing(tmp_path, monkeypatch):
 
 
 KILLED = """
-import os, sys
+import os, signal, sys
 from pathlib import Path
 from swsearch import output_files
 output_files.TemporaryFile(Path(sys.argv[1]))

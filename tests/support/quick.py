@@ -3,8 +3,8 @@
     pytest --exhaustive --durations=0 --durations-min=0.01 > times.txt   # or without --exhaustive
     python tests/support/quick.py times.txt
 
-All cases of a test function may take `SECONDS` together. Of a longer one so many cases are taken as fit, one at least
-if it has several; a single case of over three times as long is left to an exhaustive run.
+All cases of a test function may take `SECONDS` together. Of a longer one so many cases are taken as fit, at least
+one; where a case takes over three times as long on the average, an exhaustive run has all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-SECONDS = 0.7
+SECONDS = 0.4
 
 _TIME = re.compile(r"([\d.]+)s (?:setup|call|teardown) +((\S+?::\w+).*)")
 
@@ -29,7 +29,7 @@ def choose(lines: Iterable[str], seconds: float) -> Iterator[str]:
         cases[match[3]].add(match[2])
     for function in sorted(times):
         count = len(cases[function])
-        if count == 1 and times[function] > 3 * seconds:
+        if times[function] > 3 * seconds * count:
             yield f"{function} 0"
         elif count > 1 and times[function] > seconds:
             yield f"{function} {max(int(count * seconds / times[function]), 1)}"
