@@ -15,7 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-SECONDS = 0.4
+SECONDS = 0.33
 
 _TIME = re.compile(r"([\d.]+)s (?:setup|call|teardown) +((\S+?::\w+).*)")
 
