@@ -444,8 +444,7 @@ def _read_manifest(path: Path) -> JsonValues:
     if not isinstance(manifest, dict) or manifest.pop("what", None) != FILE_MAGIC:
         raise OtherCheckpointError(
             f"checkpoint: {path} is damaged or not a {FILE_MAGIC}; choose another folder, or delete this one to "
-            f"start "
-            "again"
+            "start again"
         )
     return manifest
 
