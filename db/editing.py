@@ -433,8 +433,7 @@ def _append(
             if duplicates.n_identifiers:
                 raise InputError(
                     f"{database.name}: {describe_duplicates(duplicates)}; nothing was appended; --on-duplicate skip "
-                    f"keeps the old "
-                    "record, keep both records"
+                    "keeps the old record, keep both records"
                 )
         what = "read; append the records again"
         if place == path:

@@ -80,8 +80,7 @@ def _taxon_warnings(
     if database.n_without_taxids:
         yield (
             f"{option}: {database.n_without_taxids:,} of {database.n_subjects:,} subjects have no taxids and belong "
-            f"to "
-            "no taxon; rebuild their files with --taxids"
+            "to no taxon; rebuild their files with --taxids"
         )
     if not len(tree):
         yield f"{option}: {database.name} has no taxonomy; subjects of taxa below are not found"

@@ -39,8 +39,7 @@ def load() -> ModuleType:
             remedy = f"pip install -e {package.parent}, which takes g++ or clang++"
         raise EngineError(
             f"{package}: expected the compiled extension swsearch.engines.cpu._simd here, which cannot be "
-            f"imported ({error}); "
-            f"build it: {remedy}"
+            f"imported ({error}); build it: {remedy}"
         ) from error
     return _simd
 
