@@ -8,7 +8,7 @@ runs in its own process counts as "not run": tests that start commands may still
 Needs: a coverage file that says which test runs which line, made in this checkout by
        pip install pytest-cov
        COVERAGE_FILE=FILE pytest -n 2 --cov=swsearch --cov=db --cov-context=test --cov-report=
-Takes: some seconds for each mutant.
+Takes: some seconds for each mutant. A mutant may remove files: run it as a user who may not remove those of others.
 Run:   python -m benchmarks.agreement.mutants --coverage FILE [--count 200] [--seed 1] [--tests 25]
            [--packages pipeline report db server] [--list FILE] [--out benchmarks/results/mutants.txt]
 `--list` also writes each mutant and the tests that found it, as JSON lines.
