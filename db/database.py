@@ -296,8 +296,8 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         count : int
             How many there are.
         """
-        count = check_integer("of", count, 1, MAX_NUMBER)
-        index = check_integer("place", index, 0, count - 1)
+        count = check_integer("count", count, 1, MAX_NUMBER)
+        index = check_integer("index", index, 0, count - 1)
         twin = self.duplicate()
         opened = self._held
         twin._opened = opened._replace(runs=select_share(opened.runs, index, count))

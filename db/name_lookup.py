@@ -2,7 +2,7 @@
 
 An index has all names, or one pass reads all headers. Identifiers become words, each with a bar after it, in one
 array. Hashes of their names are compared with those of the requested names, and then the names byte by byte.
-`swsearch.db.name_lookup` has the rules. It is asked once for all words of one form: words whose fields have the same
+`names_among` has the rules. It is called once for all words of one form: words whose fields have the same
 tags, or that have the same kinds of letters.
 """
 
@@ -138,7 +138,7 @@ _UPPER = np.uint64(0xFFFFFFFF00000000)
 _TAG_CODES = np.array(sorted(int.from_bytes(f"{tag}|"[:3].encode(), "little") for tag in TAGS))
 
 _FORMS = np.arange(256, dtype=np.uint8)
-"""Letters by their kinds, which are as fine as the patterns of `swsearch.db.name_lookup`."""
+"""Letters by their kinds, which are as fine as the patterns of names."""
 for _first, _last, _form in (b"090", b"AZA", b"OQO", b"aza"):
     _FORMS[_first : _last + 1] = _form
 

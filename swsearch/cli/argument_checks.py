@@ -355,8 +355,6 @@ def _similar_names(word: str, words: Collection[str]) -> list[str]:
         return [word]
     if len(word) >= MIN_NAME_LENGTH and (started := [each for each in words if each.startswith(word)]):
         return started[:2]
-    import difflib
-
     return difflib.get_close_matches(word, words, n=2, cutoff=MIN_SIMILARITY)
 
 

@@ -292,8 +292,6 @@ async def examine_worker(files: Sequence[VolumeFile], dask_worker: Any = None) -
 
 
 def _examine(files: Sequence[VolumeFile], worker: Any) -> dict[str, Any]:
-    from swsearch.processors import available_processors
-
     here = worker_state(worker)
     report, (devices, why) = describe(here.request, worker), _devices()
     return {

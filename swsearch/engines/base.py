@@ -76,14 +76,7 @@ class PairAligner(ABC):
     def score(self, query: QueryLike, subject: ByteArray, recurrence: Recurrence) -> int:
         """Score a query with a subject without their alignment, in memory linear in their lengths.
 
-        Parameters
-        ----------
-        query : ndarray, shape (n,), uint8, or QueryProfile
-            Codes of the scoring's alphabet, or scores by position; may be empty.
-        subject : ndarray, shape (n,), uint8
-            Codes; may be empty.
-        recurrence : Recurrence
-            What is computed.
+        Parameters and errors are those of `align`.
 
         Returns
         -------

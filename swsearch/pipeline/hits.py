@@ -375,8 +375,8 @@ class _HspFinder:
         traced = find_further_hsps(first, max_hsps, min_score) if self.known_hsps is None else self.known_hsps[row]
         pairs = [first.with_path(*each) for each in traced]
         statistics = self._statistics if self._nulls is None else self._nulls.for_hsps(np.full(len(pairs), row))
-        make_hsps = self._builder.hsps(query, statistics, pairs, int(self._lengths[row]))
-        return [hsp for hsp in make_hsps if options.filters.passes(hsp.pair, query)]
+        hsps = self._builder.hsps(query, statistics, pairs, int(self._lengths[row]))
+        return [hsp for hsp in hsps if options.filters.passes(hsp.pair, query)]
 
 
 def min_hsp_scores(criteria: Criteria, query: Query, selection: QueryCandidates, lengths: IntArray) -> IntArray:

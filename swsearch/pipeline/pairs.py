@@ -260,15 +260,15 @@ class LocalPairBackend:
     def __init__(
         self, recurrence: Recurrence, threads: int, fitter: NullModelFitter | None, engine: Engine | None = None
     ) -> None:
-        self.recurrence, self.threads, self.maker = recurrence, threads, fitter
+        self.recurrence, self.threads, self.fitter = recurrence, threads, fitter
         self._engine = engine if threads < CPU_ALIGN_MIN_THREADS else None
         self._guard, self._aligner = threading.Lock(), ExitStack()
         self._lent: PairAligner | None = None
 
     def fit_null_models(self, requests: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
         """Return the nulls of the pairs of some queries."""
-        assert self.maker is not None
-        return self.maker.fit_pairs(requests, subjects.read_masked)
+        assert self.fitter is not None
+        return self.fitter.fit_pairs(requests, subjects.read_masked)
 
     def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
         """Align pairs; return the alignments and the subjects."""
@@ -280,8 +280,6 @@ class LocalPairBackend:
     ) -> AlignmentTable:
         """Align n subjects, each with a query: ``of_query``, and ``scores`` if they are known, are of shape (n,)."""
         if self.recurrence.frame_shift is not None:
-            from swsearch.pipeline.pairs import align_with_shifts
-
             return align_with_shifts(queries, of_query, subjects, self.recurrence, self.threads)
         with self._guard:
             aligner = self._aligner_for(len(of_query))
@@ -304,8 +302,6 @@ class LocalPairBackend:
         subject = subjects.read_with_letters(np.array([place], dtype=np.int64))
         codes, letters = subject.codes_of(0), subject.letters_of(0)
         if self.recurrence.frame_shift is not None:
-            from swsearch.pipeline.pairs import align_strand
-
             return align_strand(query, codes, letters, self.recurrence)
         return align_alone(self.recurrence, query, codes, letters)
 
@@ -363,12 +359,12 @@ def align_pairs(
     alone = np.flatnonzero(needed)
     if not len(alone):
         return table
-    tables_found = [
+    alignments = [
         align_alone(recurrence, queries[k], subjects.codes_of(row), subjects.letters_of(row))
         for row, k in zip(alone.tolist(), of_query[alone].tolist(), strict=True)
     ]
     done = np.flatnonzero(needed == 0)
-    return AlignmentTable.merge([(done, table.take(done)), (alone, AlignmentTable.from_pairs(tables_found))])
+    return AlignmentTable.merge([(done, table.take(done)), (alone, AlignmentTable.from_pairs(alignments))])
 
 
 def _display_letters(queries: Sequence[Query]) -> ByteArray | None:

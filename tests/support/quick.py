@@ -1,6 +1,6 @@
 """Choose how many cases of each test a quick run takes, from measured times: writes ``tests/quick.txt``.
 
-    pytest --exhaustive --durations=0 --durations-min=0.01 > times.txt   # or without --exhaustive
+    : > tests/quick.txt && pytest --durations=0 --durations-min=0.01 > times.txt
     python tests/support/quick.py times.txt
 
 All cases of a test function may take `SECONDS` together. Of a longer one so many cases are taken as fit, at least
