@@ -137,7 +137,7 @@ PyMethodDef methods[] = {
     {"is_stopped", py_is_stopped, METH_NOARGS, "Say whether `stop` was called for this thread's work."},
     {"align", py_align, METH_VARARGS, "Align a pair; see swsearch.engines.cpu.tracing."},
     {"align_many", py_align_many, METH_VARARGS, "Align pairs side by side; see swsearch.engines.cpu.tracing."},
-    {"align_further", py_align_further, METH_VARARGS, "Find further alignments of a pair; see swsearch.pipeline.additional_hsps."},
+    {"align_further", py_align_further, METH_VARARGS, "Find further alignments of a pair; see swsearch.pipeline.pairs."},
     {"count", py_count, METH_VARARGS, "Count the columns of alignments; see swsearch.engines.cpu.columns."},
     {"rows", py_rows, METH_VARARGS, "Write alignments as rows of text; see swsearch.engines.cpu.columns."},
     {"trace_back_operations", py_trace_back_operations, METH_VARARGS,

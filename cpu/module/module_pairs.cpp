@@ -1,4 +1,4 @@
-// module_pairs: the bindings that swsearch/engines/cpu/tracing.py and swsearch/pipeline/additional_hsps.py call.
+// module_pairs: the bindings that swsearch/engines/cpu/tracing.py and swsearch/pipeline/pairs.py call.
 #include "module/module.hpp"
 
 #include <algorithm>
