@@ -1,4 +1,4 @@
-"""Messages that howto/troubleshooting.md quotes in sentences are those of the program; its blocks run in test_docs.py."""
+"""The program says the messages that sentences of howto/troubleshooting.md quote; test_docs.py runs its blocks."""
 
 import lzma
 import socket
