@@ -11,7 +11,6 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from Bio import SeqIO
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
 
-PAIRS = {"Good": ("P01308", "P22618"), "Doubtful": ("P61626", "P01543"), "Wrong": ("P04637", "A7TSV7")}
-"""Query and subject by verdict."""
+PAIRS = {"Good": ("P05093", "B5BSX1"), "Doubtful": ("Q05639", "Q64ZR4"), "Wrong": ("Q4KMP7", "Q9JKA9")}
+"""Accessions of query and subject by verdict."""
 
 COPIES, WINDOW = 1000, 20
 """Number of shuffled copies of each subject, and residues that are shuffled together, as a search does."""
@@ -41,10 +40,10 @@ def shuffled(letters: str) -> str:
 
 def draw_scores(axes: Axes, hit: swsearch.Hit, chance: list[int]) -> None:
     """Draw the scores of shuffled copies as bars, and the score of the hit as a line."""
-    edges = [edge - 0.5 for edge in range(20, 142, 2)]
+    edges = [edge - 0.5 for edge in range(20, 242, 4)]
     axes.hist(chance, edges, color=GREY)
     axes.axvline(hit.score, color=RED, lw=2)
-    on_left = hit.score > 110
+    on_left = hit.score > 180
     axes.annotate(
         f"score {hit.score}",
         (hit.score, 0.8),
@@ -54,7 +53,7 @@ def draw_scores(axes: Axes, hit: swsearch.Hit, chance: list[int]) -> None:
         ha="right" if on_left else "left",
         color=RED,
     )
-    axes.set(xlim=(20, 140), yticks=[])
+    axes.set(xlim=(20, 220), yticks=[])
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
@@ -76,13 +75,12 @@ def draw() -> Figure:
     figure = Figure(figsize=(8, 5.4), layout="constrained", facecolor="white")
     grid = figure.subplots(len(PAIRS), 2, width_ratios=(5, 3))
     with swsearch.Database.from_fasta([DATA / "swissprot_sample.fasta.gz"]) as database:
-        queries = {record.id: str(record.seq) for record in SeqIO.parse(DATA / "queries.fasta", "fasta")}
-        results = {result.query_id: result for result in swsearch.search(queries, database)}
         for (verdict, (query, subject)), (left, right) in zip(PAIRS.items(), grid, strict=True):
-            hit = next(hit for hit in results[query] if hit.subject_id == subject)
-            letters = database.sequence(hit.subject_index)
-            copies = [shuffled(letters) for _ in range(COPIES)]
-            draw_scores(left, hit, swsearch.score({query: queries[query]}, copies)[0].tolist())
+            letters_of = {name: database.sequence(database.find(name)[0]) for name in (query, subject)}
+            result = next(swsearch.search([(query, letters_of[query])], database))
+            hit = next(hit for hit in result if subject in hit.subject_id)
+            copies = [shuffled(letters_of[subject]) for _ in range(COPIES)]
+            draw_scores(left, hit, swsearch.score([letters_of[query]], copies)[0].tolist())
             identity = 100 * hit.identities / hit.pair.length
             left.set_title(f"{verdict}: {query} and {subject}, E-value {hit.evalue:.2g}", loc="left", fontsize=11)
             draw_coverage(right, hit)
