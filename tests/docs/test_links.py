@@ -69,3 +69,14 @@ def test_every_link_leads_somewhere(page):
 def test_a_broken_link_would_be_seen():
     said = "[a](docs/nowhere.md) [b](README.md#nothing) [c](#start) [d](docs/contributing.md#an-engine) [e](https://a.b/c)"
     assert list(broken("README.md", said)) == ["docs/nowhere.md", "README.md#nothing"]
+
+
+FOLDERS = "benchmarks", "examples", "packaging", "tests"
+SCRIPTS = [".ci/run", *(str(path.relative_to(ROOT)) for name in FOLDERS for path in (ROOT / name).rglob("*.sh"))]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_files_that_a_script_names_are_there(script):
+    text = (ROOT / script).read_text(encoding="utf-8")
+    names = re.findall(r"(?<![\w/.$\"*])(?:tests|benchmarks|docs|examples|packaging|swsearch|cuda|cpu)/[\w./-]+\.\w+", text)
+    assert [name for name in names if not (ROOT / name).exists()] == []
