@@ -19,13 +19,13 @@ SAMPLE = Path(__file__).with_name("swissprot_sample.fasta.gz")
 LETTERS = "ACDEFGHIKLMNPQRSTVWY"
 LENGTHS = range(100, 401)
 
-EVERY = 20
+EVERY = 15
 """One of so many proteins of the sample is an ancestor."""
 
 DISTANCES = (0.1, 1.6)
 """Substitutions per residue between two orthologs, drawn for each family."""
 
-DUPLICATED, LOST, DUPLICATED_LATER = 0.3, 0.15, 0.1
+DUPLICATED, LOST, DUPLICATED_LATER = 0.5, 0.25, 0.1
 """Probabilities: a family duplicates before the split, a gene is lost, a gene duplicates after the split."""
 
 GAPS = 0.03

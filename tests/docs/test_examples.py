@@ -72,6 +72,7 @@ def test_align_two_proteins(examples):
     assert alignment.counts().gaps == 1
 
 
+@pytest.mark.exhaustive
 def test_reciprocal_best_hits(examples, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
