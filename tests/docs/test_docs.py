@@ -224,7 +224,7 @@ def test_every_part_has_its_place():
 
 def blast_options(program):
     """Return the rows of the table of a program's options."""
-    return table_after(page("howto/coming-from-blastp.md"), f"## Options of {program}\n")
+    return table_after(page("reference/blast-options.md"), f"## Options of {program}\n")
 
 
 @pytest.mark.peer
