@@ -84,7 +84,8 @@ def test_nginx_takes_its_part(tmp_path):
          "-keyout", tmp_path / "lab.key", "-out", tmp_path / "lab.pem"],
         check=True, capture_output=True,
     )  # fmt: skip
-    text = (SERVER / "nginx.conf").read_text("utf-8").replace("/etc/ssl/", f"{tmp_path}/").replace("443", free_ports(1)[0])
+    text = (SERVER / "nginx.conf").read_text(encoding="utf-8")
+    text = text.replace("/etc/ssl/", f"{tmp_path}/").replace("443", free_ports(1)[0])
     path = tmp_path / "nginx.conf"
     path.write_text(f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\n{text}\n}}\n", encoding="utf-8")
     done = subprocess.run(["nginx", "-t", "-c", path, "-p", tmp_path], capture_output=True, text=True, check=False)
