@@ -1,8 +1,8 @@
 """Screen a library of peptides against a set of proteins: the whole score matrix, no threshold, no statistics.
 
 Which protein is each of these peptides cut from? A peptide's score against itself is the most it can reach, so
-the share of it that a protein reaches says how much of the peptide it holds. (Hemorphin-7 is cut from hemoglobin
-beta, which is not among these proteins.)
+the share of it that a protein reaches says how much of the peptide it holds. Trypsin's active site is like that of
+testisin, a relative of trypsin. Hemorphin-7 is cut from hemoglobin beta, which is not among these proteins.
 
 Run: python examples/screen_peptides.py
 """
@@ -18,11 +18,11 @@ import swsearch
 DATA = Path(__file__).parent / "data"
 
 PEPTIDES = [
-    ("insulin_B_chain", "FVNQHLCGSHLVEALYLVCGERGFFYTPKT"),
-    ("insulin_A_chain", "GIVEQCCTSICSLYQLENYCN"),
-    ("insulin_C_peptide", "EAEDLQVGQVELGGGPGAGSLQPLALEGSLQ"),
+    ("PKC_eta_pseudosubstrate", "TRKRQRAMRRRVHQIN"),
+    ("EF1A_GTP_binding", "GHVDSGKSTTTGHLIYKC"),
+    ("CYP17A1_heme_binding", "FGAGPRSCIG"),
+    ("trypsin_active_site", "DSCQGDSGGP"),
     ("hemorphin_7", "YPWTQRF"),
-    ("p53_transactivation", "ETFSDLWKLLPENN"),
 ]
 
 
@@ -32,9 +32,10 @@ def main() -> np.ndarray:
         scores = swsearch.score(PEPTIDES, proteins, scoring=scoring)
         best = np.diagonal(swsearch.score(PEPTIDES, PEPTIDES, scoring=scoring))
         share = scores / best[:, None]
-        print(f"{'':22}" + "".join(f"{proteins.identifier(k):>9}" for k in range(proteins.n_subjects)))
+        names = [proteins.identifier(k).rsplit("|")[-1] for k in range(proteins.n_subjects)]
+        print(f"{'':24}" + "".join(f"{name:>13}" for name in names))
         for (name, _), row in zip(PEPTIDES, share, strict=True):
-            print(f"{name:22}" + "".join(f"{value:9.0%}" for value in row))
+            print(f"{name:24}" + "".join(f"{value:13.0%}" for value in row))
     return share
 
 

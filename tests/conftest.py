@@ -62,7 +62,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="K/N",
         help="with --after-quick: of the tests that are left, run the K-th of N parts, and all long ones",
     )
-    parser.addoption("--renew-golden", action="store_true", help="write tests/golden as the interfaces are now")
+    parser.addoption(
+        "--renew-golden", action="store_true", help="write tests/golden, and outputs in docs, as they are now"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -81,19 +81,19 @@ def test_coverage(pyplot, results):
     for bar, hit in zip(bars, result.hits, strict=False):
         assert bar.get_x() == hit.query_range[0] + 0.5
         assert bar.get_width() == hit.query_range[1] - hit.query_range[0]
-    assert axes.get_xlim() == (0.5, 110.5)
+    assert axes.get_xlim() == (0.5, 508.5)
     shown = {bar.get_facecolor() for bar in result.plot_coverage().containers[0]}
     assert len(shown) == len({int(np.searchsorted(plots.CLASS_LIMITS, h.bit_score, "right")) for h in result.hits})
     axes.figure.canvas.draw()
 
 
 def test_dots(pyplot, results):
-    hit = results[0].hits[0]
+    hit = results[4].hits[0]
     axes = hit.plot_dots()
     (path,) = axes.lines
-    assert path.get_xdata().tolist() == [1, 111]
+    assert path.get_xdata().tolist() == [1, 242]
     dots = axes.images[0].get_array()
-    assert dots.shape == (110, 110)
+    assert dots.shape == (241, 241)
     middles = np.arange(5, 105)
     assert dots[middles, middles].mean() > 0.95  # an identical subject
     assert dots.mean() < 0.2
@@ -145,11 +145,11 @@ def test_dots_are_windows_that_reach_the_threshold(monkeypatch, results, rows, w
 
 def test_long_sequences_share_dots_and_short_ones_have_none(monkeypatch, results):
     monkeypatch.setattr(plots, "DOT_PIXELS", 50)
-    pair = results[0].hits[0].pair
+    pair = results[4].hits[0].pair
     small = plots._dots(pair, 5, 15)
     assert small.shape == (50, 50)
     assert small.diagonal()[2:48].all()
-    assert not plots._dots(pair, 200, 0).any()
+    assert not plots._dots(pair, 250, 0).any()
 
 
 def test_errors(pyplot, results, monkeypatch):

@@ -111,7 +111,7 @@ def test_an_evalue_of_zero_has_no_sign(tmp_path):
 
 def test_chosen_columns_and_stdout(queries, database, capsys):
     swsearch.write(search(queries, database), "-", "6 qseqid score")
-    assert capsys.readouterr().out.splitlines()[0] == "P01308\t589"
+    assert capsys.readouterr().out.splitlines()[0] == "sp|P05093|CP17A_HUMAN\t2648"
 
 
 def test_a_search_can_be_written_to_a_stream_and_a_file(queries, database, written, tmp_path):

@@ -45,7 +45,7 @@ COMMANDS = [
     "db info sample.h5",
     "db info sample.h5 --json",
     "db verify sample.h5",
-    "db fetch sample.h5 P30410 P01321",
+    "db fetch sample.h5 P62632 Q95328",
     "db fetch sample.h5 nothing",
     "search queries.fasta sample.fasta.gz",
     SEARCH,
@@ -161,7 +161,7 @@ def prepare(folder: Path, python: str) -> None:
     bases = "".join("ACGT"[(7 * i * i + 3 * i) % 11 % 4] for i in range(3000))
     (folder / "one.dna").write_text(f">one\n{bases}\n")
     (folder / "two.dna").write_text(f">two\n{bases[:900]}{bases[950:2000]}AACC{bases[2000:]}\n")
-    (folder / "ids.txt").write_text("P30410\nP01321\nP69907\n")
+    (folder / "ids.txt").write_text("P62632\nQ95328\nP32866\n")
     codons = {residue: codon for codon, residue in sorted(standard_dna_table.forward_table.items())}
     records = list(SimpleFastaParser((folder / "queries.fasta").open()))
     genes = ["".join(codons.get(residue, "NNN") for residue in letters) for _, letters in records]

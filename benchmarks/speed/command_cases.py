@@ -30,7 +30,7 @@ from swsearch.run_info import RunInfo
 PEPTIDES, RESIDENT_CALLS = 990, 30
 """Peptides of case ``jobs``, and calls of its resident searcher, after three that do not count."""
 SAMPLE = Path("examples/data/swissprot_sample.fasta.gz")
-"""3,575 proteins of Swiss-Prot."""
+"""3,183 proteins of Swiss-Prot."""
 STREAMED_MEMORY = 200 << 20
 """Bytes of a GPU's memory where Swiss-Prot, which takes 186 MiB, is not to stay there."""
 TITLE = "RecName: Full=Probable protein {0}; OS=Arabidopsis thaliana (Mouse-ear cress) OX=3702 GN={0} PE=1 SV=2"

@@ -19,6 +19,12 @@ from swsearch.engines.gpu.device import GpuMemoryError
 from swsearch.errors import EngineError, GpuUnavailableError
 from swsearch.processors import available_processors
 
+NAMES = [
+    "sp|P05093|CP17A_HUMAN", "sp|Q05639|EF1A2_HUMAN", "sp|P24723|KPCL_HUMAN", "sp|Q9Y6M0|TEST_HUMAN",
+    "sp|Q9H853|TBA4B_HUMAN",
+]  # fmt: skip
+"""Identifiers of the example's queries."""
+
 
 @pytest.fixture(scope="module")
 def queries(examples):
@@ -35,7 +41,7 @@ def database(fasta, tmp_path_factory):
     path = tmp_path_factory.mktemp("db") / "sample.h5"
     done = run("db", "build", fasta, "-o", path)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"sample.h5: 3,575 subjects, [\d,]+ residues, [\d.]+ s", done.stderr)
+    assert re.search(r"sample.h5: 3,183 subjects, [\d,]+ residues, [\d.]+ s", done.stderr)
     assert done.stdout == ""
     return path
 
@@ -44,13 +50,11 @@ def test_search_prints_data_on_stdout_and_the_rest_on_stderr(queries, database):
     done = run("search", queries, database, "--max-hits", 2)
     assert done.returncode == 0
     rows = [line.split("\t") for line in done.stdout.splitlines()]
-    assert [row[0] for row in rows] == ["P01308"] * 2 + ["P69905"] * 2 + ["P61626"] * 2 + ["P00918"] * 2 + [
-        "P04637"
-    ] * 2
+    assert [row[0] for row in rows] == [name for name in NAMES for _ in range(2)]
     assert all(len(row) == 12 for row in rows)
-    assert rows[8][:3] == ["P04637", "P04637", "100.000"]
+    assert rows[8][:3] == [NAMES[4], NAMES[4], "100.000"]
     assert re.search(
-        r"5 queries x 3,575 subjects, [\d,]+ residues, [\d.]+ s, [\d.]+ GCUPS, engine (cpu|gpu) ", done.stderr
+        r"5 queries x 3,183 subjects, [\d,]+ residues, [\d.]+ s, [\d.]+ GCUPS, engine (cpu|gpu) ", done.stderr
     )
     assert run("search", queries, database, "--max-hits", 2, "--quiet").stderr == ""
 
@@ -211,8 +215,8 @@ def test_global_and_semiglobal_say_what_was_fitted(queries, database, mode, name
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert {row[3] for row in rows} == {"nan"}
     assert all(float(row[2]) <= 1e-5 for row in rows)
-    assert {query: subject for query, subject, *_ in reversed(rows)}["P04637"] == "P04637"
-    assert len(rows) > 50
+    assert {query: subject for query, subject, *_ in reversed(rows)}[NAMES[4]] == NAMES[4]
+    assert len(rows) > 40
 
 
 def test_fitted_statistics_of_local_mode_stand_beside_published_ones(queries, database):
@@ -240,16 +244,14 @@ def test_database_commands(tmp_path, queries, fasta, database):
     empty.write_text(">nothing\n>something\nMKV\n")
     assert "1 records have no residues; they are kept" in run("db", "build", empty, "-o", tmp_path / "e.h5").stderr
     done = run("db", "append", path, fasta, "--on-duplicate", "keep")
-    assert "now 3,580 subjects" in done.stderr
-    fetched = run("db", "fetch", path, "P69905").stdout
-    assert (
-        fetched.count(">P69905") == fetched.count("MVLSPADKTNVKAAWGKVGAHAGEYGAEALERMFLSFPTTKTYFPHFDLSHGSAQVKGHG") == 1
-    )
-    assert ">P69905 hemoglobin subunit alpha, human\n" in fetched
+    assert "now 3,188 subjects" in done.stderr
+    fetched = run("db", "fetch", path, "Q9Y6M0").stdout
+    assert fetched.count(">") == fetched.count("MGARGALLLALLLARAGLRKPESQEAAPLSGPCGRRVITSRIVGGEDAELGRWPWQGSLR") == 2
+    assert fetched.count(">sp|Q9Y6M0|TEST_HUMAN Testisin OS=Homo sapiens GN=PRSS21 PE=1 SV=1\n") == 2
     assert "sound" in run("db", "verify", path).stderr
     # appended subjects are found like the others, after those that came first
     hits = run("search", queries, path, "--max-hits", 2, "--outfmt", "6 qseqid sseqid").stdout.splitlines()
-    assert hits[-2:] == ["P04637\tP04637", "P04637\tP04637"]
+    assert hits[-2:] == [f"{NAMES[4]}\t{NAMES[4]}"] * 2
 
 
 def test_doctor():

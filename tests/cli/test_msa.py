@@ -11,6 +11,8 @@ import pytest
 from support.command_line import run
 
 OPTIONS = ("--engine", "cpu", "--quiet")
+NAMES = sorted(["sp_P05093_CP17A_HUMAN", "sp_Q05639_EF1A2_HUMAN", "sp_P24723_KPCL_HUMAN", "sp_Q9Y6M0_TEST_HUMAN",
+                "sp_Q9H853_TBA4B_HUMAN"])  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +32,11 @@ def test_an_alignment_for_each_query(data: tuple[Path, Path], tmp_path: Path) ->
     assert done.returncode == 0 and done.stdout == "", done.stderr
     assert "swsearch: 5 alignments in" in done.stderr and "5 queries, 10 iterations" in done.stderr
     files = sorted((tmp_path / "msas").iterdir())
-    assert [path.name for path in files] == [f"{n}.a3m" for n in ("P00918", "P01308", "P04637", "P61626", "P69905")]
+    assert [path.name for path in files] == [f"{name}.a3m" for name in NAMES]
     for path in files:
         rows = sequences(path)
         query = next(iter(rows.values()))
-        assert next(iter(rows)) == path.stem and query.isupper() and len(rows) > 5
+        assert next(iter(rows)).replace("|", "_") == path.stem and query.isupper() and len(rows) > 3
         assert {sum(not letter.islower() for letter in row) for row in rows.values()} == {len(query)}
         assert len(set(rows.values())) == len(rows)
 
@@ -45,7 +47,8 @@ def test_one_iteration_is_the_search(data: tuple[Path, Path], tmp_path: Path) ->
     done = run("search", *data, "--evalue", "1e-5", "--outfmt", "6 sseqid sstart send", *OPTIONS)
     found = {f"{name}/{begin}-{end}" for name, begin, end in map(str.split, done.stdout.splitlines())}
     rows = [name for path in tmp_path.iterdir() for name in sequences(path)]
-    assert set(rows) - {path.stem for path in tmp_path.iterdir()} <= found and len(rows) > 50
+    queries = {name for name in rows if "/" not in name}
+    assert len(queries) == 5 and set(rows) - queries <= found and len(rows) > 50
 
 
 def test_rows_are_chosen(data: tuple[Path, Path], tmp_path: Path) -> None:

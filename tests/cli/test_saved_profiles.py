@@ -23,7 +23,11 @@ from swsearch.server.settings import ServerSettings
 DATA = Path(__file__).parents[2] / "examples" / "data"
 ENDINGS = [".json", ".jsonl", ".asn", ".smp", ".chk", ".pssm", ".hmm", ".hhm"]
 OF_ONE = [".asn", ".smp", ".chk", ".pssm", ".hhm"]
-GLOBIN = "P69905"
+FAMILY = "sp|Q05639|EF1A2_HUMAN"
+RESIDUES = 463
+"""Of the family's query."""
+
+MSA = "sp_Q05639_EF1A2_HUMAN.a3m"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("saved")
     queries = (DATA / "queries.fasta").read_text().split(">")[1:]
     (made / "five.fasta").write_text("".join(f">{one}" for one in queries))
-    (made / "one.fasta").write_text("".join(f">{one}" for one in queries if one.startswith(GLOBIN)))
+    (made / "one.fasta").write_text("".join(f">{one}" for one in queries if one.startswith(FAMILY)))
     (made / "subjects.fasta").write_bytes(gzip.decompress((DATA / "swissprot_sample.fasta.gz").read_bytes()))
     family = hits(made, made / "one.fasta", "--iterations", 2)
     subjects = (made / "subjects.fasta").read_text().split(">")[1:]
@@ -77,7 +81,7 @@ def test_what_is_saved_finds_the_family_again(
     least, most = {".json": (1, 1), ".jsonl": (1, 1), ".hhm": (0.6, 1.2)}.get(ending, (1.0, 1.3))
     assert least <= min(ratios) <= max(ratios) <= most
     profile = Profile.read(path)
-    assert (profile.identifier, len(profile)) == ("again" if ending == ".pssm" else GLOBIN, 142)
+    assert (profile.identifier, len(profile)) == ("again" if ending == ".pssm" else FAMILY, RESIDUES)
     assert profile.scores.max() > 6
 
 
@@ -182,7 +186,8 @@ def test_psiblast_finds_the_same_with_the_same_evalues(ending: str, folder: Path
     compared = [(line.split("\t"), ours[name]) for line in theirs if (name := tuple(line.split("\t")[:2])) in ours]
     best = {name: line for line, _ in reversed(compared) for name in [line[1]]}
     assert len(best) > 25
-    assert [ours[GLOBIN, name] for name in best] == list(best.values())
+    assert all(int(line[2]) <= int(ours[FAMILY, name][2]) for name, line in best.items())  # psiblast may miss a part
+    assert sum(ours[FAMILY, name] != line for name, line in best.items()) <= 1
 
 
 @pytest.mark.peer
@@ -201,7 +206,7 @@ def test_psiblast_and_we_print_the_same_percentages(folder: Path) -> None:
     psiblast = program("psiblast")
     rows = folder / "rows"
     saved(folder, "percentages.pssm", "--save-msa", rows)
-    blocks = [block.partition("\n") for block in (rows / f"{GLOBIN}.a3m").read_text().split(">")[1:]]
+    blocks = [block.partition("\n") for block in (rows / MSA).read_text().split(">")[1:]]
     texts = [re.sub("[a-z.]", "", letters.replace("\n", "")) for _, _, letters in blocks]
     (folder / "msa.fasta").write_text("".join(f">s{k}\n{text}\n" for k, text in enumerate(texts)))
     said_by(
@@ -212,7 +217,7 @@ def test_psiblast_and_we_print_the_same_percentages(folder: Path) -> None:
         lines = [line.split() for line in (folder / name).read_text().splitlines()]
         tables.append(np.array([line[2:43] for line in lines if len(line) == 44], dtype=float))
     ours, theirs = tables
-    assert ours.shape == theirs.shape == (142, 41)
+    assert ours.shape == theirs.shape == (RESIDUES, 41)
     assert np.corrcoef(ours[:, 20:40].ravel(), theirs[:, 20:40].ravel())[0, 1] > 0.99
     assert np.corrcoef(ours[:, 40], theirs[:, 40])[0, 1] > 0.8
     assert (np.abs(ours[:, :20] - theirs[:, :20]) <= 1).mean() > 0.95
@@ -223,15 +228,15 @@ def test_hmmsearch_finds_the_family(folder: Path, family: dict[str, tuple[int, f
     hmmsearch, path = program("hmmsearch"), saved(folder, "five.hmm", queries="five.fasta")
     said_by(hmmsearch, "--cpu", 1, "--tblout", "hits.txt", path, "subjects.fasta", folder=folder)
     rows = [line.split() for line in (folder / "hits.txt").read_text().splitlines() if line[0] != "#"]
-    found = [row[0] for row in rows if row[2] == GLOBIN and float(row[4]) < 1e-3]
+    found = [row[0] for row in rows if row[2] == FAMILY and float(row[4]) < 1e-3]
     assert len(set(found) ^ family.keys()) <= 2
-    bits = {row[0]: float(row[5]) for row in rows if row[2] == GLOBIN}
-    assert bits[found[0]] == pytest.approx(280, abs=40)  # 286 with all of the sample; a model of hmmbuild's has 291
+    bits = {row[0]: float(row[5]) for row in rows if row[2] == FAMILY}
+    assert bits[found[0]] == pytest.approx(674, abs=40)  # what a model of hmmbuild's has
     table = said_by(program("hmmstat"), path, folder=folder)
     models = [line.split() for line in table.splitlines() if line and line[0] != "#"]
-    assert [model[1] for model in models][1] == GLOBIN
-    assert models[1][5] == "142"
-    assert 0.3 < float(models[1][6]) < 0.8  # bits per position, as hmmbuild's 0.59
+    assert [model[1] for model in models][1] == FAMILY
+    assert models[1][5] == str(RESIDUES)
+    assert 0.3 < float(models[1][6]) < 0.8  # bits per position; hmmbuild's has 0.60
 
 
 @pytest.mark.peer
@@ -261,18 +266,18 @@ def test_hh_suite_takes_models_as_hhmakes(folder: Path) -> None:
     hhalign, hhmake = program("hhalign"), program("hhmake")
     rows = folder / "hh"
     path = saved(folder, "ours.hhm", "--save-msa", rows)
-    said_by(hhmake, "-i", rows / f"{GLOBIN}.a3m", "-M", "a3m", "-o", "theirs.hhm", "-v", 0, folder=folder)
+    said_by(hhmake, "-i", rows / MSA, "-M", "a3m", "-o", "theirs.hhm", "-v", 0, folder=folder)
     found = []
     for query, target in (("theirs", "theirs"), ("ours", "theirs"), ("ours", "ours")):
         said_by(hhalign, "-i", f"{query}.hhm", "-t", f"{target}.hhm", "-o", "x.hhr", "-v", 0, folder=folder)
         found.append(hh_hit((folder / "x.hhr").read_text()))
     assert all(float(hit[0]) == 100 for hit in found)
     scores = [float(hit[3]) for hit in found]
-    assert scores[1] == pytest.approx(scores[0], rel=0.05)
-    assert scores[2] == pytest.approx(scores[0], rel=0.05)
+    assert scores[1] == pytest.approx(scores[0], rel=0.07)
+    assert scores[2] == pytest.approx(scores[0], rel=0.07)
     texts = [(folder / f"{name}.hhm").read_text() for name in ("ours", "theirs")]
     neffs = [float(text[text.index("\nNEFF") + 5 :].split()[0]) for text in texts]
-    assert neffs[0] == pytest.approx(neffs[1], abs=0.3)
+    assert neffs[0] == pytest.approx(neffs[1], abs=0.5)
     profile = Profile.read(path)
     profile.save(folder / "without.hhm")  # a profile that was read has no alignment
     said_by(hhalign, "-i", "without.hhm", "-t", "theirs.hhm", "-o", "x.hhr", "-v", 0, folder=folder)
@@ -287,7 +292,7 @@ def test_hhsearch_finds_a_model_of_hhmakes(folder: Path) -> None:
     saved(folder, "five.jsonl", "--save-msa", rows, queries="five.fasta")
     path = saved(folder, "query.hhm")
     models = {}
-    for name in (GLOBIN, "P01308"):
+    for name in ("sp_Q05639_EF1A2_HUMAN", "sp_P24723_KPCL_HUMAN"):
         said_by(hhmake, "-i", rows / f"{name}.a3m", "-M", "a3m", "-o", f"{name}.hhm", "-v", 0, folder=folder)
         models[name] = (folder / f"{name}.hhm").read_bytes()
     lengths = {name: int(re.search(rb"LENG +(\d+)", model)[1]) for name, model in models.items()}  # type: ignore[index]
@@ -305,5 +310,5 @@ def test_hhsearch_finds_a_model_of_hhmakes(folder: Path) -> None:
         (folder / f"hh_{kind}.ffindex").write_text(index)
     said_by(hhsearch, "-i", path, "-d", "hh", "-o", "x.hhr", "-v", 0, "-cpu", 1, folder=folder)
     text = (folder / "x.hhr").read_text()
-    assert re.search(rf"^  1 {GLOBIN} ", text, re.MULTILINE)
+    assert re.search(rf"^  1 {re.escape(FAMILY)} ", text, re.MULTILINE)
     assert float(hh_hit(text)[0]) == 100

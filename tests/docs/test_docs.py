@@ -15,7 +15,7 @@ import pytest
 from conftest import ROOT
 
 import swsearch
-from support.docs_blocks import DOCS, LANGUAGES, PAGES, Runner, blocks, matches
+from support.docs_blocks import DOCS, LANGUAGES, PAGES, Runner, blocks, matches, renewed
 from support.results_numbers import check_sections
 from support.samples import sample
 from swsearch import errors
@@ -35,10 +35,10 @@ QUICK_GUIDES = {"howto/align-pairs.md", "howto/coming-from-blastp.md", "howto/se
 """Guides whose commands a quick run tries, beside all pages that are no guides."""
 
 
-def run_blocks(name, folder, programs=()):
-    """Run a page's blocks and compare their output; those that need programs where these are given."""
-    runner = Runner(folder)
-    for block in blocks(page(name)):
+def run_blocks(name, folder, programs=(), renew=False):
+    """Run a page's blocks, those that need programs where these are given; compare their output, or renew it."""
+    runner, text, moved = Runner(folder), page(name), 0
+    for block in blocks(text):
         assert block.language in LANGUAGES, f"{name}:{block.line}"
         if not block.is_run:
             assert not block.note or len(block.note) > len("not-run: "), f"{name}:{block.line}: say why"
@@ -46,13 +46,18 @@ def run_blocks(name, folder, programs=()):
         if not set(block.needs) <= set(programs):
             continue
         printed = runner.run(block)
-        if block.output is not None:
-            assert matches(block.output, printed), f"{name}:{block.line} printed\n{printed}"
+        if block.output is not None and not matches(block.output, printed):
+            assert renew, f"{name}:{block.line} printed\n{printed}\npytest tests/docs --renew-golden keeps it so"
+            start, output = block.output_at + moved, renewed(block.output, printed)
+            text = text[:start] + output + text[start + len(block.output) :]
+            moved += len(output) - len(block.output)
+    if renew:
+        (DOCS / name).write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", sample(PAGES, lambda name: not name.startswith("howto/") or name in QUICK_GUIDES))
-def test_the_blocks_of_a_page_run_and_print_what_it_shows(name, tmp_path):
-    run_blocks(name, tmp_path)
+def test_the_blocks_of_a_page_run_and_print_what_it_shows(name, tmp_path, request):
+    run_blocks(name, tmp_path, renew=request.config.getoption("--renew-golden"))
 
 
 PEERS = {name: {program for block in blocks(page(name)) for program in block.needs} for name in PAGES}

@@ -53,20 +53,17 @@ def run(examples, name):
 
 def test_search_to_pandas(examples):
     table = run(examples, "search_to_pandas")
-    assert table.groupby("query_id").size().to_dict() == dict.fromkeys(
-        ["P01308", "P69905", "P61626", "P00918", "P04637"], 3
-    )
+    assert list(table.groupby("query_id").size()) == [3] * 5
     best = table.groupby("query_id").first()
-    assert (best["evalue"] < 1e-60).all()
-    assert best.loc["P04637", "percent_identity"] == 100
+    assert (best["evalue"] < 1e-60).all() and (best["percent_identity"] == 100).all()
 
 
 def test_screen_peptides(examples):
     share = run(examples, "screen_peptides")
     assert share.shape == (5, 5)
-    assert (share[:3, 0] == 1).all()  # the chains of insulin
-    assert share[3].max() < 0.5  # hemorphin is in none
-    assert share[4, 4] == 1  # p53
+    assert share[:3].argmax(1).tolist() == [2, 1, 0] and (share[:3].max(1) == 1).all()
+    assert 0.5 < share[3, 3] < 1 and share[3].argmax() == 3  # testisin's active site is like trypsin's
+    assert share[4].max() < 0.6  # hemorphin is in none
 
 
 def test_align_two_proteins(examples):

@@ -43,6 +43,8 @@ class Block:
         ``sh``, what stands in braces after it, and what the block holds.
     output : str or None
         The text block right after it.
+    output_at : int
+        Where in the page's text the output begins.
     """
 
     line: int
@@ -50,6 +52,7 @@ class Block:
     note: str
     text: str
     output: str | None = None
+    output_at: int = 0
 
     @property
     def is_run(self) -> bool:
@@ -75,7 +78,7 @@ def blocks(text: str) -> list[Block]:
     for match in FENCE.finditer(text):
         block = Block(text.count("\n", 0, match.start()) + 1, match[1], match[2] or "", match[3])
         if block.language == "text" and found and match.start() == end and found[-1].is_run:
-            found[-1].output = block.text
+            found[-1].output, found[-1].output_at = block.text, match.start(3)
         else:
             found.append(block)
         end = match.end()
@@ -87,6 +90,16 @@ def matches(shown: str, printed: str) -> bool:
     shown, printed = (re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE).strip("\n") for text in (shown, printed))
     pattern = ".*".join(re.escape(part) for part in shown.split("..."))
     return re.fullmatch(pattern, printed, re.DOTALL) is not None
+
+
+def renewed(shown: str, printed: str) -> str:
+    """Return what a page shows of what is printed now: lines that are whole, where ``...`` stands for others."""
+    shown_lines, lines = shown.splitlines(), printed.splitlines()
+    if "..." not in shown:
+        return printed.rstrip("\n") + "\n"
+    cut = shown_lines.index("...")
+    last = len(shown_lines) - cut - 1
+    return "\n".join([*lines[:cut], "...", *lines[len(lines) - last :]]) + "\n"
 
 
 class Runner:

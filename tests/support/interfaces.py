@@ -135,7 +135,7 @@ def _answer(run: Run, words: list[str]) -> list[str]:
 
 def saved_options(run: Run) -> str:
     """Return what searches say of their options: saved ones, those in a report, and a checkpoint's manifest."""
-    Path("ids.txt").write_text("P01308\nP30410\n")
+    Path("ids.txt").write_text("P05093\nP62632\n")
     Path("others.txt").write_text("P01321\n")
     Path("dna.fasta").write_text(">dna\nATGGCCCTGTGGATGCGCCTCCTGCCCCTGCTGGCGCTGCTGGCCCTCTGGGGACCTGACCCAGCC\n")
     parts = []

@@ -261,8 +261,8 @@ def test_many_are_found_by_any_number_of_threads(mode, threads):
 @pytest.mark.usefixtures("ctrl_c")
 def test_control_c_is_answered():
     generator, recurrence = np.random.default_rng(4), Recurrence(Scoring(dna_matrix(), 10, 1), "local")
-    short, long = ([random_codes(generator, size, 4) for _ in range(2)] for size in (2_000, 150_000))
-    by_rows = random_profile(generator, 60_000, most_cost=12), random_codes(generator, 60_000, 20)
+    short, long = ([random_codes(generator, size, 4) for _ in range(2)] for size in (2_000, 400_000))
+    by_rows = random_profile(generator, 300_000, most_cost=12), random_codes(generator, 300_000, 20)
     for call in (
         lambda: tracing.align_many([short] * 20_000, recurrence, threads=1),
         lambda: tracing.align_many([long] * 2, recurrence, threads=3),
@@ -273,7 +273,7 @@ def test_control_c_is_answered():
         started = time.perf_counter()
         with pytest.raises(KeyboardInterrupt):
             call()
-        assert time.perf_counter() - started < 3
+        assert time.perf_counter() - started < 20  # to the end each takes minutes
 
 
 @random_cases(150)
