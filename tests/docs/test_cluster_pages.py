@@ -1,10 +1,11 @@
-"""Pages about clusters: blocks that start servers run as written, and the names in them exist."""
+"""Pages about clusters: blocks that start servers run as written, and names in the manifests exist."""
 
 import re
 import sys
 from dataclasses import replace
 
 import pytest
+from conftest import ROOT
 
 from support.docs_blocks import DOCS, Runner, blocks
 from support.processes import free_ports
@@ -22,7 +23,7 @@ def test_a_cluster_by_hand_and_one_with_tls(tmp_path):
     program = tmp_path / ".bin" / "dask"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m dask "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    found = [block for block in blocks((DOCS / "howto" / "cluster.md").read_text("utf-8")) if block.note == NOTE]
+    found = [block for block in blocks((DOCS / "howto" / "clusters.md").read_text("utf-8")) if block.note == NOTE]
     assert len(found) == 2
     ports = dict(zip(PORTS, free_ports(2), strict=True))
     printed = []
@@ -35,12 +36,9 @@ def test_a_cluster_by_hand_and_one_with_tls(tmp_path):
     assert (tmp_path / "tls.tsv").read_bytes() == (tmp_path / "alone.tsv").read_bytes()
 
 
-def test_manifests_have_the_names_that_they_refer_to(tmp_path):
-    runner = Runner(tmp_path)
-    for block in blocks((DOCS / "howto" / "kubernetes.md").read_text("utf-8")):
-        if block.is_run:
-            runner.run(block)
-    cluster, search = ((tmp_path / name).read_text("utf-8") for name in ("cluster.yaml", "search.yaml"))
+def test_manifests_have_the_names_that_they_refer_to():
+    folder = ROOT / "examples" / "kubernetes"
+    cluster, search = ((folder / name).read_text("utf-8") for name in ("cluster.yaml", "search.yaml"))
     assert "\t" not in cluster + search
     name = re.search(r"kind: DaskCluster\nmetadata:\n  name: (\S+)", cluster)[1]
     assert f"tcp://{name}-scheduler:8786" in search

@@ -106,9 +106,8 @@ def test_no_line_is_taken_for_a_comment():
 def test_every_measured_number_stands_in_the_results_that_its_section_links_to():
     checked = {name: check_sections(page(name), name) for name in PAGES}
     assert {name for name, count in checked.items() if count > 8} >= {
-        "explanation/agreement.md",
+        "explanation/comparison.md",
         "explanation/kernels.md",
-        "explanation/peers.md",
         "explanation/speed.md",
         "explanation/statistics.md",
     }
@@ -230,7 +229,7 @@ def test_every_part_has_its_place():
 
 def blast_options(program):
     """Return the rows of the table of a program's options."""
-    return table_after(page("howto/coming-from-blastp.md"), f"## Options of {program}\n")
+    return table_after(page("reference/blast-options.md"), f"## Options of {program}\n")
 
 
 @pytest.mark.peer

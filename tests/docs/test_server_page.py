@@ -1,4 +1,4 @@
-"""Guide to a server: its blocks run in one shell, and the proxies accept its configurations."""
+"""Guide to a server: its blocks run in one shell; nginx and Caddy accept the files of `examples/server/`."""
 
 import re
 import shutil
@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import ROOT
 
 from support.docs_blocks import DOCS, Runner, blocks, matches
 from support.processes import free_ports
@@ -70,9 +71,7 @@ def _with_port(match, ports):
     return match[0] if match[2] else f"{match[1]}--port {ports['8080']} "
 
 
-def proxy_block(begin):
-    (found,) = [block.text for block in blocks(PAGE) if block.language == "text" and block.text.startswith(begin)]
-    return found
+SERVER = ROOT / "examples" / "server"
 
 
 @pytest.mark.peer
@@ -85,7 +84,8 @@ def test_nginx_takes_its_part(tmp_path):
          "-keyout", tmp_path / "lab.key", "-out", tmp_path / "lab.pem"],
         check=True, capture_output=True,
     )  # fmt: skip
-    text = proxy_block("server {").replace("/etc/ssl/", f"{tmp_path}/").replace("443", free_ports(1)[0])
+    text = (SERVER / "nginx.conf").read_text(encoding="utf-8")
+    text = text.replace("/etc/ssl/", f"{tmp_path}/").replace("443", free_ports(1)[0])
     path = tmp_path / "nginx.conf"
     path.write_text(f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\n{text}\n}}\n", encoding="utf-8")
     done = subprocess.run(["nginx", "-t", "-c", path, "-p", tmp_path], capture_output=True, text=True, check=False)
@@ -97,8 +97,7 @@ def test_nginx_takes_its_part(tmp_path):
 def test_caddy_takes_its_part(tmp_path):
     if shutil.which("caddy") is None:
         pytest.skip("caddy is not installed")
-    path = tmp_path / "Caddyfile"
-    path.write_text(proxy_block("lab.example.org {"), encoding="utf-8")
+    path = SERVER / "Caddyfile"
     done = subprocess.run(
         ["caddy", "validate", "--adapter", "caddyfile", "--config", path], capture_output=True, text=True, check=False
     )

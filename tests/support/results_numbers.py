@@ -19,8 +19,8 @@ def measured_in(section):
     tables = [table for table in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE) if MEASURED.search(table)]
     cells = [cell for table in tables for line in table.splitlines() for cell in line.split("|")[2:]]
     prose = re.sub(r"^```.*?^```$", "", section, flags=re.MULTILINE | re.DOTALL)
-    prose = re.sub(r"^(\||    ).*$", "", prose, flags=re.MULTILINE)
-    return [*cells, *re.findall(r"\d[\d,.]*\s(?:GCUPS|ms\b|s\b|TCUPS|%)", prose)]
+    prose = re.sub(r"^(\||    ).*$|`[^`\n]*`", "", prose, flags=re.MULTILINE)
+    return [*cells, *re.findall(r"\d[\d,.]*(?:\s(?:GCUPS|ms\b|s\b|TCUPS)|\s?%)", prose)]
 
 
 def check_sections(text, name):
