@@ -67,7 +67,7 @@ def test_every_link_leads_somewhere(page):
 
 
 def test_a_broken_link_would_be_seen():
-    said = "[a](docs/nowhere.md) [b](README.md#nothing) [c](#start) [d](docs/contributing.md#an-engine) [e](https://a.b/c)"
+    said = "[a](docs/nowhere.md) [b](README.md#nothing) [c](#quick-start) [d](docs/contributing.md#an-engine) [e](https://a.b/c)"
     assert list(broken("README.md", said)) == ["docs/nowhere.md", "README.md#nothing"]
 
 
