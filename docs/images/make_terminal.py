@@ -29,7 +29,7 @@ COMMANDS = [
     "cut -f 2,3,11,12 hits.tsv | head -n 6",
 ]
 
-COLUMNS, ROWS = 110, 12
+COLUMNS, ROWS = 116, 12
 CHARACTER_WIDTH, LINE_HEIGHT, MARGIN = 7.8, 19, 16  # pixels
 FRAME_SECONDS, LAST_SECONDS = 0.25, 5.0
 COLOURS = {"default": "#d8dee9", "magenta": "#e0569b", "green": "#9ab82f", "cyan": "#4bb8ae"}
@@ -47,7 +47,7 @@ def parts_of(line: dict[int, pyte.screens.Char]) -> list[tuple[str, str]]:
             parts[-1] = parts[-1][0] + char.data, char.fg
         else:
             parts.append((char.data, char.fg))
-    return parts
+    return [*parts[:-1], (parts[-1][0].rstrip(), parts[-1][1])]
 
 
 def record(folder: str) -> list[Frame]:

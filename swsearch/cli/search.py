@@ -26,7 +26,7 @@ from swsearch.cli.parameters import takes
 from swsearch.cli.progress import SearchProgress, make_display
 from swsearch.cli.tables import EngineTable, MessageTable, OutputTable, RunTable
 from swsearch.client.urls import is_url, server_url
-from swsearch.errors import InputError, OptionError, ServerError
+from swsearch.errors import InputError, OptionError, ServerError, format_count
 from swsearch.options.row import rows_of
 from swsearch.output_files import check_not_an_input, open_outputs
 from swsearch.pipeline.table.scoring import QueryTable
@@ -173,7 +173,8 @@ class SearchCommand:
         """Print the plan of a search, show its progress, and print its summary."""
         search, messages = results.search, self.messages
         _print_plan(search, messages)
-        display = make_display(messages.progress, messages.quiet)
+        display, counts = make_display(messages.progress, messages.quiet), list[int]()
+        results.on_result(lambda result: counts.append(len(result)))
         with SearchProgress(display, search.cells, len(search.queries)) as done:
             search.progress, search.restored, search.forgone = done.advance, done.restore, done.skip
             yield done
@@ -187,7 +188,8 @@ class SearchCommand:
         run, seconds = results.run, time.monotonic() - self._begun
         size = size_of(run.database_subjects, run.database_residues, run.database_genetic_code is not None)
         engine = "" if run.execution is None else run.execution.engine
-        print_message(summary(len(search.queries), size, search.cells - done.skipped_cells, seconds, engine))
+        cells = search.cells - done.skipped_cells
+        print_message(summary(len(search.queries), size, sum(counts), cells, seconds, engine))
 
 
 def _print_plan(search: Search, messages: MessageTable) -> None:
@@ -229,11 +231,11 @@ def _statistics_messages(results: SearchResults, quiet: bool) -> Iterator[str]:
     yield from results.warnings
 
 
-def summary(n_queries: int, size: str, cells: int, seconds: float, engine: str) -> str:
-    """Return a line that says what was done, of how many cells that were computed, in how many seconds."""
+def summary(n_queries: int, size: str, n_hits: int, cells: int, seconds: float, engine: str) -> str:
+    """Return a line that says what was searched and found, and the speed of the cells that were computed."""
     rate = cells / max(seconds, 1e-9) / 1e9
-    plural = "query" if n_queries == 1 else "queries"
-    return f"{n_queries} {plural} x {size}, {seconds:.2f} s, {rate:.2f} GCUPS, engine {engine}"
+    queries, hits = format_count(n_queries, "query", "queries"), format_count(n_hits, "hit")
+    return f"{queries} x {size}: {hits}, {seconds:.2f} s, {rate:.2f} GCUPS, engine {engine}"
 
 
 SEARCH_TABLES = (QueryTable, SearchTable, OutputTable, MessageTable, EngineTable, RunTable)
@@ -353,8 +355,8 @@ def run_remote_search(
             if note not in warnings:
                 print_message(note)
         if not messages.quiet:
-            n_queries, cells = job.data.get("n_queries", 0), job.data.get("cells", 0)
-            done = summary(n_queries, size, cells, time.monotonic() - started, engine)
+            counts = (job.data.get(name) or 0 for name in ("n_hits", "cells"))
+            done = summary(job.data.get("n_queries", 0), size, *counts, time.monotonic() - started, engine)
             print_message(f"{done}, at {client.url}/{database['name']}")
 
 

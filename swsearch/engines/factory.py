@@ -21,7 +21,7 @@ from swsearch.processors import useful_thread_count
 
 Picked = TypeVar("Picked")
 
-NO_PYCUDA = "PyCUDA is not installed; pip install 'swsearch[gpu]', which the README's section GPU explains"
+NO_PYCUDA = "PyCUDA is not installed; pip install 'swsearch[gpu]' (guide: CPUs and GPUs)"
 """Reason why no GPU engine exists on a machine without the GPU extra."""
 
 RANGES = {

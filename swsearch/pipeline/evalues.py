@@ -174,8 +174,8 @@ class EvalueCalculator:
         return (
             f"query {in_progress.query.identifier!r}: {len(doubted):,} {have} a published E-value <= "
             f"{CONFIDENT_EVALUE:g} but a fitted one > {DOUBTFUL_EVALUE:g}, e.g. {name!r} "
-            f"(score {candidates.scores[first]}, E {published[first]:.1e} and {fitted:.1e}): its shuffled or "
-            f"reversed sequence still scores {level:.0f}: most of the score is composition or a repeated pattern"
+            f"(score {candidates.scores[first]}, published E {published[first]:.1e}, fitted E {fitted:.1e}): its "
+            f"shuffled or reversed sequence still scores {level:.0f}: most of the score is composition or a repeated pattern"
         )
 
 

@@ -77,7 +77,8 @@ def search_queries(
 def query_warnings(source: str, queries: Sequence[Query]) -> list[str]:
     """Return a warning about queries without residues, if there are any."""
     empty = [query.identifier for query in queries if not len(query.codes)]
-    return [f"{source}: {len(empty)} queries have no residues, such as {empty[0]!r}"] if empty else []
+    have = "query has" if len(empty) == 1 else "queries have"
+    return [f"{source}: {len(empty):,} {have} no residues, e.g. {empty[0]!r}"] if empty else []
 
 
 def _as_letters(queries: Any) -> Any:

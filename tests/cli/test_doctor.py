@@ -139,7 +139,7 @@ def test_no_pycuda(monkeypatch):
     assert lines == [
         (
             "gpu",
-            "not used: PyCUDA is not installed; pip install 'swsearch[gpu]', which the README's section GPU explains",
+            "not used: PyCUDA is not installed; pip install 'swsearch[gpu]' (guide: CPUs and GPUs)",
         ),
         ("self-test", f"cpu: {EQUAL}"),
         ("auto", "--engine auto takes cpu"),

@@ -54,7 +54,7 @@ def test_search_prints_data_on_stdout_and_the_rest_on_stderr(queries, database):
     assert all(len(row) == 12 for row in rows)
     assert rows[8][:3] == [NAMES[4], NAMES[4], "100.000"]
     assert re.search(
-        r"5 queries x 3,183 subjects, [\d,]+ residues, [\d.]+ s, [\d.]+ GCUPS, engine (cpu|gpu) ", done.stderr
+        r"5 queries x 3,183 subjects, [\d,]+ residues: 10 hits, [\d.]+ s, [\d.]+ GCUPS, engine (cpu|gpu) ", done.stderr
     )
     assert run("search", queries, database, "--max-hits", 2, "--quiet").stderr == ""
 
@@ -64,8 +64,8 @@ def test_engine_gpu_without_pycuda(queries, database):
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     fails(done, 7)
     assert done.stderr == (
-        "swsearch: error: engine gpu cannot be used: PyCUDA is not installed; pip install 'swsearch[gpu]', which the "
-        "README's section GPU explains, or use --engine cpu\n"
+        "swsearch: error: engine gpu cannot be used: PyCUDA is not installed; pip install 'swsearch[gpu]' "
+        "(guide: CPUs and GPUs), or use --engine cpu\n"
     )
 
 

@@ -60,7 +60,7 @@ def test_warnings_are_told_however_quiet(tmp_path, few):
     assert done.stderr.splitlines() == [
         "swsearch: warning: --min-identity 0.5 means 0.5%; if you mean 50%, give 50",
         "swsearch: warning: --min-query-coverage 1 means 1%; if you mean 100%, give 100",
-        f"swsearch: warning: {odd}: 1 queries have no residues, such as 'nothing'",
+        f"swsearch: warning: {odd}: 1 query has no residues, e.g. 'nothing'",
         "swsearch: 1 of 2 queries: no E-values: the query has no residues; hits are ranked by score",
     ]
 

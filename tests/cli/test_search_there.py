@@ -102,7 +102,7 @@ def test_what_was_done_is_said(folder: Path, served: Served) -> None:
     assert f"swsearch: {served.url}: db: 50 subjects, 7,511 residues; engine cpu" in done.stderr
     assert re.search(rf"4 queries x 50 subjects, .* GCUPS, engine cpu .*, at {served.url}/db\n", done.stderr)
     assert '"cells_done": 1404557, "cells": 1404557' in done.stderr
-    assert "swsearch: q.fa: 1 queries have no residues, such as 'q3'\n" in done.stderr
+    assert "swsearch: q.fa: 1 query has no residues, e.g. 'q3'\n" in done.stderr
     assert len(done.stdout.splitlines()) == 3
 
 

@@ -111,12 +111,12 @@ SECTIONS = {
     "Options of makeblastdb": ("db", "build"),
     "Options of blastdbcmd": ("db", "fetch"),
 }
-"""Of the page for users of BLAST, and the commands that they are about."""
+"""Sections of the page of BLAST's options, and the commands that they are about."""
 
 
 @pytest.mark.parametrize("title", SECTIONS)
 def test_every_option_of_blasts_programs_is_known_and_the_page_says_which_are_taken(title):
-    page = (ROOT / "docs" / "howto" / "coming-from-blastp.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "blast-options.md").read_text(encoding="utf-8")
     section = page.split(f"## {title}\n")[1].split("\n## ")[0]
     command, path = COMMANDS[SECTIONS[title]], " ".join(["swsearch", *SECTIONS[title]])
     aliases, idle = (

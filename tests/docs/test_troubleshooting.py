@@ -36,7 +36,7 @@ def folder(tmp_path):
 
 def test_messages_of_searches(folder):
     said = stderr_of("search", "x.fasta", "a.fasta", folder=folder)
-    check_quoted("1 queries have no residues, such as 'x'", said)
+    check_quoted("1 query has no residues, e.g. 'x'", said)
     said = stderr_of("search", "a.fasta", "old.h5", folder=folder)
     check_quoted("got format 3, expected format 4; write a new one with: swsearch db convert", said)
     assert not stderr_of("db", "build", "a.fasta", "-o", "new.h5", "--quiet", folder=folder)
