@@ -175,7 +175,8 @@ class EvalueCalculator:
             f"query {in_progress.query.identifier!r}: {len(doubted):,} {have} a published E-value <= "
             f"{CONFIDENT_EVALUE:g} but a fitted one > {DOUBTFUL_EVALUE:g}, e.g. {name!r} "
             f"(score {candidates.scores[first]}, published E {published[first]:.1e}, fitted E {fitted:.1e}): its "
-            f"shuffled or reversed sequence still scores {level:.0f}: most of the score is composition or a repeated pattern"
+            f"shuffled or reversed sequence still scores {level:.0f}: most of the score is composition or a "
+            "repeated pattern"
         )
 
 

@@ -54,7 +54,8 @@ def test_search_prints_data_on_stdout_and_the_rest_on_stderr(queries, database):
     assert all(len(row) == 12 for row in rows)
     assert rows[8][:3] == [NAMES[4], NAMES[4], "100.000"]
     assert re.search(
-        r"5 queries x 3,183 subjects, [\d,]+ residues: 10 hits, [\d.]+ s, [\d.]+ GCUPS, engine (cpu|gpu) ", done.stderr
+        r"5 queries x 3,183 subjects, [\d,]+ residues: 10 hits, [\d.]+ s, [\d.]+ GCUPS, engine (cpu|gpu) ",
+        done.stderr,
     )
     assert run("search", queries, database, "--max-hits", 2, "--quiet").stderr == ""
 

@@ -78,5 +78,7 @@ SCRIPTS = [".ci/run", *(str(path.relative_to(ROOT)) for name in FOLDERS for path
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_files_that_a_script_names_are_there(script):
     text = (ROOT / script).read_text(encoding="utf-8")
-    names = re.findall(r"(?<![\w/.$\"*])(?:tests|benchmarks|docs|examples|packaging|swsearch|cuda|cpu)/[\w./-]+\.\w+", text)
+    names = re.findall(
+        r"(?<![\w/.$\"*])(?:tests|benchmarks|docs|examples|packaging|swsearch|cuda|cpu)/[\w./-]+\.\w+", text
+    )
     assert [name for name in names if not (ROOT / name).exists()] == []
