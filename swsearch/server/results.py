@@ -43,9 +43,7 @@ Found = TypeVar("Found")
 
 _NOSCRIPT = re.compile("<noscript>.*?</noscript>", re.DOTALL)
 
-_TABLE_COLUMNS = {
-    "saccver": "Subject", "stitle": "Title", "bitscore": "Bit score", "evalue": "E-value", "pident": "Identity (%)",
-}  # fmt: skip
+_TABLE_COLUMNS = {"stitle": "Subject", "bitscore": "Bit score", "evalue": "E-value", "pident": "Identity"}
 
 
 class _PageReport(HtmlWriter):
@@ -67,18 +65,18 @@ class _PageReport(HtmlWriter):
         table = report.create_writer(f"6 {' '.join(_TABLE_COLUMNS)}", rows)
         table.begin(self._run)
         table.write(result)
-        lines = [_row("td", line.split("\t")) for line in rows.getvalue().splitlines()]
+        lines = [_row(line.split("\t"), "td") for line in rows.getvalue().splitlines()]
         heading = escape(headers.one_line(f"{result.query_id} {result.query_description}").strip())
-        head = f"<thead>{_row('th', _TABLE_COLUMNS.values())}</thead>"
+        head = f"<thead>{_row(_TABLE_COLUMNS.values(), 'th')}</thead>"
         body = f"<table>{head}<tbody>{''.join(lines)}</tbody></table>" if lines else "<p>No hits.</p>"
         text = f"<noscript><h2>{heading}</h2>{body}</noscript>\n"
         self._stream.write(text.encode("ascii", "xmlcharrefreplace").decode("ascii"))
 
 
-def _row(kind: str, cells: Iterable[str]) -> str:
-    *texts, bits, evalue, identity = (escape(cell) for cell in cells)
-    numbers = (f'<{kind} class="number">{cell}</{kind}>' for cell in (bits, evalue, identity))
-    return f"<tr>{''.join(f'<{kind}>{cell}</{kind}>' for cell in texts)}{''.join(numbers)}</tr>\n"
+def _row(cells: Iterable[str], kind: str) -> str:
+    subject, *numbers = map(escape, cells)
+    cells = [f"<th>{subject}</th>", *(f'<{kind} class="number">{number}</{kind}>' for number in numbers)]
+    return f"<tr>{''.join(cells)}</tr>\n"
 
 
 @dataclass(frozen=True)
