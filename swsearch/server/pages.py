@@ -138,12 +138,12 @@ def form(request: Request) -> Response:
 @router.api_route("/search", methods=["POST"], response_model=None)
 async def search(request: Request) -> Response:
     """Submit a filled form, or show it again with its problem."""
-    max_bytes = max(jobs_of(request).settings.limits.body, 1 << 20)
-    async with request.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=max_bytes) as sent:
+    limit = jobs_of(request).settings.limits.body
+    async with request.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=max(limit, 1 << 20)) as sent:
         filled = await search_form.FilledForm.from_fields(sent)
     try:
         if filled.is_compressed:
-            request.state.hold(await run_sync(check_gzip, filled.file_content, max_bytes))
+            request.state.hold(await run_sync(check_gzip, filled.file_content, limit))
             filled = await run_sync(filled.decompressed)
     except SwsearchError as error:
         return await run_sync(_form, request, replace(filled, file_content=b""), error)

@@ -223,9 +223,9 @@ class FilledForm:
         texts = dict(self.values)
         own_matrix = texts.pop("matrix_text", "").strip("\r\n").replace("\r\n", "\n")
         query_format = texts.pop("query_format", "") or "auto"
-        if query_format in ("auto", "fasta"):
-            queries = with_header(queries, is_dna=bool(texts.get("translate")))
         values = {name: FORM_FIELDS[name].parse(text) for name, text in texts.items()}
+        if query_format in ("auto", "fasta"):
+            queries = with_header(queries, is_dna=bool(values.get("translate")))
         options: dict[str, Any] = {"distribution": True} | {
             name: value for name, value in values.items() if value is not None
         }
@@ -280,9 +280,9 @@ def with_header(queries: bytes, is_dna: bool) -> bytes:
 
 
 def _is_prose(line: bytes) -> bool:
-    """Return whether a line has words in lower case, not blocks of equal length with a shorter one at the end."""
+    """Return whether a line has words as sentences have, not blocks of equal length with a shorter one at the end."""
     words = line.split()
-    return len(words) > 2 and any(map(bytes.islower, words)) and len({len(word) for word in words[:-1]}) > 1
+    return len({len(word) for word in words[:-1]}) > 1 and re.search(b"[ou]", line) is not None
 
 
 def _problem(message: str, field: str = "queries") -> ServerProblem:

@@ -33,6 +33,9 @@ COMPRESSED_AS = {
 GZIP_PIECE = 1 << 16
 """Bytes that are decompressed at once while they are counted."""
 
+GZIP_BEGIN, MAX_GZIP_PARTS = b"\x1f\x8b\x08", 10_000
+"""Beginning of each part of a gzip file, and number of them: an empty part takes 20 bytes, and time to read."""
+
 MAX_IN_PROFILES = 100_000
 """Subjects of a profile, each of which takes an alignment in memory."""
 
@@ -42,6 +45,8 @@ MAX_IDENTIFIERS = 100_000
 
 def check_gzip(data: bytes, limit: int) -> int:
     """Return the number of bytes in gzip data, without keeping them; raise `ServerProblem` above a limit."""
+    if data.count(GZIP_BEGIN) > MAX_GZIP_PARTS:
+        raise ServerProblem("too_large", "The .gz file has too many parts. Compress it again.", option="queries")
     size = 0
     try:
         with gzip.open(io.BytesIO(data)) as file:

@@ -63,6 +63,7 @@ def said(answer: Any, status: int = 422) -> str:
         (GENBANK.partition("\n")[2], LETTERS.lower()),
         (UNIPROT, LETTERS),
         ("       10         20\nMKTAYIAKQR QISFVKSHFS\n\n       30\nRQL", "MKTAYIAKQRQISFVKSHFSRQL\n"),
+        ("mk tayia kqrqisfvk s", "mktayiakqrqisfvks\n"),
         ("MKTAY\rIAKQR", "MKTAYIAKQR\n"),
     ],
 )
@@ -139,11 +140,13 @@ def test_a_gzip_file_is_searched(visitor: Visitor) -> None:
         (gzip.compress(RECORD) + b"junk", "The .gz file is damaged"),
         (gzip.compress(gzip.compress(RECORD)), "The file is compressed with gzip."),
         (gzip.compress(b""), "Paste a sequence or choose a file."),
+        (gzip.compress(b"") * 10_001, "The .gz file has too many parts."),
     ],
+    ids=["truncated", "broken", "checksum", "junk", "twice", "empty", "parts"],
 )
-def test_a_gzip_file_that_cannot_be_read_is_told(visitor: Visitor, data: bytes, problem: str) -> None:
+def test_a_gzip_file_that_cannot_be_searched_is_told(visitor: Visitor, data: bytes, problem: str) -> None:
     answer = visitor.post("/search", {"database": "sprot"}, files={"file": ("mine.fa.gz", data)})
-    assert problem in said(answer)
+    assert problem in said(answer, answer.status_code) and answer.status_code in (413, 422)
     assert Page(answer.text).one("textarea", name="queries").text.strip() == ""
 
 

@@ -13,11 +13,10 @@
 
   const labelled = (field) => `"${one(`label[for="${field}"], label:has(#${field})`).textContent.trim()}"`;
 
-  /** Whether a line has words, and not blocks of equal length with a shorter one at the end. */
+  /** Whether a line has words as sentences have, not blocks of equal length with a shorter one at the end. */
   function isProse(line) {
     const words = line.replace(/\d/g, "").split(/\s+/).filter(Boolean);
-    return words.length > 2 && words.some((word) => word === word.toLowerCase())
-      && new Set(words.slice(0, -1).map((word) => word.length)).size > 1;
+    return new Set(words.slice(0, -1).map((word) => word.length)).size > 1 && /[ou]/.test(line);
   }
 
   /** Whether the server takes letters for DNA. */
