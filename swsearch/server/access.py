@@ -325,16 +325,20 @@ class Access:
             return
         started, status, n_bytes = time.perf_counter(), 0, 0
 
-        async def received() -> Message:
+        def hold(size: int) -> None:
+            """Count bytes in memory until the request ends; raise ``unavailable`` if all requests hold too many."""
             nonlocal n_bytes
-            message = await receive()
-            size = len(message.get("body", b""))
             n_bytes += size
             self.n_held += size
-            if n_bytes > self.max_bytes:
-                raise self._too_large()
             if n_bytes > LARGE_BODY and self.n_held > self.max_held:
                 raise ServerProblem("unavailable", "the server reads as much as it can now; ask again", retry_after=5)
+
+        async def received() -> Message:
+            message = await receive()
+            size = len(message.get("body", b""))
+            if n_bytes + size > self.max_bytes:
+                raise self._too_large()
+            hold(size)
             return message
 
         async def answered(message: Message) -> None:
@@ -349,6 +353,7 @@ class Access:
         if root and not path.startswith(f"{root}/"):  # a proxy may have removed it
             path = f"{root}{'/' if path == root else path}"
         scope["root_path"], scope["path"] = root, path
+        scope.setdefault("state", {})["hold"] = hold
         try:
             self._check(scope)
             await self._app(scope, received, answered)

@@ -14,6 +14,7 @@ from starlette.types import Scope
 
 from swsearch.client.urls import API_PATH
 from swsearch.errors import InputError, OptionError, OutputError, SwsearchError, format_value
+from swsearch.server.page_words import in_page_words
 from swsearch.server.templating import page, root_of
 
 
@@ -165,7 +166,8 @@ def problem_page(scope: Scope, problem: ServerProblem, status: int | None = None
         return page(scope, "login.html", values, status, {**headers, "Cache-Control": "no-store"})
     values = {
         "heading": KINDS_BY_STATUS.get(status, PROBLEM_KINDS["broken"]).heading,
-        "message": str(problem),
+        # of a host that is not allowed, an administrator sees the advice first
+        "message": str(problem) if problem.code == "not_allowed" else in_page_words(str(problem)),
         "advice": PAGE_ADVICE.get(problem.code, "Go back and change your input; it is still there."),
     }
     return page(scope, "problem.html", values, status, headers)

@@ -70,7 +70,7 @@ def payer_of(client: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job at one moment. Times are seconds of the Unix clock. All fields but the last three are columns."""
+    """A job at one moment. Times are seconds of the Unix clock. All fields but the last four are columns."""
 
     identifier: str
     group: str
@@ -98,6 +98,8 @@ class Job:
     """Warnings, and queries without E-values."""
     progress: float = field(default=0.0, metadata={"stored": False})
     cells_done: int = field(default=0, metadata={"stored": False})
+    work_left: float | None = field(default=None, metadata={"stored": False})
+    """Cells to score per cell that was scored since `started`; None if too few were."""
     queue_position: int | None = field(default=None, metadata={"stored": False})
     """Number of jobs ahead in the queue."""
 

@@ -62,6 +62,9 @@ MAX_BUFFERED_HITS = 20_000
 """Hits that a search may request, in all, so that its report is made before it is sent: a failure is a response then,
 and an engine that another search brought down is tried again. A hit with its alignment takes a kilobyte."""
 
+MIN_PROGRESS = 0.05
+"""Share of a search that must have been scored to estimate the remaining time."""
+
 MAX_LISTED = 1000
 """Jobs of a client in a list."""
 
@@ -85,7 +88,7 @@ class RunningSearch:
         self.payer = payer_of(client)
         self.reason: StopReason = ""
         """Reason why the job was stopped."""
-        self.cells = self.cells_done = 0
+        self.cells = self.cells_done = self.cells_skipped = 0
         self.timer: asyncio.TimerHandle | None = None
         self._guard = threading.Lock()
         self._results: SearchResults | None = None
@@ -102,10 +105,22 @@ class RunningSearch:
         with self._guard:
             self.cells_done += cells
 
+    def skip(self, cells: int) -> None:
+        """Count cells that are not scored: they were before a restart, or their query converged."""
+        with self._guard:
+            self.cells_done += cells
+            self.cells_skipped += cells
+
     @property
     def progress(self) -> float:
         """Share of the cells, from 0 to 1."""
         return min(1.0, self.cells_done / self.cells) if self.cells else 0.0
+
+    @property
+    def work_left(self) -> float | None:
+        """Cells to score per cell that was scored; None if too few were."""
+        scored = self.cells_done - self.cells_skipped
+        return max(self.cells - self.cells_done, 0) / scored if scored >= MIN_PROGRESS * self.cells > 0 else None
 
     def stop(self, reason: StopReason) -> None:
         """Stop it; the first reason counts."""
@@ -185,7 +200,7 @@ class Jobs:
         running = self.running.get(job.identifier)
         if running is None or job.state != "running":
             return job
-        return replace(job, progress=running.progress, cells_done=running.cells_done)
+        return replace(job, progress=running.progress, cells_done=running.cells_done, work_left=running.work_left)
 
     def job(self, identifier: str) -> Job:
         """Return a job as it is now; raise as `JobStore.job` does."""
@@ -383,7 +398,7 @@ class Jobs:
             )  # fmt: skip
             with results:
                 search = _resume(results, checkpoint)
-                search.restored = search.forgone = running.advance
+                search.restored = search.forgone = running.skip
                 running.set_results(results)
                 if outputs:
                     write_job_outputs(results, outputs, request.header)

@@ -33,6 +33,7 @@ from swsearch.server.api import client_of, jobs_of
 from swsearch.server.errors import JOB_ADVICE, ServerProblem, problem_page
 from swsearch.server.job_store import Job, is_identifier
 from swsearch.server.models import parse_hits, parse_range
+from swsearch.server.page_words import in_page_words
 from swsearch.server.results import FASTA_TYPE, Format
 from swsearch.server.streaming import stream_response
 from swsearch.server.templating import (
@@ -44,18 +45,24 @@ from swsearch.server.templating import (
     safe_name,
     static_answer,
 )
-from swsearch.server.validation import COMPRESSED_AS
+from swsearch.server.validation import check_gzip
 
 ROWS_PER_PAGE = 50
 """Jobs of a list, rows of a summary, and queries of a report, which a browser holds with all their alignments."""
+
+CLEARED_COOKIE = "swsearch-cleared"
+"""Time at which a browser cleared its list of recent searches."""
 
 COOKIE_SECONDS = 365 * 24 * 3600
 """Seconds that a browser keeps our cookies."""
 
 MAX_FORM_FIELDS = 500
 
-MIN_PROGRESS = 0.05
-"""Progress from which a page estimates the remaining time."""
+MIN_SECONDS = 1.0
+"""Run time from which a page estimates the remaining time, and least remaining time that it states."""
+
+RECENT_JOBS = 5
+"""Jobs below the form."""
 
 STATE_WORDS = {
     "queued": "waiting",
@@ -131,9 +138,15 @@ def form(request: Request) -> Response:
 @router.api_route("/search", methods=["POST"], response_model=None)
 async def search(request: Request) -> Response:
     """Submit a filled form, or show it again with its problem."""
-    max_bytes = max(jobs_of(request).settings.limits.body, 1 << 20)
-    async with request.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=max_bytes) as sent:
+    limit = jobs_of(request).settings.limits.body
+    async with request.form(max_files=1, max_fields=MAX_FORM_FIELDS, max_part_size=max(limit, 1 << 20)) as sent:
         filled = await search_form.FilledForm.from_fields(sent)
+    try:
+        if filled.is_compressed:
+            request.state.hold(await run_sync(check_gzip, filled.file_content, limit))
+            filled = await run_sync(filled.decompressed)
+    except SwsearchError as error:
+        return await run_sync(_form, request, replace(filled, file_content=b""), error)
     return await run_sync(_submit, request, filled)
 
 
@@ -145,8 +158,6 @@ def _submit(request: Request, filled: search_form.FilledForm) -> Response:
         client = f"{client}/{cookie}"
     try:
         queries = filled.content()
-        if queries.startswith(tuple(COMPRESSED_AS)):
-            raise OptionError("queries", filled.file_name, "text; decompress the file first")
         if not queries.strip() and filled.queries_of:
             queries = jobs_of(request).store.request(check_identifier(filled.queries_of)).queries
         jobs = jobs_of(request).submit(filled.requests(queries), client)
@@ -166,11 +177,12 @@ def _form(request: Request, filled: search_form.FilledForm, error: SwsearchError
         filled = replace(filled, databases=(ready[0],))
     status, headers, wrong, alert, field_message = 200, {}, "", "", ""
     if error is not None:
-        problem, wrong = jobs.problem_for(error), search_form.field_of(error)
-        alert, field_message = search_form.without_name(str(problem), wrong)
+        problem = jobs.problem_for(error)
+        wrong, alert, field_message = search_form.explain(error, str(problem))
         status = problem.status
         headers = {"Retry-After": str(problem.retry_after)} if problem.retry_after else {}
     fields = search_form.FORM_FIELDS
+    recent, now = _recent(request), time.time()
     chosen = [name for name, text in filled.values.items() if text.strip() and text != fields[name].default]
     costs = search_form.matrix_costs()
     values = {
@@ -180,8 +192,27 @@ def _form(request: Request, filled: search_form.FilledForm, error: SwsearchError
         "costs": {"matrices": costs, "presets": {word: costs[name] for word, name in PRESET_MATRICES.items()}},
         "opened": {fields[name].group for name in (*chosen, wrong) if name in fields},
         "problem": alert, "wrong": wrong, "told": field_message,
+        "recent": [(job, progress_of(job, now)) for job in recent],
     }  # fmt: skip
     return show_page(request, "form.html", values, status, headers)
+
+
+def _recent(request: Request) -> list[Job]:
+    """Return the last jobs of a browser that can be shown, unless it has cleared the list since."""
+    if CLIENT_COOKIE not in request.cookies:
+        return []
+    jobs, cleared = jobs_of(request), request.cookies.get(CLEARED_COOKIE, "")
+    since = float(cleared) if re.fullmatch(r"\d{1,12}(\.\d{1,9})?", cleared) else 0.0
+    recent = jobs.jobs_of(client_of(request), RECENT_JOBS)
+    return [job for job in recent if job.submitted > since and job.database in jobs.databases]
+
+
+@router.api_route("/clear", methods=["POST"], response_model=None)
+def clear(request: Request) -> Response:
+    """Clear the list of recent searches; the jobs stay."""
+    answer = go_to(request, "/")
+    _set_cookie(request, answer, CLEARED_COOKIE, f"{time.time():.3f}")
+    return answer
 
 
 @router.api_route("/examples/{key}", methods=["GET", "HEAD"], response_model=None)
@@ -216,19 +247,20 @@ IdentifierOfPath = Annotated[str, Depends(check_identifier)]
 def progress_of(job: Job, now: float) -> dict[str, Any]:
     """Return the progress of a job in numbers and words, for its page and for the script that updates the page."""
     percent = 100 if job.state == "done" else round(100 * job.progress)
-    words = f"Searching: {percent}%" if job.state == "running" else STATE_WORDS[job.state].capitalize()
-    if job.state == "queued" and job.queue_position is not None:
-        ahead = (
-            f"{format_count(job.queue_position, 'search', 'searches')} ahead"
-            if job.queue_position
-            else "next in the queue"
-        )
-        words = f"Waiting: {ahead}"
     started = job.started if job.started is not None else job.submitted
     elapsed = (job.ended if job.ended is not None else now) - started
+    words = STATE_WORDS[job.state].capitalize()
+    if job.state == "running":
+        words = f"Searching: {percent}%"
+        left = elapsed * (job.work_left or 0)
+        if min(elapsed, left) >= MIN_SECONDS:
+            words += f", about {format_duration(left)} left"
+    elif job.state == "queued" and job.queue_position is not None:
+        ahead = job.queue_position
+        words = (
+            f"Waiting: {format_count(ahead, 'search', 'searches')} ahead" if ahead else "Waiting: next in the queue"
+        )
     spent = f"{format_duration(elapsed)} so far"
-    if job.state == "running" and job.progress >= MIN_PROGRESS and elapsed >= 1:
-        spent += f", about {format_duration(elapsed * (1 - job.progress) / job.progress)} left"
     return {"state": job.state, "percent": percent, "words": words, "elapsed": spent, "is_ended": job.is_ended}
 
 
@@ -255,6 +287,7 @@ def _progress(request: Request, job: Job) -> Response:
     values = _values(request, job)
     code = (job.problem or {}).get("code", "failed")
     values["progress"] = progress_of(job, time.time())
+    values["message"] = in_page_words((job.problem or {}).get("message", "the server gave no reason"))
     values["advice"] = JOB_ADVICE.get(code, "Change the search and submit it again.")
     return show_page(request, "job.html", values, headers={"Cache-Control": "no-store"})
 
@@ -269,6 +302,14 @@ def state(job: OfPath) -> Response:
 async def report(request: Request, job: OfPath, queries: str = "") -> Response:
     """Show the report of some queries of a job."""
     return await _report(request, job, parse_query_range(queries, job.n_queries))
+
+
+@router.api_route("/jobs/{identifier}/text", methods=["GET", "HEAD"], response_model=None)
+async def text(request: Request, job: OfPath, queries: str = "") -> Response:
+    """Show the alignments of some queries of a job as text."""
+    span = parse_query_range(queries, job.n_queries)
+    pieces = await run_sync(jobs_of(request).render, job.identifier, Format("0"), span)
+    return await stream_response(request, pieces, "text/plain; charset=utf-8", "reports", headers=PAGE_HEADERS)
 
 
 @router.api_route("/jobs/{identifier}/report/{first}/subjects", methods=["GET", "HEAD"], response_model=None)
@@ -287,6 +328,7 @@ def details(request: Request, job: OfPath) -> Response:
     size = len(jobs_of(request).store.request(job.identifier).queries)
     database = jobs_of(request).databases.get(job.database)
     values = _values(request, job) | {
+        "notes": map(in_page_words, job.notes),
         "downloads": list(downloads_of(job, database is not None and database.is_dna)),
         "asked": list(job_options(job)),
         "size": f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size:,} bytes",
@@ -345,6 +387,7 @@ def report_links(root: str, job: Job, group: Sequence[Job], queries: tuple[int, 
     yield Link("Downloads, sharing, settings", f"{place}/details")
     yield Link("Table (TSV)", f"{root}{API_PATH}/jobs/{job.identifier}/results?format=6")
     first, last = queries
+    yield Link("Alignments (text)", f"{place}/text?queries={first}-{last}")
     if last - first + 1 < job.n_queries:
         yield Link(f"Queries {first:,} to {last:,} of {job.n_queries:,}: summary", f"{place}/summary")
     if first > 1:

@@ -13,11 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from html import escape
 from typing import IO, Any, TypeVar
 
 from swsearch import report
 from swsearch.errors import InputError, OptionError, OutputError
 from swsearch.pipeline.search import Search
+from swsearch.report import headers
 from swsearch.report.base import Writer
 from swsearch.report.html import HtmlWriter, Link
 from swsearch.report.outputs import JobOutput
@@ -37,6 +39,44 @@ FASTA_LINE = 60
 """Residues of a line of FASTA."""
 
 Found = TypeVar("Found")
+
+
+_NOSCRIPT = re.compile("<noscript>.*?</noscript>", re.DOTALL)
+
+_TABLE_COLUMNS = {"stitle": "Subject", "bitscore": "Bit score", "evalue": "E-value", "pident": "Identity"}
+
+
+class _PageReport(HtmlWriter):
+    """The report on a page of the server, with tables of the hits for browsers without JavaScript."""
+
+    def begin(self, run: RunInfo) -> None:
+        """Write the page's head and the search."""
+        page, self._stream = self._stream, io.StringIO()
+        super().begin(run)
+        head, self._stream = self._stream.getvalue(), page
+        page.write(
+            _NOSCRIPT.sub("<noscript><p>Without JavaScript, this page has tables of the hits.</p></noscript>", head)
+        )
+
+    def write(self, result: SearchResult) -> None:
+        """Write the data of one query, and its table."""
+        super().write(result)
+        rows = io.StringIO()
+        table = report.create_writer(f"6 {' '.join(_TABLE_COLUMNS)}", rows)
+        table.begin(self._run)
+        table.write(result)
+        lines = [_row(line.split("\t"), "td") for line in rows.getvalue().splitlines()]
+        heading = escape(headers.one_line(f"{result.query_id} {result.query_description}").strip())
+        head = f"<thead>{_row(_TABLE_COLUMNS.values(), 'th')}</thead>"
+        body = f"<table>{head}<tbody>{''.join(lines)}</tbody></table>" if lines else "<p>No hits.</p>"
+        text = f"<noscript><h2>{heading}</h2>{body}</noscript>\n"
+        self._stream.write(text.encode("ascii", "xmlcharrefreplace").decode("ascii"))
+
+
+def _row(cells: Iterable[str], kind: str) -> str:
+    subject, *numbers = map(escape, cells)
+    cells = [f"<th>{subject}</th>", *(f'<{kind} class="number">{number}</{kind}>' for number in numbers)]
+    return f"<tr>{''.join(cells)}</tr>\n"
 
 
 @dataclass(frozen=True)
@@ -78,7 +118,7 @@ class Format:
     def writer(self, stream: Any) -> Writer:
         """Return a writer of the format."""
         if self.output_format.key == "html" and (self.bar or self.subjects_url):
-            return HtmlWriter(stream, bar=self.bar, subjects_url=self.subjects_url)
+            return _PageReport(stream, bar=self.bar, subjects_url=self.subjects_url)
         return report.create_writer(self.outfmt, stream)
 
     def check(self, n_queries: int, program: Program) -> None:

@@ -103,9 +103,9 @@ def format_duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     if minutes < 120:
-        return f"{minutes} min"
+        return f"{minutes} minutes"
     hours = round(minutes / 60)
-    return f"{hours} h" if hours < 48 else f"{round(hours / 24)} days"
+    return f"{hours} hours" if hours < 48 else f"{round(hours / 24)} days"
 
 
 @cache

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -25,13 +28,37 @@ COMPRESSED_AS = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "zip",
 }
-"""Beginnings of compressed files. They are refused: a kilobyte may decompress to a gigabyte."""
+"""Beginnings of compressed files. They are refused: a kilobyte may decompress to a gigabyte. The page takes gzip."""
+
+GZIP_PIECE = 1 << 16
+"""Bytes that are decompressed at once while they are counted."""
+
+GZIP_BEGIN, MAX_GZIP_PARTS = b"\x1f\x8b\x08", 10_000
+"""Beginning of each part of a gzip file, and number of them: an empty part takes 20 bytes, and time to read."""
 
 MAX_IN_PROFILES = 100_000
 """Subjects of a profile, each of which takes an alignment in memory."""
 
 MAX_IDENTIFIERS = 100_000
 """Identifiers of a filter; a cache of options keeps them in memory."""
+
+
+def check_gzip(data: bytes, limit: int) -> int:
+    """Return the number of bytes in gzip data, without keeping them; raise `ServerProblem` above a limit."""
+    if data.count(GZIP_BEGIN) > MAX_GZIP_PARTS:
+        raise ServerProblem("too_large", "The .gz file has too many parts. Compress it again.", option="queries")
+    size = 0
+    try:
+        with gzip.open(io.BytesIO(data)) as file:
+            while piece := file.read(GZIP_PIECE):
+                size += len(piece)
+                if size > limit:
+                    message = f"The file has more than {limit:,} bytes when it is decompressed. Send it in parts."
+                    raise ServerProblem("too_large", message, option="queries")
+    except (EOFError, OSError, zlib.error) as error:
+        what = "ends early" if isinstance(error, EOFError) else f"is damaged ({error})"
+        raise ServerProblem("wrong", f"The .gz file {what}. Compress it again.", option="queries") from error
+    return size
 
 
 @dataclass(frozen=True)

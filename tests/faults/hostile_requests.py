@@ -27,10 +27,10 @@ ROUTES: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(
         ("/", "/about", "/examples/{key}", "/static/{digest}/{name}", "/jobs", "/jobs/{identifier}"), READ
     ),
-    **{f"/jobs/{{identifier}}/{each}": READ for each in ("state", "details", "summary", "report")},
+    **{f"/jobs/{{identifier}}/{each}": READ for each in ("state", "details", "summary", "report", "text")},
     "/jobs/{identifier}/report/{first}/subjects": READ,
     "/login": (*READ, *SENT),
-    **dict.fromkeys(("/logout", "/search", "/jobs/{identifier}/cancel", "/jobs/{identifier}/delete"), SENT),
+    **dict.fromkeys(("/logout", "/clear", "/search", "/jobs/{identifier}/cancel", "/jobs/{identifier}/delete"), SENT),
     **dict.fromkeys(("/api", "/metrics"), ASKED),
     **dict.fromkeys(("/Blast.cgi", "/blast/Blast.cgi"), (*ASKED, *SENT)),
     **{f"/api/v1/{each}": READ for each in ("openapi.json", "health", "ready")},
@@ -98,6 +98,7 @@ PARAMETERS: Mapping[str, Mapping[str, Sequence[str]]] = {
                 "columns": ("qseqid,sseqid", "std", "x", "qseqid " * 200), "queries": ("1", "1-2", "2-1", "0", "9")},
     "subjects": {"query": ("1", "0", "2", "x"), "hits": ("1", "1,2", "1-3", "1-5000", "0", "1-999999999")},
     "report": {"queries": ("1", "1-2", "51-100", "0", "x")},
+    "text": {"queries": ("1", "51-100", "0", "x")},
     "summary": {"queries": ("1", "1-50", "x"), "page": ("1", "2", "0")},
     "jobs": {"state": ("done", "queued,running", "x"), "limit": ("1", "1000", "0"), "page": ("1", "99999")},
     "login": {"next": ("/", "//evil.org", "/\\evil.org", "https://evil.org", "/jobs?x=1", "/%0d%0aX-Zq9:1")},

@@ -117,6 +117,7 @@ CHANGES = [
     ("POST", "/jobs/{job}/delete", "", FORM),
     ("POST", "/login", "token=x", FORM),
     ("POST", "/logout", "", FORM),
+    ("POST", "/clear", "", FORM),
 ]
 """All that changes something: method, path, body and headers."""
 

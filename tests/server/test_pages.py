@@ -195,11 +195,13 @@ LARGE = ("a.fa", b">q\n" + b"M" * MAX_FILE_TEXT)
 
 REFUSED: list[tuple[dict[str, Any], tuple[str, bytes] | None, int, str, str]] = [
     ({"queries": ">q\nMK1"}, None, 422, "queries", "record 'q' line 2"),
-    ({"queries": ""}, None, 422, "queries", "paste them, drop a file or choose one"),
-    ({"database": []}, None, 422, "database", "at least one database: tick it"),
+    ({"queries": ""}, None, 422, "queries", "Paste a sequence or choose a file."),
+    ({"database": []}, None, 422, "database", "Choose at least one database."),
     ({"database": "nosuch"}, None, 422, "database", "expected one of sprot, trembl"),
-    ({}, ("a.fa", b">r\nMK"), 422, "queries", "not both"),
-    ({"queries": ""}, ("a.fa.gz", b"\x1f\x8b\x08\0\0"), 422, "queries", "decompress the file first"),
+    ({}, ("a.fa", b">r\nMK"), 422, "queries", "only one of them can be searched"),
+    ({"queries": ""}, ("a.fa.gz", b"\x1f\x8b\x08\0\0"), 422, "queries", "The .gz file ends early."),
+    ({"queries": ""}, ("a.fa.xz", b"\xfd7zXZ\0\0"), 422, "queries", "Decompress it, or send it as .gz."),
+    ({"queries": ""}, ("a.zip", b"PK\x03\x04"), 422, "queries", "is a zip archive; unpack it"),
     ({"queries": "", "evalue": "x"}, ("a.fa", b">q\nMKV\n"), 422, "evalue", "\n>q\nMKV\n"),
     ({"queries": "", "evalue": "x"}, LARGE, 422, "evalue", "Choose a.fa again"),
     ({"engine": "gpu<script>"}, None, 400, "", "unknown form field &#39;engine&#39;"),
@@ -288,7 +290,7 @@ def test_a_job_fills_the_form(place: Served, visitor: Visitor) -> None:
     ):
         body = {"database": "sprot", "queries": ">q\nMKTAYIAKQRQISFVKSHF", "options": options}
         pages.append(visitor.page(f"/?from={place.submit(body, Cookie=STRANGER)['id']}"))
-    assert "also used keep_profiles." in pages[0].one("p", class_="note").text
+    assert "also used saved profiles." in pages[0].one("p", class_="note").text
     found, _ = asked_for(visitor, visitor.sent(typed_in(pages[1])))
     expected = {"query_loc": "2-9", "include_ids": ["P01308"], "taxids": ["9606", "10090"]}
     assert found["options"] == {"distribution": True, **expected}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,7 +105,7 @@ def test_a_job_is_watched_without_loading_the_page_again(browser: Browser, held:
     assert browser.text("#state-title") == "Waiting: next in the queue"
     browser.run("window.stays = true")
     held.put(identifier, state="running", started=1_795_000_001.0, progress=0.3)
-    browser.until(lambda: browser.text("#state-title") == "Searching: 30%")
+    browser.until(lambda: browser.text("#state-title").startswith("Searching: 30%, about "))
     assert browser.one("progress").get_attribute("value") == "30"
     held.put(identifier, state="running", progress=0.7)
     browser.until(lambda: browser.one("progress").get_attribute("value") == "70")
@@ -122,7 +123,7 @@ def test_my_jobs_are_told_of_while_they_run(browser: Browser, held: Served) -> N
     identifier = identifier_of(browser)
     browser.get(f"{held.url}/jobs")
     held.put(identifier, state="running", started=1_795_000_001.0, progress=0.5)
-    browser.until(lambda: browser.text("tbody .state") == "Searching: 50%")
+    browser.until(lambda: browser.text("tbody .state").startswith("Searching: 50%, about "))
     held.put(identifier, state="done", ended=1_795_000_002.0, n_hits=12)
     browser.until(lambda: browser.all(".state.done"))
     assert "12" in browser.text("tbody tr")
@@ -205,18 +206,38 @@ def test_it_all_works_without_a_script(browser: Browser, held: Served) -> None:
     identifier = identifier_of(browser)
     assert browser.text("#state-title").startswith("Waiting")
     held.put(identifier, state="running", started=1_795_000_001.0, progress=0.5)
-    browser.until(lambda: browser.text("#state-title") == "Searching: 50%")  # the page looks again by itself
+    # the page looks again by itself
+    browser.until(lambda: browser.text("#state-title").startswith("Searching: 50%, about "))
     held.put(identifier, state="queued")
     browser.get(f"{held.url}/jobs")
     browser.one("tbody button").click()
     browser.until(lambda: browser.text("tbody .state") == "Cancelled")
-    browser.said()  # the answer of 422 is in it
+    browser.get(f"{held.url}/")
+    browser.one("#queries").send_keys("ACGTTGCAACACGTTGCAACGG")
+    browser.one("#go").click()
+    browser.until(lambda: browser.all("#translate-problem"))
+    assert browser.focus.get_attribute("id") == "translate"
+    browser.one("#allow_dna").click()
+    browser.one("#go").click()
+    identifier = identifier_of(browser)
+    release(held)
+    browser.until(lambda: browser.text("noscript p").startswith("Without JavaScript"))  # the report follows by itself
+    assert browser.all("noscript tbody tr") and "query" in browser.text("noscript h2")
+    browser.resize(360)
+    assert browser.run("return document.documentElement.scrollWidth") <= 360
+    browser.one(".bar a[href*='/text?']").click()
+    browser.until(lambda: "Query= query" in browser.text("body"))
+    browser.get(f"{held.url}/")
+    assert len(browser.all(".recent li")) == 2
+    browser.one(".recent button").click()
+    browser.until(lambda: not browser.all(".recent"))
+    browser.said()  # the answers of 422 are in it
 
 
 HINTS = [
     (">a\nMKVLAAG\n>b\nMKV", "2 sequences, 10 residues."),
     ("MKVLAAGIVGWWHHKDEFRTYPCNQSMKVLAAGIVGWWHHK", "1 sequence, 41 residues."),
-    (">a\nACGTACGTACGTACGTACGTACGT", "It looks like DNA or RNA"),
+    (">a\n" + 10 * "ACGT", 'This looks like DNA. Tick "Queries are DNA" for a translated search'),
     ("P01308", "looks like an accession"),
     ("NP_000198.1, NP_000199", "looks like an accession"),
     (">a\n", "Paste the sequences as well"),
@@ -224,6 +245,8 @@ HINTS = [
     (">a\nMKV=LAAG", '"=" is no residue'),
     ("Dear all, please find here the sequence", "no residue"),
     ("Please find here the sequence", "looks like text"),
+    ("        1 mktayiakqr qisfvkshfs rqleerlgli\n       31 evqap\n//", "1 sequence, 35 residues."),
+    ("MKTAYIAKQR\n\nQISFVKSHFS", "For several sequences"),
     ("CLUSTAL W\n\na MKV", "Recognized as an alignment or a profile"),
     (">a\nHSQGTFTSDYSKYLDSRRAQ", "For peptides"),
     ("", ""),
@@ -244,6 +267,16 @@ def test_hints_come_while_one_types(browser: Browser, held: Served) -> None:
                 hint in browser.text("#queries-count") and bool(hint) == bool(browser.text("#queries-count"))
             )
         )
+        is_shown = browser.one("#allow_dna").is_displayed()
+        assert is_shown == ("This looks like DNA" in hint)
+        if is_shown:
+            browser.one("#allow_dna").click()
+            browser.until(lambda: browser.text("#queries-count") == "1 sequence, 40 residues.")
+            browser.one("#translate").click()
+            browser.until(lambda: browser.text("#queries-count") == "1 sequence, 40 nucleotides.")
+            browser.run("document.querySelector('#search').reset()")
+            (summary,) = [each for each in browser.all("summary") if each.text == "Translated search"]
+            summary.click()
 
 
 DROP = """
@@ -254,6 +287,7 @@ for (const kind of ["dragenter", "drop"]) {
   document.querySelector("#queries").dispatchEvent(event);
 }
 """
+DROP_BYTES = DROP.replace("text.repeat(length)", "new Uint8Array(text)")
 PASTE = """
 const given = new DataTransfer();
 given.setData("text/plain", arguments[0].repeat(arguments[1]));
@@ -281,6 +315,13 @@ def test_files_are_dropped_and_long_texts_pasted(browser: Browser, held: Served)
     identifier = identifier_of(browser)
     assert held.get(f"/jobs/{identifier}/queries").body == QUERY.encode() * 100_000
     assert held.get(f"/jobs/{identifier}").json["title"] == "pasted.fasta"
+    browser.get(f"{held.url}/")
+    browser.run(DROP_BYTES, "mine.fa.gz", list(gzip.compress(QUERY.encode())))
+    browser.until(lambda: browser.text("#queries-count") == "mine.fa.gz, 1 kB, compressed.")
+    browser.one("#go").click()
+    identifier = identifier_of(browser)
+    assert held.get(f"/jobs/{identifier}/queries").body == QUERY.encode()
+    browser.get(f"{held.url}/")  # a page that asks for nothing when the server ends
 
 
 @pytest.mark.exhaustive

@@ -71,17 +71,24 @@ def test_a_job_is_watched_until_it_ends(place: Served, visitor: Visitor, held: s
     )  # fmt: skip
     found = visitor.get(page.one("div", id="watch").attributes["data-state"])
     assert found.headers["cache-control"] == "no-store"
-    elapsed = found.json()["elapsed"]
-    assert re.fullmatch(r"10\d s so far, about 10\d s left", elapsed)
-    assert found.json() == {
-        "state": "running", "percent": 50, "words": "Searching: 50%", "elapsed": elapsed, "is_ended": False,
-    }  # fmt: skip
-    for seconds, progress, words in (
-        (100, 0.01, r"10\d s so far"), (0, 0.9, r"0\.\d s so far"), (3600, 0.5, "60 min so far, about 60 min left"),
-        (9.9 * 3600, 0.5, "10 h so far, about 10 h left"), (7 * 86400, 0.01, "7 days so far"),
+    stated = found.json()
+    elapsed, words = stated["elapsed"], stated["words"]
+    assert re.fullmatch(r"10\d s so far", elapsed) and re.fullmatch(r"Searching: 50%, about 10\d s left", words)
+    assert stated == {"state": "running", "percent": 50, "words": words, "elapsed": elapsed, "is_ended": False}
+    assert page.one("h2", id="state-title").text.startswith("Searching: 50%, about 10")  # without a script
+    for seconds, progress, so_far, words in (
+        (100, 0.01, r"10\d s", "Searching: 1%"), (0, 0.9, r"0\.\d s", "Searching: 90%"),
+        (3600, 0.5, "60 minutes", "Searching: 50%, about 60 minutes left"),
+        (9.9 * 3600, 0.5, "10 hours", "Searching: 50%, about 10 hours left"),
+        (7 * 86400, 0.01, "7 days", "Searching: 1%"),
     ):  # fmt: skip
         place.put(address[-20:], started=time.time() - seconds, progress=progress)
-        assert re.fullmatch(words, visitor.get(f"{address}/state").json()["elapsed"])
+        stated = visitor.get(f"{address}/state").json()
+        assert re.fullmatch(f"{so_far} so far", stated["elapsed"]) and stated["words"] == words
+    place.put(address[-20:], started=time.time() - 3600, progress=0.9)
+    # scored before the server was started again
+    place.jobs.running[address[-20:]].cells_skipped = 800
+    assert visitor.get(f"{address}/state").json()["words"] == "Searching: 90%, about 60 minutes left"
     del place.jobs.running[address[-20:]]
     place.put(address[-20:], state="queued", started=None)
     for each in place.engines:

@@ -232,7 +232,7 @@ class SequenceTable(OptionTable, init=False):
         decides=False,  # a checkpoint knows the sequences
         heading=Heading.QUERIES,
         header=Header.NEVER,
-        form=FormField("Accept DNA-like protein sequences", "They are an error otherwise."),
+        form=FormField("Accept DNA-like protein sequences", "They are an error otherwise.", group="translation"),
     )
 
 

@@ -11,10 +11,26 @@
   const n = (number) => number.toLocaleString("en");
   const counted = (number, word) => `${n(number)} ${number === 1 ? word : `${word}s`}`;
 
+  const labelled = (field) => `"${one(`label[for="${field}"], label:has(#${field})`).textContent.trim()}"`;
+
+  /** Whether a line has words as sentences have, not blocks of equal length with a shorter one at the end. */
+  function isProse(line) {
+    const words = line.replace(/\d/g, "").split(/\s+/).filter(Boolean);
+    return new Set(words.slice(0, -1).map((word) => word.length)).size > 1 && /[ou]/.test(line);
+  }
+
+  /** Whether the server takes letters for DNA. */
+  function seemsDna(letters) {
+    const number = (set) => letters.replace(new RegExp(`[^${set}]`, "gi"), "").length;
+    return !/[^ACGTURYSWKMBDHVNX]/i.test(letters) && ["A", "C", "G", "TU"].every(number)
+      && number("ACGTU") >= Math.max(20, 9 * number("RYSWKMBDHV"));
+  }
+
   /** Records and residues of FASTA, and what may be wrong with it. */
   function lookedAt(text) {
     const isDna = one("#translate").checked;
-    const trimmed = text.trim();
+    // without the lines around a sequence in flat files of GenBank and UniProt
+    const trimmed = text.trim().replace(/^(ORIGIN|SQ {3}).*\n|\n\/\/$/g, "").trim();
     if (!trimmed) return { words: "", doubt: false };
     if (/^(#|CLUSTAL|HMMER|HMM |PSSM|Last position|PssmWithParameters|HHsearch|[{])/.test(trimmed)) {
       return { words: "Recognized as an alignment or a profile.", doubt: false };
@@ -39,15 +55,18 @@
     if (strange) {
       return { words: `${words} ${JSON.stringify(strange[0])} is no residue: is this FASTA?`, doubt: true, records, residues };
     }
-    const seemsDna = letters.length >= 20 && /^[ACGTUN*\-.]+$/i.test(letters);
-    if (seemsDna && !isDna) {
-      return { words: `${words} It looks like DNA or RNA: tick "Queries are DNA" among the options.`, doubt: true, records, residues };
+    if (seemsDna(letters) && !isDna && !one("#allow_dna").checked) {
+      const words = `This looks like DNA. Tick ${labelled("translate")} for a translated search, or tick ${labelled("allow_dna")}.`;
+      return { words, doubt: true, isDna: true, records, residues };
     }
     if (isDna && /[EFIJLOPQZ]/i.test(letters)) {
-      return { words: `${words} It looks like protein: "Queries are DNA" is ticked among the options.`, doubt: true, records, residues };
+      return { words: `${words} This looks like protein. Untick ${labelled("translate")}.`, doubt: true, records, residues };
     }
-    if (isPlain && /\s[a-z]+\s[a-z]+\s/.test(trimmed)) {
-      return { words: `${words} It looks like text. Is this a sequence?`, doubt: true, records, residues };
+    if (isPlain && trimmed.split("\n").some(isProse)) {
+      return { words: "This looks like text. Is it a sequence?", doubt: true, records, residues };
+    }
+    if (isPlain && /[^\s\d][ \t]*\n[ \t]*\n\s*[^\s\d]/.test(trimmed)) {
+      return { words: "For several sequences, put a line such as >name above each.", doubt: true, records, residues };
     }
     return { words, doubt: false, records, residues };
   }
@@ -59,9 +78,12 @@
     const count = one("#queries-count"), go = one("#go");
     const costs = JSON.parse(one("#gap-costs").textContent);
 
-    const say = ({ words, doubt }) => {
+    let wasDna = false;
+    const say = ({ words, doubt, isDna = false }) => {
       if (count.textContent !== words) count.textContent = words;
       count.classList.toggle("doubt", doubt);
+      if (isDna && !wasDna) one("#translate").closest("details").open = true;
+      wasDna = isDna;
     };
     const tooLong = (found) => {
       const most = Number(search.dataset.residues);
@@ -84,6 +106,7 @@
       if (queries.value.trim()) {
         return say({ words: `${size}: remove the file or the text above; only one of them can be searched.`, doubt: true });
       }
+      if (await isGzip(chosen)) return say({ words: `${size}, compressed.`, doubt: false });
       const text = await chosen.slice(0, LOOKED_AT).text();
       if (file.files[0] !== chosen) return undefined;
       const found = lookedAt(text);
@@ -95,6 +118,7 @@
       clearTimeout(later);
       later = setTimeout(look, queries.value.length > 100000 ? 600 : 120);
     };
+    const isGzip = async (given) => String(new Uint8Array(await given.slice(0, 2).arrayBuffer())) === "31,139";
     const take = (given) => {
       const moved = new DataTransfer();
       moved.items.add(given);
@@ -103,7 +127,7 @@
     };
 
     queries.addEventListener("input", soon);
-    one("#translate").addEventListener("change", look);
+    for (const field of ["#translate", "#allow_dna"]) one(field).addEventListener("change", look);
     file.addEventListener("change", look);
     away.addEventListener("click", () => {
       file.value = "";
@@ -131,7 +155,7 @@
       if (!given) return;
       event.preventDefault();
       drop.classList.remove("over");
-      if (given.size > LARGE) return take(given);
+      if (given.size > LARGE || await isGzip(given)) return take(given);
       queries.value = await given.text();
       file.value = "";
       const title = one("#title");
