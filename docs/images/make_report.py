@@ -49,7 +49,7 @@ def main() -> None:
             driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", SIZE)
             light = [{"name": "prefers-color-scheme", "value": "light"}]
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": light})
-            driver.get(page.as_uri())
+            driver.get(page.as_uri() + "#query-1")
             driver.execute_script(
                 "document.querySelectorAll('.open-hit')[2].click(); scrollTo(0, 0); document.activeElement.blur()"
             )

@@ -32,7 +32,7 @@ from swsearch.report.headers import hits_by_taxon, options_as_html
 from swsearch.results import SearchResult
 from swsearch.results.alignment_rows import letters_of
 from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches
-from swsearch.results.table import shown_hits
+from swsearch.results.table import HitTable, shown_hits
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import KarlinAltschul
@@ -71,9 +71,26 @@ def make_logo(profile: Profile) -> list[tuple[str, list[float]]]:
     return [("".join(names[:n]), values[:n]) for names, values, n in zip(letters, rounded, counts, strict=True)]
 
 
+SIGNIFICANT_EVALUE = 0.001
+"""Hits of a higher E-value are shown as ones that may be chance."""
+
+_OVERVIEW = {
+    "Query": "id",
+    "Length": "number small-out",
+    "Hits": "number phone-out",
+    f"E &le; {SIGNIFICANT_EVALUE}": "number",
+    "Best hit": "words phone-out",
+    "Score": "number phone-out",
+    "E-value": "number",
+}
+"""Columns of the table of all queries, with their classes."""
+
+MAX_CELL_LETTERS = 240
+"""Maximum length of a text in this table; longer ones are cut."""
+
 SCRIPTS = (
-    "alignments.js", "links.js", "pictures.js", "lengths.js", "dots.js", "logo.js", "ticks.js", "table.js",
-    "taxa.js", "report.js",
+    "alignments.js", "titles.js", "links.js", "pictures.js", "lengths.js", "dots.js", "logo.js", "ticks.js",
+    "table.js", "taxa.js", "report.js",
 )  # fmt: skip
 """Files of the page's script, in order."""
 
@@ -117,6 +134,7 @@ class HtmlWriter(Writer):
         self._bar = bar
         self._subjects_url = subjects_url
         self._index: list[dict[str, Any]] = []
+        self._rows: list[list[str]] = []
 
     def begin(self, run: RunInfo) -> None:
         """Write the page's head and the search."""
@@ -140,25 +158,23 @@ class HtmlWriter(Writer):
         parts = base.with_hits(data, map(_hit_data, aligned_batches(result)))
         self._stream.writelines(_data(f"data-{len(self._index)}", parts))
         hits = shown_hits(result.table)
-        names = hits.headers.identifiers
-        self._index.append(
-            {
-                **{name: data[name] for name in ("id", "title", "length")},
-                "hits": len(hits),
-                "best": headers.identifier(names[0]) if names else "",
-                "score": int(hits.scores[0]) if names else None,
-                "evalue": base.finite(float(hits.statistics.evalues[0])) if names else None,
-            }
-        )
+        self._index.append({"id": data["id"], "length": data["length"], "hits": len(hits)})
+        self._rows.append(_overview_row(data, hits))
 
     def end(self) -> None:
         """Write parameters, run and script."""
         run = self._run
+        self._stream.write(_overview(self._rows))
         self._stream.write(_definitions("parameters", "Parameters", _parameters(run, self._index)))
         if run.execution is not None:
             self._stream.write(_definitions("run", "Run", _execution(run)))
         self._stream.write("</main>\n<footer><p>Made by swsearch. Works offline; loads nothing.</p></footer>\n")
-        index = {"queries": self._index, "subjects": self._subjects_url, **_alphabet(run.scoring)}
+        index = {
+            "queries": self._index,
+            "subjects": self._subjects_url,
+            "significant": SIGNIFICANT_EVALUE,
+            **_alphabet(run.scoring),
+        }
         self._stream.writelines(_data("index", [base.encode(index)]))
         self._stream.write(f"<script>{_script()}</script>\n</body>\n</html>\n")
 
@@ -246,6 +262,42 @@ def _query_data(result: SearchResult) -> dict[str, Any]:
         "distribution": None if result.distribution is None else _distribution_data(result.distribution),
         **({} if result.profile is None else {"profile": _profile_data(result.profile)}),
     }
+
+
+def _overview_row(data: dict[str, Any], hits: HitTable) -> list[str]:
+    """Return a query's cells in the table of all queries, as HTML."""
+    cells = [_cut(data["id"]) + _title(data["title"]), f"{data['length']:,}", f"{len(hits):,}"]
+    if not len(hits):
+        return [*cells, "", "", "", ""]
+    evalues, description = hits.statistics.evalues, hits.headers.descriptions[0].partition(headers.MERGED)[0]
+    best = _cut(headers.identifier(hits.headers.identifiers[0])) + _title(headers.one_line(description).strip())
+    has_evalues = not np.isnan(evalues[0])
+    significant = f"{(evalues <= SIGNIFICANT_EVALUE).sum():,}" if has_evalues else ""
+    evalue = base.evalue_table(float(evalues[0])) if has_evalues else ""
+    return [*cells, significant, best, str(hits.scores[0]), evalue]
+
+
+def _cut(text: str) -> str:
+    return _text(text if len(text) <= MAX_CELL_LETTERS else text[:MAX_CELL_LETTERS] + "\u2026")
+
+
+def _title(text: str) -> str:
+    return f' <span class="title">{_cut(text)}</span>' if text else ""
+
+
+def _overview(rows: list[list[str]]) -> str:
+    """Return the table of all queries, which needs no script, without columns that are empty."""
+    shown = [k for k in range(len(_OVERVIEW)) if any(row[k] for row in rows)]
+    names, kinds = list(_OVERVIEW), list(_OVERVIEW.values())
+    lines = ["".join(f'<th scope="col" class="{kinds[k]}">{names[k]}</th>' for k in shown)]
+    for row in rows:
+        cells = [f'<td class="{kinds[k]}">{row[k]}</td>' for k in shown[1:]]
+        lines.append(f'<th scope="row" class="id">{row[0]}</th>' + "".join(cells))
+    body = "".join(f"<tr>{line}</tr>\n" for line in lines[1:])
+    return (
+        f'<section id="all">\n<h2>{format_count(len(rows), "query", "queries")}</h2>\n'
+        f"<table>\n<thead><tr>{lines[0]}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n</section>\n"
+    )
 
 
 def _iterations_note(result: SearchResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import io
 import time
@@ -14,7 +15,9 @@ import swsearch
 from support.browser import (
     WIDTHS,
     all_of,
+    button,
     column,
+    downloaded,
     drawn,
     filter_field,
     heading,
@@ -40,7 +43,7 @@ def found(examples: Path) -> list[Any]:
 
 
 def test_it_shows_hits_and_pictures(opened: Any, found: list[Any]) -> None:
-    driver = opened(report("html", *found))
+    driver = opened(report("html", *found), "#query-1")
     assert one(driver, "h2").text.startswith("P01308")
     assert len(all_of(driver, "#query svg")) == 3
     assert len(all_of(driver, "svg .bar")) == len(found[0].hits)
@@ -53,7 +56,7 @@ def test_it_shows_hits_and_pictures(opened: Any, found: list[Any]) -> None:
 
 @pytest.mark.exhaustive
 def test_sorting(opened: Any, found: list[Any]) -> None:
-    driver = opened(report("html", *found))
+    driver = opened(report("html", *found), "#query-1")
     heading(driver, "Length").click()
     lengths = [int(text.replace(",", "")) for text in column(driver, 9)]
     assert lengths == sorted((hit.subject_length for hit in found[0].hits), reverse=True)
@@ -67,7 +70,7 @@ def test_sorting(opened: Any, found: list[Any]) -> None:
 
 
 def test_filtering(opened: Any, found: list[Any]) -> None:
-    driver = opened(report("html", *found))
+    driver = opened(report("html", *found), "#query-1")
     hits = found[0].hits
     filter_field(driver, "E-value at most").send_keys("1e-20")
     assert len(column(driver, 1)) == sum(hit.evalue <= 1e-20 for hit in hits)
@@ -84,7 +87,7 @@ def test_filtering(opened: Any, found: list[Any]) -> None:
     filter_field(driver, "Identity from %").clear()
     filter_field(driver, "Coverage from %").send_keys("101")
     assert column(driver, 1) == []
-    assert not one(driver, ".filters button[title]").is_enabled()
+    assert not button(driver, "Download TSV").is_enabled()
 
 
 @pytest.mark.parametrize(
@@ -99,10 +102,10 @@ def test_alignments_are_those_of_the_pairwise_rows(opened: Any, examples: Path, 
     assert shown.isupper() == (options["statistics"] == "published")
     for place in (0, len(result.hits) - 1):
         hit = result.hits[place]
-        button = all_of(driver, ".open-hit")[place]
-        driver.execute_script("arguments[0].scrollIntoView()", button)
-        button.click()
-        assert button.get_attribute("aria-expanded") == "true"
+        opener = all_of(driver, ".open-hit")[place]
+        driver.execute_script("arguments[0].scrollIntoView()", opener)
+        opener.click()
+        assert opener.get_attribute("aria-expanded") == "true"
         lines = [line for line in one(driver, "tr.detail pre").get_property("textContent").split("\n") if line]
         cut = [slice(len(line) - len(line.lstrip()), None) for line in lines]
         assert len(cut) == len(lines)
@@ -118,37 +121,32 @@ def test_alignments_are_those_of_the_pairwise_rows(opened: Any, examples: Path, 
         assert lines[0].split()[1] == str(hit.pair.query_start + 1)
         assert lines[-3].split()[-1] == str(hit.pair.query_end)
         assert lines[-1].split()[-1] == str(hit.pair.subject_end)
-        button.click()
+        opener.click()
         assert all_of(driver, "tr.detail") == []
     one(driver, "svg .bar").click()
     assert len(all_of(driver, "tr.detail")) == 1
 
 
-def test_the_rows_are_downloaded_as_blasts_table(opened: Any, found: list[Any], browser: Browser) -> None:
-    driver = opened(report("html", *found))
-    for old in browser.downloads.iterdir():
-        old.unlink()
+def test_the_rows_are_downloaded_as_blasts_table(opened: Any, found: list[Any]) -> None:
+    driver = opened(report("html", *found), "#query-1")
     heading(driver, "Length").click()
     filter_field(driver, "E-value at most").send_keys("1")
-    (button,) = [each for each in all_of(driver, ".filters button") if each.text == "Download TSV"]
-    button.click()
-    target = browser.downloads / "P01308.tsv"
-    deadline = time.monotonic() + 20
-    while not target.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    names, *rows = [line.split("\t") for line in target.read_text().splitlines()]
+    button(driver, "Download TSV").click()
+    names, *rows = [line.split("\t") for line in downloaded(driver, "P01308.tsv").splitlines()]
     assert names[:2] + names[-1:] == ["qaccver", "saccver", "stitle"]
     expected = report("6 std score qcovs stitle", found[0]).splitlines()
     kept = [line.split("\t") for line in expected if float(line.split("\t")[10]) <= 1]
     lengths = {hit.subject_id: hit.subject_length for hit in found[0].hits}
     assert rows == sorted(kept, key=lambda row: -lengths[row[1]])
+    button(driver, "Download CSV").click()
+    assert list(csv.reader(downloaded(driver, "P01308.csv").splitlines())) == [names, *rows]
 
 
 @pytest.mark.exhaustive
 def test_a_keyboard_is_enough(opened: Any, found: list[Any]) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    driver = opened(report("html", *found))
+    driver = opened(report("html", *found), "#query-1")
     chain = [driver.switch_to.active_element]
     for _ in range(40):
         driver.switch_to.active_element.send_keys(Keys.TAB)
@@ -167,31 +165,57 @@ def test_a_keyboard_is_enough(opened: Any, found: list[Any]) -> None:
 @pytest.mark.exhaustive
 def test_going_from_query_to_query(opened: Any, found: list[Any]) -> None:
     driver = opened(report("html", *found))
-    (after,) = [each for each in all_of(driver, ".steps button") if each.text == "Next"]
-    after.click()
-    time.sleep(0.2)
-    assert one(driver, "h2").text.startswith(found[1].query_id)
+    shows = lambda text: until(lambda: one(driver, "h2").text.startswith(text))  # noqa: E731
+    shows("5 queries")
+    before, after = all_of(driver, ".steps button")
+    assert (before.text, before.is_enabled(), after.text) == ("Previous", False, "Next")
+    for result in found[:2]:
+        after.click()
+        shows(result.query_id)
     driver.back()
-    time.sleep(0.2)
-    assert one(driver, "h2").text.startswith(found[0].query_id)
-    one(driver, "#queries summary").click()
-    time.sleep(0.2)
-    links = all_of(driver, "#queries table a")
+    shows(found[0].query_id)
+    before.click()
+    shows("5 queries")
+    links = all_of(driver, "#all a")
     assert [link.text for link in links] == [result.query_id for result in found]
     links[3].click()
-    time.sleep(0.2)
-    assert one(driver, "h2").text.startswith(found[3].query_id)
+    shows(found[3].query_id)
     assert one(driver, "#which").get_attribute("value") == "3"
+
+
+def test_all_queries_come_first_and_need_no_script(opened: Any, found: list[Any], browser: Browser) -> None:
+    numbers = [
+        [
+            result.query_id,
+            f"{result.query_length:,}",
+            str(len(result.hits)),
+            str(sum(hit.evalue <= 0.001 for hit in result.hits)),
+            result.hits[0].subject_id,
+            str(result.hits[0].score),
+        ]
+        for result in found
+    ]
+    page = report("html", *found, make_result(("q6", "", "WWW"), []))
+    for has_scripts in (False, True):
+        browser.scripts(has_scripts)
+        driver = opened(page)
+        body = all_of(driver, "#all tbody tr")
+        rows = [[cell.text.split(" ")[0] for cell in all_of(row, "th, td")] for row in body]
+        assert [row[:-1] for row in rows[:-1]] == numbers
+        assert rows[-1] == ["q6", "3", "0", "", "", "", ""]
+        assert [float(row[-1]) for row in rows[:-1]] == [
+            pytest.approx(result.hits[0].evalue, rel=0.01, abs=1e-180) for result in found
+        ]
+        assert len(all_of(driver, "#all a[href]")) == (6 if has_scripts else 0)
 
 
 def test_hostile_headers_run_nothing(opened: Any) -> None:
     hostile = "<img src=x onerror=window.ran=1><svg/onload=window.ran=1>\"'</script><script>window.ran=1</script><!--"
     subjects = [(f"{hostile}{k}", f"{hostile} & title", QUERY) for k in range(3)]
     result = make_result((hostile, hostile, QUERY), subjects)
-    driver = opened(report("html", result, result))
-    one(driver, "#queries summary").click()
-    for button in all_of(driver, ".open-hit"):
-        button.click()
+    driver = opened(report("html", result, result), "#query-1")
+    for each in all_of(driver, ".open-hit"):
+        each.click()
     assert driver.execute_script("return window.ran === undefined")
     assert all_of(driver, "img, iframe, [onerror], [onload]") == []
     assert hostile.split(maxsplit=1)[0] in one(driver, "h2").text
@@ -207,7 +231,7 @@ def test_fitted_statistics_and_none(opened: Any, examples: Path, mode: Any) -> N
             data / "queries.fasta", data / "swissprot_sample.fasta.gz", mode=mode, distribution=True, engine="cpu"
         )
     )
-    driver = opened(report("html", first, make_result(mode=mode), make_result(("q", "", "WWW"), [])))
+    driver = opened(report("html", first, make_result(mode=mode), make_result(("q", "", "WWW"), [])), "#query-1")
     names = [each.text for each in all_of(driver, "thead button")]
     assert "Z" in names
     assert "Bits" not in names
@@ -251,7 +275,7 @@ def test_a_profile_is_drawn_where_it_is_looked_at(opened: Any) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_it_fits_the_screen(opened: Any, found: list[Any], width: int, browser: Browser) -> None:
     browser.resize(width)
-    driver = opened(report("html", *found))
+    driver = opened(report("html", *found), "#query-1")
     one(driver, ".open-hit").click()
     time.sleep(0.2)
     script = "const d = document.documentElement; return [d.scrollWidth, d.clientWidth]"
@@ -263,7 +287,7 @@ def test_it_fits_the_screen(opened: Any, found: list[Any], width: int, browser: 
 
 @pytest.mark.exhaustive
 def test_printing_draws_what_is_open(opened: Any, found: list[Any]) -> None:
-    driver = opened(report("html", *found))
+    driver = opened(report("html", *found), "#query-1")
     one(driver, ".open-hit").click()
     pdf = driver.print_page()
     assert len(pdf) > 10_000

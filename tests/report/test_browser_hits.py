@@ -65,7 +65,7 @@ return found;
 def test_no_words_of_a_picture_lie_on_others(opened: Any, hundred: Any, width: int, browser: Browser) -> None:
     browser.resize(width)
     many = dataclasses.replace(hundred.distribution, counts=hundred.distribution.counts * 100_000)
-    driver = opened(report("html", hundred, dataclasses.replace(hundred, distribution=many)))
+    driver = opened(report("html", hundred, dataclasses.replace(hundred, distribution=many)), "#query-1")
     all_of(driver, ".open-hit")[1].click()
     assert len(all_of(driver, "#query svg")) == 4
     assert driver.execute_script(OVERLAPS) == []
@@ -75,16 +75,17 @@ def test_no_words_of_a_picture_lie_on_others(opened: Any, hundred: Any, width: i
 
 
 def test_the_first_hit_is_seen_at_once_and_coverage_unfolds(opened: Any, hundred: Any) -> None:
-    driver = opened(report("html", hundred, hundred))
+    driver = opened(report("html", hundred, hundred), "#query-1")
     first = one(driver, "#query tbody tr")
     assert driver.execute_script("return arguments[0].getBoundingClientRect().bottom", first) < 850
     rows = lambda: len(all_of(driver, "svg .bar-row"))  # noqa: E731
-    assert rows() == 40
+    few = rows()
+    assert 10 < few < 40  # some have several lanes
     button(driver, "Draw all 100").click()
     assert rows() == 100
-    assert driver.switch_to.active_element.text == "Draw the first 40"
+    assert driver.switch_to.active_element.text == f"Draw the first {few}"
     driver.switch_to.active_element.click()
-    assert rows() == 40
+    assert rows() == few
 
 
 @pytest.mark.exhaustive
@@ -245,7 +246,7 @@ def test_iterations_are_a_column_and_the_profile_unfolds(opened: Any, examples: 
 
 @pytest.mark.exhaustive
 def test_the_lengths_of_the_hits(opened: Any, hundred: Any) -> None:
-    driver = opened(report("html", hundred, make_result()))
+    driver = opened(report("html", hundred, make_result()), "#query-1")
     words = lambda: all_of(driver, ".pictures figcaption")[-1].text  # noqa: E731
     lengths = sorted(hit.subject_length for hit in hundred.hits)
     assert words().startswith(f"100 hits are shown: {lengths[0]:,} to {lengths[-1]:,} residues, median {lengths[49]}")

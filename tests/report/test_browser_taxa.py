@@ -44,12 +44,12 @@ def rows(driver: Any, table: int = 0) -> list[list[str]]:
 @pytest.mark.parametrize("width", (*WIDTHS, 768))
 def test_the_most_frequent_taxa_are_shown_and_the_others_unfold(opened: Any, browser: Browser, width: int) -> None:
     browser.resize(width)
-    driver = opened(report("html", many(), make_result()))
+    driver = opened(report("html", many(), make_result()), "#query-1")
     link = one(driver, ".note a")
     assert link.text == f"{N_TAXA} taxa"
     link.click()
     assert driver.switch_to.active_element.get_attribute("class") == "taxa"
-    assert driver.execute_script("return location.hash") == ""  # the address keeps the query
+    assert driver.execute_script("return location.hash") == "#query-1"  # the address keeps the query
     assert "1 hit has none" in one(driver, ".taxa caption").text
     shown = rows(driver)
     assert len(shown) == 10

@@ -177,7 +177,7 @@ function framesText(frames) {
 /** All that a hit's open row shows. */
 function hitDetail(hit, data, positive, classes, width) {
   const box = make("div"), parts = [];
-  for (const title of hit.titles) {
+  for (const title of titlesOf(hit)) {
     const link = linkTo(title.split(" ", 1)[0]);
     box.append(make("p", {}, make("strong", { text: title }), ...(link ? [" ", link] : [])));
   }

@@ -44,7 +44,7 @@ function dotsFigure(hit, data, classes, width, open) {
     text: `subject (${data.subjectUnit})` }));
   hit.hsps.forEach((hsp, place) => {
     const m = measure(hsp);
-    const line = draw("g", { class: `dot-line class-${classes.of(hsp)}` },
+    const line = draw("g", { class: `dot-line ${classes.of(hsp)}` },
       draw("path", { class: "near", d: dotsPath(hsp, x, y) }), draw("path", { d: dotsPath(hsp, x, y) }),
       draw("title", { text: `Alignment ${place + 1}: query ${m.query.join("-")}, subject ${m.subject.join("-")}` }));
     line.addEventListener("click", () => open(place));

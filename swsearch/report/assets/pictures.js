@@ -1,7 +1,8 @@
 // pictures.js: where the hits lie along the query, and how the whole database scores.
 
-const FEW_BARS = 40;  // drawn at first, so that the table below them is seen
-const MOST_BARS = 500;
+const FEW_LANES = 40;  // drawn at first, so that the table below them is seen
+const MOST_LANES = 500;
+const MOST_LANES_OF_HIT = 8;
 const SVG = "http://www.w3.org/2000/svg";
 
 function draw(name, attributes = {}, ...children) {
@@ -30,7 +31,7 @@ function marginFor(values) {
   return 28 + Math.ceil(7.7 * Math.max(1, ...values.map((value) => value.toLocaleString("en").length)));
 }
 
-/** BLAST's five classes by bits; five equal parts of the hits' scores where there are no bits. */
+/** BLAST's five classes by bits, of five equal parts of scores where there are no bits; one of all that may be chance. */
 function scoreClasses(hits) {
   const inBits = hits.some((hit) => hit.bits !== null);
   let limits = [40, 50, 80, 200];
@@ -40,7 +41,7 @@ function scoreClasses(hits) {
   }
   return {
     unit: inBits ? "bits" : "score",
-    of: (each) => 1 + limits.filter((limit) => (inBits ? each.bits : each.score) >= limit).length,
+    of: (each) => (isWeak(each) ? "weak" : `class-${1 + limits.filter((limit) => (inBits ? each.bits : each.score) >= limit).length}`),
     names: [`< ${limits[0]}`, ...[0, 1, 2].map((k) => `${limits[k]}${inBits ? "-" : " to "}${limits[k + 1]}`), `>= ${limits[3]}`],
   };
 }
@@ -51,14 +52,36 @@ function legend(items, label) {
   return list;
 }
 
-/** Bars along the query, a line a hit, several bars where it has several alignments; the first ones, or all. */
+/** Alignments of a hit as bars, each with its lane: those that would touch lie below each other. */
+function barsOf(hit, at) {
+  const ends = [[]];  // of the bars in each lane
+  const bars = hit.hsps.map((hsp, part) => {
+    const [from, to] = measure(hsp).query.slice().sort((a, b) => a - b);
+    const x = at(Math.max(from - 1, 0)), wide = Math.max(round(at(to) - x), 1.5);
+    let lane = ends.findIndex((lane) => lane.every(([a, b]) => x > b + 1 || x + wide < a - 1));
+    if (lane < 0) lane = Math.min(ends.length, MOST_LANES_OF_HIT - 1);
+    (ends[lane] ??= []).push([x, x + wide]);
+    return { hsp, part, from, to, x, wide, lane };
+  });
+  return { hit, bars, lanes: ends.length };
+}
+
+/** How many hits have so many lanes together; at least one. */
+function fitting(hits, most) {
+  let lanes = 0;
+  const n = hits.findIndex((each) => (lanes += each.lanes) > most);
+  return n < 0 ? hits.length : Math.max(n, 1);
+}
+
+/** Bars along the query, one an alignment, those of a hit on a ground of their own; the first hits, or all. */
 function coverageFigure(data, hits, classes, width, folding, open) {
-  const most = folding.isOpen ? MOST_BARS : FEW_BARS;
-  const shown = hits.slice(0, most);
   const left = 4, right = width - 4, top = 38;
-  const pitch = Math.max(4, Math.min(12, Math.floor(162 / Math.max(shown.length, 1))));
-  const height = top + pitch * Math.max(shown.length, 1) + 6;
   const at = (residue) => round(left + ((right - left) * residue) / Math.max(data.length, 1));
+  const drawn = hits.slice(0, MOST_LANES).map((hit) => barsOf(hit, at));
+  const few = fitting(drawn, FEW_LANES), many = fitting(drawn, MOST_LANES), most = folding.isOpen ? many : few;
+  const shown = drawn.slice(0, most), lanes = shown.reduce((sum, each) => sum + each.lanes, 0);
+  const pitch = Math.max(4, Math.min(12, Math.floor(162 / Math.max(lanes, 1))));
+  const height = top + pitch * Math.max(lanes, 1) + 6;
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
   const what = hits.length > most ? `the first ${most} of ${hits.length} hits shown` : `${hits.length} hits`;
   svg.setAttribute("aria-label", `Where ${what} lie along the query, coloured by score; the table says the same.`);
@@ -72,37 +95,37 @@ function coverageFigure(data, hits, classes, width, folding, open) {
       svg.append(draw("text", { x: at(residue), y: 30, "text-anchor": "middle", text: residue.toLocaleString("en") }));
     }
   }
-  shown.forEach((hit, place) => {
-    const y = top + place * pitch;
+  let y = top;
+  for (const { hit, bars, lanes } of shown) {
     const row = draw("g", { class: "bar-row" });
-    const spans = hit.hsps.map((hsp) => [hsp, measure(hsp).query.slice().sort((a, b) => a - b)]);
-    const first = Math.min(...spans.map(([, span]) => span[0])), last = Math.max(...spans.map(([, span]) => span[1]));
-    const middle = round(y + (pitch - 1) / 2);
-    if (spans.length > 1) {
-      row.append(draw("line", { class: "join", x1: at(first - 1), x2: at(last), y1: middle, y2: middle }));
+    if (bars.length > 1) {
+      const first = Math.min(...bars.map((bar) => bar.x)), last = Math.max(...bars.map((bar) => bar.x + bar.wide));
+      row.append(draw("rect", { class: "join", x: first, y: y - 0.5, width: round(last - first), height: lanes * pitch }));
     }
-    for (const [hsp, [from, to]] of spans.reverse()) {  // the best on top
-      const x = at(Math.max(from - 1, 0));
-      row.append(draw("rect", { class: `bar class-${classes.of(hsp)}`, x, y, height: pitch - 1,
-        width: Math.max(round(at(to) - x), 1.5) }));
+    for (const { hsp, part, from, to, x, wide, lane } of bars) {
+      const kind = classes.of(hsp), high = kind === "weak" ? Math.max(1.5, (pitch - 1) / 3) : pitch - 1;
+      const bar = draw("rect", { class: `bar ${kind}`, x, y: round(y + lane * pitch + (pitch - 1 - high) / 2), width: wide, height: round(high) });
+      const said = [`${hit.id}${bars.length > 1 ? `, alignment ${part + 1} of ${bars.length}` : ""}: query ${from}-${to}`,
+        hsp.bits === null ? `score ${hsp.score}` : `${bitsText(hsp.bits)} bits`, hsp.evalue !== null && `E-value ${evalueText(hsp.evalue)}`];
+      bar.append(draw("title", { text: said.filter(Boolean).join(", ") }));
+      bar.addEventListener("click", () => open(hit, part));
+      row.append(bar);
     }
-    row.append(draw("title", { text: `${hit.id}: query ${first}-${last}, ` +
-      (hit.bits === null ? `score ${hit.score}` : `${bitsText(hit.bits)} bits`) +
-      (hit.evalue === null ? "" : `, E-value ${evalueText(hit.evalue)}`) }));
-    row.addEventListener("click", () => open(hit));
     svg.append(row);
-  });
+    y += lanes * pitch;
+  }
   const more = hits.length > most ? ` The first ${most} of the ${hits.length.toLocaleString("en")} shown.` : "";
   return make("figure", {},
     make("h3", { text: "Coverage of the query" }),
-    legend(classes.names.map((name, k) => [`class-${k + 1}`, k === 4 ? `${name} ${classes.unit}` : name]), "Colours"),
+    legend([...classes.names.map((name, k) => [`class-${k + 1}`, k === 4 ? `${name} ${classes.unit}` : name]),
+      ...(data.hits.some(isWeak) ? [["weak", `E-value above ${significant}: may be chance`]] : [])], "Colours"),
     svg,
-    make("figcaption", { text: `A line a hit of the table, in its order.${more} Choose one to see its alignment.` }),
-    ...(hits.length > FEW_BARS ? [foldButton(hits, folding)] : []));
+    make("figcaption", { text: `A bar an alignment of the hits in the table, in its order.${more} Choose one to see it.` }),
+    ...(hits.length > few ? [foldButton(few, many, hits.length, folding)] : []));
 }
 
-function foldButton(hits, folding) {
-  const all = Math.min(hits.length, MOST_BARS), text = folding.isOpen ? `Draw the first ${FEW_BARS}` : `Draw ${all === hits.length ? "all" : "the first"} ${all}`;
+function foldButton(few, many, all, folding) {
+  const text = folding.isOpen ? `Draw the first ${few}` : `Draw ${many === all ? "all" : "the first"} ${many}`;
   const button = make("button", { type: "button", class: "fold", text, "aria-expanded": String(folding.isOpen) });
   button.addEventListener("click", folding.turn);
   return button;

@@ -1,13 +1,15 @@
 // report.js: which query is shown, and everything around its table.
 
-const { queries, positive, subjects } = JSON.parse(document.getElementById("index").textContent);
+const { queries, positive, subjects, significant } = JSON.parse(document.getElementById("index").textContent);
 const home = document.getElementById("query");
+const overview = document.getElementById("all");
 const MOST_OPEN = 50;  // alignments that are opened at once
-let table = null, redrawPictures = () => {}, current = -1;
+const ALL = -1;  // the place of the table of all queries
+let table = null, redrawPictures = () => {}, current = null;
 
-/** The number of the query that the address names. */
+/** The place of the query that the address names. */
 function wanted() {
-  if (location.hash === "") return 0;
+  if (["", "#all"].includes(location.hash)) return queries.length > 1 ? ALL : 0;
   const found = /^#query-(\d+)$/.exec(location.hash);
   return found ? Math.min(Math.max(Number(found[1]) - 1, 0), queries.length - 1) : null;
 }
@@ -16,12 +18,12 @@ function plural(n, one, many) {
   return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 }
 
-/** Steps between queries, and a table of all of them. */
+/** Steps between the table of all queries and each of them. */
 function chooser() {
   const nav = document.getElementById("queries");
   if (queries.length < 2) return { follow: () => {} };
-  const go = (place) => { location.hash = `#query-${place + 1}`; };
-  const select = make("select", { id: "which" });
+  const go = (place) => { location.hash = place === ALL ? "#all" : `#query-${place + 1}`; };
+  const select = make("select", { id: "which" }, make("option", { value: ALL, text: `All ${queries.length.toLocaleString("en")} queries` }));
   queries.forEach((query, place) => select.append(
     make("option", { value: place, text: `${place + 1}. ${shorten(query.id)}: ${plural(query.hits, "hit", "hits")}` })));
   select.addEventListener("change", () => go(Number(select.value)));
@@ -29,33 +31,20 @@ function chooser() {
   const after = make("button", { type: "button", text: "Next" });
   before.addEventListener("click", () => go(current - 1));
   after.addEventListener("click", () => go(current + 1));
-  nav.append(make("div", { class: "steps" }, make("label", {}, `Query of ${queries.length}`, select), before, after));
-  nav.append(overview());
+  nav.append(make("div", { class: "steps" }, make("label", {}, "Query", select), before, after));
+  overview.querySelectorAll("tbody th").forEach(({ firstChild: name }, place) => {
+    name.replaceWith(make("a", { href: `#query-${place + 1}`, text: name.textContent.trim() }), " ");
+  });
+  for (const title of overview.querySelectorAll(".title")) {
+    const { name, organism } = parseTitle(title.textContent);
+    title.parentNode.title = title.textContent;
+    title.textContent = [name, organism].filter(Boolean).join(", ");
+  }
   return { follow: () => {
     select.value = String(current);
-    before.disabled = current === 0;
+    before.disabled = current === ALL;
     after.disabled = current === queries.length - 1;
   } };
-}
-
-function overview() {
-  const details = make("details", {}, make("summary", { text: `All ${queries.length} queries` }));
-  details.addEventListener("toggle", () => {
-    if (details.children.length > 1) return;
-    const head = make("tr");
-    const names = ["Query", "Length", "Hits", "Best hit", "Score", "E-value"];
-    names.forEach((text, k) => head.append(make("th", { scope: "col", class: [1, 2, 4, 5].includes(k) ? "number" : null, text })));
-    const body = make("tbody");
-    queries.forEach((query, place) => {
-      const number = (value) => make("td", { class: "number", text: value === null ? "" : String(value) });
-      body.append(make("tr", {},
-        make("th", { scope: "row" }, make("a", { href: `#query-${place + 1}`, text: shorten(query.id) }), make("span", { class: "title", text: shorten(query.title) })),
-        number(query.length.toLocaleString("en")), number(query.hits.toLocaleString("en")), make("td", { text: shorten(query.best) }),
-        number(query.score), number(query.hits ? evalueText(query.evalue) : null)));
-    });
-    details.append(make("div", { class: "wide" }, make("table", {}, make("thead", {}, head), body)));
-  });
-  return details;
 }
 
 /** The fields that filter; what is shown is told to people who cannot see it change. */
@@ -67,6 +56,12 @@ function filterForm(data) {
     form.append(make("label", { class: key === "words" ? "search" : null }, label, fields[key]));
   };
   field("words", "Subject holds", { type: "search", placeholder: "words of identifier or title" });
+  for (const [key, label] of [["organism", "Organism holds"], ["gene", "Gene holds"]]) {
+    const known = new Set(data.hits.map((hit) => hit[key]).filter(Boolean));
+    if (!known.size) continue;
+    field(key, label, { type: "text", list: `known-${key}` });
+    form.append(make("datalist", { id: `known-${key}` }, ...Array.from(known).sort().map((value) => make("option", { value }))));
+  }
   if (data.hits.some((hit) => hit.evalue !== null)) field("evalue", "E-value at most", { type: "text", inputmode: "text", placeholder: "1e-5" });
   field("identity", "Identity from %", { type: "text", inputmode: "decimal" });
   field("coverage", "Coverage from %", { type: "text", inputmode: "decimal" });
@@ -75,9 +70,12 @@ function filterForm(data) {
   return { form, fields };
 }
 
-/** Draw a query: heading, pictures, filters, table. */
+/** Draw a query: heading, pictures, filters, table; or the table of all queries. */
 function show(place) {
   current = place;
+  table = null;
+  redrawPictures = () => {};
+  if (place === ALL) return home.replaceChildren(overview);
   const data = JSON.parse(document.getElementById(`data-${place}`).textContent);
   prepare(data);
   const classes = scoreClasses(data.hits);
@@ -98,12 +96,12 @@ function show(place) {
   };
   redrawPictures = (printing = false) => {
     const makers = [];
-    if (table) makers.push((wide) => coverageFigure(data, table.shown, classes, wide, folding, (hit) => table.jumpTo(hit)));
+    if (table) makers.push((wide) => coverageFigure(data, table.shown, classes, wide, folding, (hit, part) => table.jumpTo(hit, part)));
     if (data.distribution) makers.push(scoresFigure);
     if (table) makers.push((wide) => lengthsFigure(data, table.shown, wide));
     pictures.className = `pictures of-${makers.length}`;
     const widths = pictureWidths(pictures);
-    pictures.replaceChildren(...makers.map((drawn, k) => drawn(printing ? 340 : widths[k % widths.length])));
+    pictures.replaceChildren(...makers.map((drawn, k) => drawn(printing ? (k || makers.length < 3 ? 340 : 700) : widths[k % widths.length])));
   };
   folding.turn = () => {
     folding.isOpen = !folding.isOpen;
@@ -127,8 +125,11 @@ function pictureWidths(pictures) {
 function addTable(data, place) {
   const { form, fields } = filterForm(data);
   const shown = make("p", { class: "shown", role: "status" });
-  const save = make("button", { type: "button", text: "Download TSV", title: "The hits that are shown, in their order" });
-  save.addEventListener("click", () => download(fileName(data.id, ".tsv"), tsvOf(data, table.shown), "text/tab-separated-values"));
+  const saves = [["TSV", asTsv, "text/tab-separated-values"], ["CSV", asCsv, "text/csv"]].map(([name, write, type]) => {
+    const save = make("button", { type: "button", text: `Download ${name}`, title: "The hits that are shown, in their order" });
+    save.addEventListener("click", () => download(fileName(data.id, `.${name.toLowerCase()}`), write(rowsOfHits(data, table.shown)), type));
+    return save;
+  });
   const all = make("button", { type: "button", text: "Open alignments" });
   all.addEventListener("click", () => {
     const some = table.shown.slice(0, MOST_OPEN);
@@ -141,9 +142,8 @@ function addTable(data, place) {
     const open = some.length > 0 && some.every((hit) => table.open.has(hit));
     const which = table.shown.length > MOST_OPEN ? `the first ${MOST_OPEN} alignments` : "all alignments";
     all.textContent = `${open ? "Close" : "Open"} ${which}`;
-    all.disabled = save.disabled = !some.length;
+    for (const each of [all, ...saves]) each.disabled = !some.length;
   };
-  form.append(save, all);
   const update = () => {
     table.choose(filtered(data.hits, fields));
     redrawPictures();  // before the rows, which it would otherwise lay out to know its width
@@ -157,20 +157,20 @@ function addTable(data, place) {
   table.onTicks = take.update;
   form.addEventListener("input", update);
   form.addEventListener("reset", () => setTimeout(update));
-  home.append(form, make("div", { class: "said" }, shown, take.node), table.node);
+  home.append(form, make("div", { class: "said" }, shown, make("div", { class: "saves" }, ...saves, all), take.node), table.node);
   update();
 }
 
 const steps = chooser();
 function follow(first = false) {
-  const place = wanted();
-  if (place === null && !first) return;  // another part of the page
-  if ((place ?? 0) === current) return;
-  show(place ?? 0);
+  const place = wanted() ?? (first ? Math.min(0, 1 - queries.length) : current);  // current: another part of the page
+  if (place === current) return;
+  show(place);
   steps.follow();
   if (!first) home.focus({ preventScroll: true });
 }
 window.addEventListener("hashchange", () => follow());
+overview.remove();
 if (queries.length) follow(true);
 
 let drawnAt = window.innerWidth;

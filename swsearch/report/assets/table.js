@@ -24,41 +24,53 @@ function prepare(data) {
     hit.identity = hit.hsps.length ? measure(hit.hsps[0]).identity : 0;
     hit.coverage = coverageOf(hit, data.length);
     hit.iteration = hit.hsps.length ? hit.hsps[0].iteration : undefined;
-    hit.words = hit.titles.join(" ").toLowerCase();
+    readTitles(hit);
   });
 }
 
-/** The columns that a query's hits have numbers for. */
+/** Columns that a query's hits have values for; screens narrower than 820 and 500 pixels leave small-out and phone-out out. */
 function columnsOf(data) {
   const any = (key) => data.hits.some((hit) => hit[key] !== null);
-  const bits = any("bits");
   return [
-    { key: "rank", name: "#", say: "Rank by score", down: false, text: (hit) => hit.rank, small: false },
-    { key: "id", name: "Subject", say: "Subject", down: false },
-    { key: "score", name: "Score", say: "Score, matrix units", down: true, text: (hit) => hit.score, small: !bits },
-    bits && { key: "bits", name: "Bits", say: "Bit score", down: true, text: (hit) => bitsText(hit.bits), small: true },
+    { key: "rank", name: "#", say: "Rank by score", kind: "number small-out" },
+    { key: "id", name: "Subject", say: "Subject", kind: any("name") || any("organism") ? "id" : "id alone" },
+    any("name") && { key: "name", name: "Description", say: "Description", kind: "words phone-out" },
+    any("organism") && { key: "organism", name: "Organism", say: "Organism", kind: "words organism phone-out" },
+    any("gene") && { key: "gene", name: "Gene", say: "Gene", kind: "gene small-out" },
+    { key: "score", name: "Score", say: "Score, matrix units", down: true, kind: "number" },
+    any("bits") && { key: "bits", name: "Bits", say: "Bit score", down: true, text: (hit) => bitsText(hit.bits), kind: "number small-out" },
     any("z") && { key: "z", name: "Z", say: "Z-score, standard deviations above the mean", down: true,
-      text: (hit) => (hit.z === null ? "nan" : oneDecimal(hit.z)), small: false },
-    any("evalue") && { key: "evalue", name: "E-value", say: "E-value", down: false, text: (hit) => evalueText(hit.evalue), small: true },
+      text: (hit) => (hit.z === null ? "nan" : oneDecimal(hit.z)), kind: "number small-out" },
+    any("evalue") && { key: "evalue", name: "E-value", say: "E-value", text: (hit) => evalueText(hit.evalue), kind: "number" },
     data.hits.some((hit) => hit.iteration) && { key: "iteration", name: "Iter.", say: "Iteration that first included the subject",
-      down: false, text: (hit) => hit.iteration, small: false },
+      kind: "number small-out" },
     { key: "identity", name: "Ident.", say: "Identities of the best alignment, per cent", down: true,
-      text: (hit) => hit.identity.toFixed(1), small: true },
-    { key: "coverage", name: "Cover", say: "Query covered, per cent", down: true, text: (hit) => hit.coverage, small: true },
+      text: (hit) => hit.identity.toFixed(1), kind: any("evalue") ? "number phone-out" : "number" },
+    { key: "coverage", name: "Cover", say: "Query covered, per cent", down: true, kind: "number phone-out" },
     { key: "length", name: "Length", say: `Subject's length, ${data.subjectUnit}s`, down: true, text: (hit) => hit.length.toLocaleString("en"),
-      plain: (hit) => hit.length, small: false },
+      plain: (hit) => hit.length, kind: "number small-out" },
   ].filter(Boolean);
 }
 
-/** Hits in the order of a column; equal ones, and those without a number, by rank. */
+/** Text of a hit in a column. */
+function cellText(column, hit) {
+  return column.text ? column.text(hit) : hit[column.key] ?? "";
+}
+
+/** Hits in the order of a column; equal ones, and those without a value, by rank. */
 function sorted(hits, key, down) {
-  const sign = down ? -1 : 1;
+  const sign = down ? -1 : 1, { compare } = new Intl.Collator("en", { numeric: true });
   return hits.slice().sort((a, b) => {
     const [x, y] = [a[key], b[key]];
     if (x === y) return a.rank - b.rank;
     if (x === null || y === null) return x === null ? 1 : -1;
-    return sign * (x < y ? -1 : 1);
+    return sign * (typeof x === "string" ? compare(x, y) : x - y) || a.rank - b.rank;
   });
+}
+
+/** Whether a hit or an alignment may be chance, by its E-value. */
+function isWeak(each) {
+  return each.evalue !== null && each.evalue > significant;
 }
 
 /** A number that a person typed; null where the field is empty, NaN where it holds something else. */
@@ -69,7 +81,8 @@ function numberIn(field) {
 
 /** What the filters let through; a field that holds no number is marked and lets all through. */
 function filtered(hits, fields) {
-  const words = fields.words.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = ["words", "organism", "gene"].filter((key) => fields[key])
+    .flatMap((key) => fields[key].value.toLowerCase().split(/\s+/).map((word) => [key, word]));
   const limits = {};
   for (const key of ["evalue", "identity", "coverage"]) {
     if (!fields[key]) continue;
@@ -78,7 +91,7 @@ function filtered(hits, fields) {
     if (value !== null && !Number.isNaN(value)) limits[key] = value;
   }
   return hits.filter((hit) =>
-    words.every((word) => hit.words.includes(word)) &&
+    words.every(([key, word]) => hit.texts[key].includes(word)) &&
     (limits.evalue === undefined || (hit.evalue !== null && hit.evalue <= limits.evalue)) &&
     (limits.identity === undefined || hit.identity >= limits.identity) &&
     (limits.coverage === undefined || hit.coverage >= limits.coverage));
@@ -87,18 +100,28 @@ function filtered(hits, fields) {
 const TSV_COLUMNS = ["qaccver", "saccver", "pident", "length", "mismatch", "gapopen", "qstart", "qend", "sstart", "send",
   "evalue", "bitscore", "score", "qcovs", "stitle"];
 
-/** The hits as a table of BLAST's columns, a line an alignment, with a line of names. */
-function tsvOf(data, hits) {
-  const lines = [[...TSV_COLUMNS, ...(data.program ? ["frames"] : [])].join("\t")];
+/** The hits in BLAST's columns, a row an alignment, after a row of names. */
+function rowsOfHits(data, hits) {
+  const rows = [[...TSV_COLUMNS, ...(data.program ? ["frames"] : [])]];
   for (const hit of hits) {
     for (const hsp of hit.hsps) {
       const m = measure(hsp);
-      lines.push([data.id, hit.id, m.identity.toFixed(3), m.length, m.length - hsp.identities - m.gaps, m.openings,
+      rows.push([data.id, hit.id, m.identity.toFixed(3), m.length, m.length - hsp.identities - m.gaps, m.openings,
         ...m.query, ...m.subject, evalueText(hsp.evalue), hsp.bits === null ? "nan" : hsp.bits > 99.9 ? bitsText(hsp.bits) : bitsText(hsp.bits).padStart(4),
-        hsp.score, hit.coverage, hit.titles[0], ...(data.program ? [hsp.frames.join("/")] : [])].join("\t"));
+        hsp.score, hit.coverage, hit.titles[0], ...(data.program ? [hsp.frames.join("/")] : [])]);
     }
   }
-  return lines.join("\n") + "\n";
+  return rows;
+}
+
+function asTsv(rows) {
+  return rows.map((row) => row.join("\t") + "\n").join("");
+}
+
+/** Rows as RFC 4180 has them. */
+function asCsv(rows) {
+  const quoted = (cell) => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+  return rows.map((row) => row.map(quoted).join(",") + "\r\n").join("");
 }
 
 /** The table of one query: draws rows, sorts, opens. */
@@ -116,14 +139,14 @@ class HitTable {
       const button = make("button", { type: "button", text: column.name, title: `Sort by: ${column.say}` });
       button.setAttribute("aria-label", column.say);
       button.addEventListener("click", () => this.sortBy(column));
-      const kinds = [column.text ? "number" : "", column.text && !column.small ? "small-out" : ""].join(" ").trim();
-      return make("th", { scope: "col", class: kinds || null }, button);
+      return make("th", { scope: "col", class: column.kind }, button);
     });
     head.append(...this.heads);
     this.pattern = this.patternRow();
     this.body = make("tbody");
     this.more = make("div", { class: "more" });
-    this.table = make("table", {}, make("caption", { text: "Choose a heading to sort, a row to see its alignment." }),
+    const weak = data.hits.some(isWeak) ? ` Grey rows have an E-value above ${significant}: such hits may be chance.` : "";
+    this.table = make("table", {}, make("caption", {}, make("span", { class: "help", text: "Choose a heading to sort, a row to see its alignment." }), weak),
       make("thead", {}, head), this.body);
     this.node = make("div", {}, make("div", { class: "hits-table" }, this.table), this.more);
     this.body.addEventListener("click", (event) => this.onClick(event));
@@ -180,7 +203,7 @@ class HitTable {
   }
 
   sortBy(column) {
-    this.down = column.key === this.key ? !this.down : column.down;
+    this.down = column.key === this.key ? !this.down : Boolean(column.down);
     this.key = column.key;
     this.mark();
     this.onChange();
@@ -193,15 +216,21 @@ class HitTable {
     this.onTicks();
   }
 
+  /** Draw the rows, all of them on paper, and a line where the E-value passes the limit if it does so once. */
   fill() {
-    const rows = [];
-    for (const hit of this.shown.slice(0, this.most)) {
+    const rows = [], most = this.printing ? Infinity : this.most;
+    const turns = this.shown.filter((hit, k) => k && isWeak(hit) !== isWeak(this.shown[k - 1]));
+    for (const hit of this.shown.slice(0, most)) {
+      if (turns.length === 1 && turns[0] === hit) {
+        const text = isWeak(hit) ? `E-value above ${significant} from here on: may be chance` : `E-value at most ${significant} from here on`;
+        rows.push(make("tr", { class: "divider" }, make("td", { colspan: this.columns.length + 1, text })));
+      }
       rows.push(this.rowOf(hit));
       if (this.open.has(hit)) rows.push(this.detailOf(hit));
     }
     this.body.replaceChildren(...rows);
     this.more.replaceChildren();
-    const left = this.shown.length - this.most;
+    const left = this.shown.length - most;
     if (left <= 0) return;
     const button = make("button", { type: "button", text: `Show ${Math.min(left, PAGE)} more of ${left.toLocaleString("en")}` });
     button.addEventListener("click", () => { this.most += PAGE; this.fill(); });
@@ -212,9 +241,8 @@ class HitTable {
   patternRow() {
     const row = make("tr", {}, make("td", { class: "tick" }, make("input", { type: "checkbox" })));
     for (const column of this.columns) {
-      row.append(column.text ? make("td", { class: column.small ? "number" : "number small-out" }) : make("th", { scope: "row" },
-        make("button", { type: "button", class: "open-hit", "aria-expanded": "false" }, make("span", { "aria-hidden": "true" })),
-        make("span", { class: "title" })));
+      row.append(column.key !== "id" ? make("td", { class: column.kind }) : make("th", { scope: "row", class: column.kind },
+        make("button", { type: "button", class: "open-hit", "aria-expanded": "false" }, make("span", { "aria-hidden": "true" }))));
     }
     return row;
   }
@@ -224,14 +252,17 @@ class HitTable {
     const row = this.pattern.cloneNode(true), box = row.firstChild.firstChild, name = shorten(hit.id);
     box.setAttribute("aria-label", `Tick ${name}`);
     box.checked = this.ticked.has(hit);
+    row.title = hit.titles[0];
+    if (isWeak(hit)) row.className = "weak";
     this.columns.forEach((column, place) => {
       const cell = row.childNodes[place + 1];
-      if (column.text) { cell.textContent = column.text(hit); return; }
-      const [button, title] = cell.childNodes, link = linkTo(hit.id);
-      button.firstChild.className = `chip class-${this.classes.of(hit)}`;
+      if (column.key !== "id") { cell.textContent = shorten(String(cellText(column, hit))); return; }
+      const button = cell.firstChild, link = linkTo(hit.id);
+      button.firstChild.className = `chip ${this.classes.of(hit)}`;
       button.append(name);
-      if (link) title.before(" ", link);
-      title.textContent = shorten(describe(hit)) + (hit.hsps.length > 1 ? ` (${hit.hsps.length} alignments)` : "");
+      if (hit.name) cell.dataset.name = shorten(hit.name);  // phones show it below the identifier
+      if (hit.hsps.length > 1) cell.append(make("span", { class: "title", text: `\u00d7${hit.hsps.length}`, title: `${hit.hsps.length} alignments` }));
+      if (link) cell.append(" ", Object.assign(link, { textContent: "\u2197", title: link.ariaLabel }));
     });
     this.rows.set(hit, row);
     this.hits.set(row, hit);
@@ -260,19 +291,18 @@ class HitTable {
     }
   }
 
-  /** Show a hit's alignment wherever its row is. */
-  jumpTo(hit) {
+  /** Show one of a hit's alignments wherever its row is. */
+  jumpTo(hit, part = 0) {
     const place = this.shown.indexOf(hit);
     if (place >= this.most) { this.most = place + 1; this.fill(); }
     this.toggle(hit, true);
     const row = this.rowOf(hit);
-    row.scrollIntoView({ block: "start" });
+    (part ? row.nextElementSibling.querySelectorAll("h3")[part] : row).scrollIntoView({ block: "start" });
     row.querySelector(".open-hit").focus({ preventScroll: true });
   }
 
-  /** Draw open alignments anew, in as many columns as there is room for. */
+  /** Draw open alignments anew, in as many columns as there is room for; on paper all rows. */
   redraw(printing = false) {
-    this.printing = printing;
-    if (this.open.size) this.fill();
+    if (this.open.size || printing !== Boolean(this.printing)) { this.printing = printing; this.fill(); }
   }
 }

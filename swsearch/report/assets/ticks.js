@@ -60,7 +60,7 @@ function fastaOf(hits) {
 function shownTable(columns, hits) {
   const lines = [[...columns.map((column) => column.name), "Title"].join("\t")];
   for (const hit of hits) {
-    const cells = columns.map((column) => (column.plain ? column.plain(hit) : column.text ? column.text(hit) : hit.id));
+    const cells = columns.map((column) => (column.plain ? column.plain(hit) : cellText(column, hit)));
     lines.push([...cells, describe(hit)].join("\t"));
   }
   return lines.join("\n") + "\n";
