@@ -273,7 +273,7 @@ def test_a_server_has_whole_subjects(opened: Any, hundred: Any) -> None:
     driver = opened(stream.getvalue())
     assert one(driver, "nav.bar a").get_attribute("href") == "https://lab.invalid/jobs"
     driver.execute_script("location.hash = '#query-2'")
-    until(lambda: one(driver, "h2").text.startswith("P01308"))
+    until(lambda: one(driver, "h2").text.startswith("sp|P05093|CP17A_HUMAN"))
     assert button(driver, "Whole subjects").get_attribute("href") is None
     for place in (4, 1):
         ticks(driver)[place].click()
