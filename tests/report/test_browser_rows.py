@@ -20,7 +20,7 @@ pytestmark = MARKS
 HOSTILE = "<img src=x onerror=window.ran=1>"
 
 TITLES = {
-    "Insulin OS=Homo sapiens OX=9606 GN=INS PE=1 SV=1": ("Insulin", "Homo sapiens", "INS"),
+    "Insulin n=1 OS=Homo sapiens OX=9606 GN=INS PE=1 SV=1": ("Insulin n=1", "Homo sapiens", "INS"),
     "Isocitrate dehydrogenase [NADP], a=b OS=E. coli (strain K12 / x=y) OX=83333 PE=1 SV=1": (
         "Isocitrate dehydrogenase [NADP], a=b", "E. coli (strain K12 / x=y)", "",
     ),
@@ -77,7 +77,7 @@ def test_titles_are_parted_into_columns_that_sort_and_filter(opened: Any) -> Non
     filter_field(driver, "Organism holds").send_keys("SAPIENS homo")
     assert cells(driver, "Organism") == ["Homo sapiens"] * 3
     filter_field(driver, "Gene holds").send_keys("ins")
-    assert cells(driver, "Description") == ["Insulin"]
+    assert cells(driver, "Description") == ["Insulin n=1"]
     button(driver, "Show all").click()
     until(lambda: len(cells(driver, "Gene")) == len(TITLES))
     for other in ("Gorilla", "Hylobates"):  # of the second title of merged records
