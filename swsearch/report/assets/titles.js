@@ -4,7 +4,7 @@ const JOINED = / >(?=\S{0,30}[A-Za-z|_]\S{0,30}\d)/;  // before a further title;
 const TAGS = / (OS|OX|GN|PE|SV|n(?==\d+ Tax=)|Tax|TaxID|RepID)=/;
 const FIELDS = /\[(gene|organism|protein)=([^\]]{0,200})\]/g;
 const LAST_BRACKETS = /^(.*?) ?\[((?:[^[\]]|\[[^[\]]*\])+)\]$/;
-const ORGANISM = /^\[?[A-Z][a-z]{2}|^[^=]*\S \S/;  // not a cofactor or substrate: [NADP], [Cu-Zn], [acyl-carrier-protein]
+const ORGANISM = /^\[?[A-Z][a-z]{2}|^[^=]*\S \S/;  // not a cofactor: [NADP], [Cu-Zn]
 
 /** Titles of a subject, several where records of identical sequences were merged. */
 function titlesOf(hit) {
