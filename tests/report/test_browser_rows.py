@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import re
 from typing import Any
 
 import pytest
 
-from support.browser import all_of, button, column, filter_field, heading, one, until
+from support.browser import all_of, button, column, downloaded, filter_field, heading, one, until
 from support.browsers import MARKS, Browser
 from support.report_cases import SUBJECT, make_result, report, with_two_alignments
 from swsearch.results import SearchResult
@@ -18,7 +20,7 @@ pytestmark = MARKS
 HOSTILE = "<img src=x onerror=window.ran=1>"
 
 TITLES = {
-    "Insulin OS=Homo sapiens OX=9606 GN=INS PE=1 SV=1": ("Insulin", "Homo sapiens", "INS"),
+    "Insulin n=1 OS=Homo sapiens OX=9606 GN=INS PE=1 SV=1": ("Insulin n=1", "Homo sapiens", "INS"),
     "Isocitrate dehydrogenase [NADP], a=b OS=E. coli (strain K12 / x=y) OX=83333 PE=1 SV=1": (
         "Isocitrate dehydrogenase [NADP], a=b", "E. coli (strain K12 / x=y)", "",
     ),
@@ -36,6 +38,7 @@ TITLES = {
     "first [Pongo abelii] >XP_2.1 second [Hylobates lar]": ("first", "Pongo abelii", ""),
     "binds A >B, of [x": ("binds A >B, of [x", "", ""),
     f"{HOSTILE} OS={HOSTILE} GN={HOSTILE}": (HOSTILE, HOSTILE, HOSTILE),
+    """5' end, "so called" """: ("""5' end, "so called\"""", "", ""),
     "": ("", "", ""),
 }  # fmt: skip
 """Descriptions of subjects, and what of them is shown: description, organism and gene."""
@@ -74,7 +77,7 @@ def test_titles_are_parted_into_columns_that_sort_and_filter(opened: Any) -> Non
     filter_field(driver, "Organism holds").send_keys("SAPIENS homo")
     assert cells(driver, "Organism") == ["Homo sapiens"] * 3
     filter_field(driver, "Gene holds").send_keys("ins")
-    assert cells(driver, "Description") == ["Insulin"]
+    assert cells(driver, "Description") == ["Insulin n=1"]
     button(driver, "Show all").click()
     until(lambda: len(cells(driver, "Gene")) == len(TITLES))
     for other in ("Gorilla", "Hylobates"):  # of the second title of merged records
@@ -87,6 +90,19 @@ def test_titles_are_parted_into_columns_that_sort_and_filter(opened: Any) -> Non
         opener.click()
 
 
+def test_cells_of_csv_are_quoted(opened: Any) -> None:
+    result = titled(*TITLES)
+    driver = opened(report("html", result))
+    button(driver, "Download CSV").click()
+    text = downloaded(driver, "q1.csv")
+    lines = text.split("\r\n")
+    assert len(lines) == len(TITLES) + 2 and not lines[-1] and "\n" not in "".join(lines)
+    expected = [line.split("\t") for line in report("6 std score qcovs stitle", result).splitlines()]
+    assert list(csv.reader(io.StringIO(text, newline="")))[1:] == expected
+    assert ""","sp|P00014|INS_HUMAN 5' end, ""so called\"""" in text
+
+
+@pytest.mark.exhaustive
 def test_parts_that_no_title_has_are_no_columns(opened: Any) -> None:
     driver = opened(report("html", titled("", ""), titled("name only", "")), "#query-1")
     assert names(driver)[:3] == ["#", "Subject", "Score"]
@@ -96,7 +112,7 @@ def test_parts_that_no_title_has_are_no_columns(opened: Any) -> None:
     until(lambda: names(driver)[:4] == ["#", "Subject", "Description", "Score"])
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280])
+@pytest.mark.parametrize("width", [360, pytest.param(768, marks=pytest.mark.exhaustive), 1280])
 def test_a_hit_has_one_line_whatever_its_title(opened: Any, browser: Browser, width: int) -> None:
     browser.resize(width)
     long = "Probable serine/threonine-protein kinase, long isoform, similar to conserved family" * 3
@@ -136,6 +152,7 @@ def test_hits_that_may_be_chance_are_told_from_the_others(opened: Any) -> None:
     assert order() == ["", ""]
 
 
+@pytest.mark.exhaustive
 def test_a_result_without_chance_hits_says_nothing_of_them(opened: Any) -> None:
     driver = opened(report("html", with_evalues(titled("a"), 1e-9), make_result(mode="global")), "#query-1")
     for part in ("#query-1", "#query-2"):
@@ -160,7 +177,7 @@ def test_alignments_of_a_hit_are_bars_of_their_own(opened: Any) -> None:
     assert 0 <= driver.execute_script("return arguments[0].getBoundingClientRect().top", second) < 800
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.exhaustive), "dark"])
 def test_paper_has_all_rows_in_light_colours_and_no_controls(opened: Any, browser: Browser, scheme: str) -> None:
     result = titled(*[f"kinase {k} OS=Homo sapiens" for k in range(520)])
     browser.colours(scheme)

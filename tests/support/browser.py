@@ -37,7 +37,7 @@ def downloaded(driver: Any, name: str) -> str:
     """Return the text of a file once it is there, which it then no longer is."""
     path = driver.downloads / name
     until(lambda: path.exists() and path.stat().st_size)
-    text: str = path.read_text(encoding="utf-8")
+    text = path.read_bytes().decode()
     path.unlink()
     return text
 

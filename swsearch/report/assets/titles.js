@@ -1,10 +1,10 @@
 // titles.js: description, organism and gene of a subject, from titles as UniProt, UniRef and NCBI write them.
 
-const JOINED = / >(?=\S*[A-Za-z|_]\S*\d)/;  // between the titles of identical sequences; Python splits them at control-A
-const TAGS = / (OS|OX|GN|PE|SV|n|Tax|TaxID|RepID)=/;
-const FIELDS = /\[(gene|organism|protein)=([^\]]*)\]/g;
+const JOINED = / >(?=\S{0,30}[A-Za-z|_]\S{0,30}\d)/;  // before a further title; Python splits at control-A
+const TAGS = / (OS|OX|GN|PE|SV|n(?==\d+ Tax=)|Tax|TaxID|RepID)=/;
+const FIELDS = /\[(gene|organism|protein)=([^\]]{0,200})\]/g;
 const LAST_BRACKETS = /^(.*?) ?\[((?:[^[\]]|\[[^[\]]*\])+)\]$/;
-const ORGANISM = /^\[?[A-Z][a-z]{2}|^[^=]*\S \S/;  // not a cofactor or substrate: [NADP], [Cu-Zn], [acyl-carrier-protein]
+const ORGANISM = /^\[?[A-Z][a-z]{2}|^[^=]*\S \S/;  // not a cofactor: [NADP], [Cu-Zn]
 
 /** Titles of a subject, several where records of identical sequences were merged. */
 function titlesOf(hit) {
