@@ -123,7 +123,7 @@ def serve_command(
     memory_limit.limit_malloc_arenas(ARENAS, MAPPED_ALONE, KEPT_FREE)
     if engine.engine in ("auto", "gpu"):
         warm_up_gpu(engine.device)
-    from swsearch.server.run import bind, logging_to
+    from swsearch.server.run import bind, is_for_others, logging_to
 
     limits = ServerLimits.from_values(given)
     file = options.token_file
@@ -149,6 +149,8 @@ def serve_command(
                     size = size_of(served.database.n_subjects, served.database.n_residues, served.is_dna)
                     print_message(f"{name}: {size}, engine {served.engine.description}")
                 print_message(f"listening on {server.url}")
+                if is_for_others(listener):
+                    print_message("other machines use this machine's address, or a name of --allow-host, in that URL")
             server.serve_until_ended()
             if not messages.quiet:
                 print_message("ending; jobs that run go on at the next start")
@@ -166,8 +168,8 @@ def _server(jobs: "Jobs", listener: "socket.socket", proxies: list[str]) -> "Htt
         )
     if is_for_others(listener) and not settings.tokens:
         print_message(
-            "warning: whoever reaches this machine can search here, without a token and unencrypted; "
-            "--token-file asks for one, a proxy encrypts"
+            "warning: every machine that reaches this one can search here, without a token and unencrypted; "
+            "--token-file requires tokens, a proxy encrypts"
         )
     return HttpServer(create_app(jobs), listener, Connections(max_connections), forwarded=proxies)
 

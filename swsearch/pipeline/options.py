@@ -84,7 +84,9 @@ class SearchOptions(SearchTable, eq=True, repr=True):
             self._check_translation()
         if self.query_loc is not None:
             beside = self.profile_option if self.makes_profiles else self.translation and "--translate"
-            self._refuse(bool(beside), "query_loc", f"none with {beside}", "cut the queries beforehand")
+            if beside:
+                remedy = "cut the queries beforehand, e.g. with swsearch db fetch --range"
+                raise OptionError("query_loc", "{}-{}".format(*self.query_loc), f"none with {beside}", remedy)
         code, strand = self.effective("genetic_code"), self.effective("strand")
         self._set(genetic_code=None if code == STANDARD_CODE else code, strand=None if strand == "both" else strand)
 
