@@ -44,8 +44,8 @@ Found = TypeVar("Found")
 _NOSCRIPT = re.compile("<noscript>.*?</noscript>", re.DOTALL)
 
 _WITHOUT_SCRIPT = (
-    "<noscript><p>Without JavaScript, this page has tables of the best hits. All hits are in Alignments (text), above."
-    "</p></noscript>"
+    "<noscript><p>Without JavaScript, this page has tables of the best hits. "
+    "All hits are in Alignments (text), above.</p></noscript>"
 )
 
 _TABLE_COLUMNS = {"stitle": "Subject", "bitscore": "Bit score", "evalue": "E-value"}
