@@ -254,7 +254,7 @@ def progress_of(job: Job, now: float) -> dict[str, Any]:
         words = f"Searching: {percent}%"
         left = elapsed * (job.work_left or 0)
         if min(elapsed, left) >= MIN_SECONDS:
-            words += f", about {format_duration(left)} left"
+            words += f", about {f'{left:.0f} s' if left < 10 else format_duration(left)} left"
     elif job.state == "queued" and job.queue_position is not None:
         ahead = job.queue_position
         words = (

@@ -43,7 +43,16 @@ Found = TypeVar("Found")
 
 _NOSCRIPT = re.compile("<noscript>.*?</noscript>", re.DOTALL)
 
-_TABLE_COLUMNS = {"stitle": "Subject", "bitscore": "Bit score", "evalue": "E-value", "pident": "Identity"}
+_WITHOUT_SCRIPT = (
+    "<noscript><p>Without JavaScript, this page has tables of the best hits. "
+    "All hits are in Alignments (text), above.</p></noscript>"
+)
+
+_TABLE_COLUMNS = {"stitle": "Subject", "bitscore": "Bit score", "evalue": "E-value"}
+"""Columns that take no alignments, which would be read twice."""
+
+MAX_TABLE_ROWS = 100
+"""Hits of a query in a table for browsers without JavaScript, which all browsers are sent."""
 
 
 class _PageReport(HtmlWriter):
@@ -54,9 +63,7 @@ class _PageReport(HtmlWriter):
         page, self._stream = self._stream, io.StringIO()
         super().begin(run)
         head, self._stream = self._stream.getvalue(), page
-        page.write(
-            _NOSCRIPT.sub("<noscript><p>Without JavaScript, this page has tables of the hits.</p></noscript>", head)
-        )
+        page.write(_NOSCRIPT.sub(_WITHOUT_SCRIPT, head))
 
     def write(self, result: SearchResult) -> None:
         """Write the data of one query, and its table."""
@@ -65,10 +72,13 @@ class _PageReport(HtmlWriter):
         table = report.create_writer(f"6 {' '.join(_TABLE_COLUMNS)}", rows)
         table.begin(self._run)
         table.write(result)
-        lines = [_row(line.split("\t"), "td") for line in rows.getvalue().splitlines()]
+        lines = rows.getvalue().splitlines()
+        shown = "".join(_row(line.split("\t"), "td") for line in lines[:MAX_TABLE_ROWS])
         heading = escape(headers.one_line(f"{result.query_id} {result.query_description}").strip())
         head = f"<thead>{_row(_TABLE_COLUMNS.values(), 'th')}</thead>"
-        body = f"<table>{head}<tbody>{''.join(lines)}</tbody></table>" if lines else "<p>No hits.</p>"
+        body = f"<table>{head}<tbody>{shown}</tbody></table>" if lines else "<p>No hits.</p>"
+        if len(lines) > MAX_TABLE_ROWS:
+            body += f"<p>The best {MAX_TABLE_ROWS} of {len(lines):,} hits.</p>"
         text = f"<noscript><h2>{heading}</h2>{body}</noscript>\n"
         self._stream.write(text.encode("ascii", "xmlcharrefreplace").decode("ascii"))
 

@@ -256,9 +256,10 @@ def with_header(queries: bytes, is_dna: bool) -> bytes:
     Digits, blanks and line ends are layout, as in flat files of GenBank and UniProt. It raises `SwsearchError` for
     text that is no sequence.
     """
+    if re.match(rb"(\xef\xbb\xbf)?\s*[>;]", queries):
+        return queries
     text = _FLAT_LINES.sub(b"\n", re.sub(rb"\r\n?", b"\n", queries.removeprefix(b"\xef\xbb\xbf")))
-    begin = text.lstrip()[:FILE_HEAD_BYTES]
-    if begin.startswith((b">", b";")) or b"\n>" in text or foreign_text(begin):
+    if b"\n>" in text or foreign_text(text.lstrip()[:FILE_HEAD_BYTES]):
         return queries
     if detect_format(ByteSource("queries", iter([text[:HEAD_BYTES]]))) != "fasta":
         return queries

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from swsearch.client.search_request import QUERY_LINES_FORMAT, SearchRequest
+from swsearch.db.input_stream import compression_of
 from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.pipeline.filters import SUBJECT_FILTERS
@@ -20,15 +21,6 @@ from swsearch.report.outputs import check_outputs_fit
 from swsearch.server.databases import ServedDatabase
 from swsearch.server.errors import ServerProblem
 from swsearch.server.settings import ServerLimits
-
-COMPRESSED_AS = {
-    b"\x1f\x8b": "gzip",
-    b"\xfd7zXZ\0": "xz",
-    b"BZh": "bzip2",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
-}
-"""Beginnings of compressed files. They are refused: a kilobyte may decompress to a gigabyte. The page takes gzip."""
 
 GZIP_PIECE = 1 << 16
 """Bytes that are decompressed at once while they are counted."""
@@ -128,11 +120,11 @@ def validate_request(
 def _check_size(request: SearchRequest, limits: ServerLimits) -> None:
     queries = request.queries
     _check_count("bytes of queries", len(queries), limits.body)
-    for magic, name in COMPRESSED_AS.items():
-        if queries.startswith(magic):
-            expected = "queries that are not compressed"
-            message = f"queries: got {name} data, expected {expected}; decompress them first"
-            raise ServerProblem("wrong", message, option="queries", expected=expected)
+    # a kilobyte may decompress to a gigabyte; only the page takes gzip
+    if kind := compression_of(queries) or ("zip" if queries.startswith(b"PK\x03\x04") else ""):
+        expected = "queries that are not compressed"
+        message = f"queries: got {kind} data, expected {expected}; decompress them first"
+        raise ServerProblem("wrong", message, option="queries", expected=expected)
     if request.query_format in ("auto", "fasta"):  # a record of two bytes takes a kilobyte of memory
         records = queries.count(b"\n>") + queries.count(b"\r>") + queries.startswith(b">")
         _check_count("queries", records, limits.queries)

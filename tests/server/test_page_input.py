@@ -13,6 +13,7 @@ import pytest
 
 from support.serving import Served, until
 from support.web_pages import STRANGER, Page, Visitor, site
+from swsearch.server import results
 from swsearch.server.access import Access
 from swsearch.server.page_words import LOOKS_LIKE_DNA
 
@@ -185,18 +186,20 @@ def test_decompressed_bytes_count_for_the_memory_of_all_requests(place: Served, 
 # results without a script, and recent searches
 
 
-def test_results_without_a_script_are_tables_and_text(place: Served, visitor: Visitor) -> None:
+def test_results_without_a_script_are_tables_and_text(
+    place: Served, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     letters = "MKVLAAGIVGWWHHKDEFRTYPCNQSMKVLAAGIVGWWHHKDEFRTYPCNQS"
     address = visitor.sent({"queries": f">a <b> one\n{letters}\n>none\nW\n", "evalue": "1e-5"})
     place.ended(address[-20:])
     page = visitor.page(address)
     first, second, third = page.all("noscript")
-    assert first.text == "Without JavaScript, this page has tables of the hits."
+    assert first.text.startswith("Without JavaScript, this page has tables of the best hits.")
     assert [each.text for each in second.inside if each.name == "h2"] == ["a <b> one"]
     rows = [[cell.text for cell in row.inside] for row in second.inside if row.name == "tr"]
-    assert rows[0] == ["Subject", "Bit score", "E-value", "Identity"]
+    assert rows[0] == ["Subject", "Bit score", "E-value"]
     assert [row[0].partition(" ")[0] for row in rows[1:]] == ["P01308", "P69905", "P00698"][: len(rows) - 1]
-    assert len(rows) > 2 and rows[1][3] == "100.000" and float(rows[1][2]) < 1e-10
+    assert len(rows) > 2 and float(rows[1][1]) > 100 and float(rows[1][2]) < 1e-10
     assert third.text == "noneNo hits."
     (link,) = [each.attributes["href"] for each in page.all("a") if each.text == "Alignments (text)"]
     assert link == f"{address}/text?queries=1-2"
@@ -205,6 +208,9 @@ def test_results_without_a_script_are_tables_and_text(place: Served, visitor: Vi
     assert "content-disposition" not in answer.headers
     assert letters in answer.text and "No hits found" in answer.text
     assert visitor.get(f"{address}/text?queries=3").status_code == 422
+    monkeypatch.setattr(results, "MAX_TABLE_ROWS", 1)
+    second = visitor.page(address).all("noscript")[1]
+    assert "The best 1 of 2 hits." in second.text and "P69905" not in second.text
 
 
 def test_recent_searches_are_listed_until_they_are_cleared(place: Served, visitor: Visitor) -> None:

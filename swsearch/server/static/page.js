@@ -11,7 +11,7 @@
   const n = (number) => number.toLocaleString("en");
   const counted = (number, word) => `${n(number)} ${number === 1 ? word : `${word}s`}`;
 
-  const labelled = (field) => `"${one(`label[for="${field}"], label:has(#${field})`).textContent.trim()}"`;
+  const labelled = (field) => `"${one(`#${field}`).labels[0].textContent.trim()}"`;
 
   /** Whether a line has words as sentences have, not blocks of equal length with a shorter one at the end. */
   function isProse(line) {
