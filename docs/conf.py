@@ -34,7 +34,7 @@ napoleon_google_docstring = False
 napoleon_use_param = False  # parameters that share a description stay together
 napoleon_use_rtype = False
 
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "attrs_block"]  # the second one for the glossary
 myst_heading_anchors = 3
 smartquotes_action = "D"  # dashes alone: quotes of commands stay as they are
 

@@ -9,8 +9,8 @@ import pytest
 from swsearch.db import append_database, build_database
 
 EXAMPLES = ("search_to_pandas", "screen_peptides", "align_two_proteins")
-READERS = ("read_with_h5py",)
-"""Examples that take a file."""
+READERS = ("read_with_h5py", "reciprocal_best_hits")
+"""Examples that take files."""
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -70,3 +70,20 @@ def test_align_two_proteins(examples):
     alignment = run(examples, "align_two_proteins")
     assert alignment.score == 474
     assert alignment.counts().gaps == 1
+
+
+@pytest.mark.exhaustive
+def test_reciprocal_best_hits(examples, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(examples / "data" / "make_proteomes.py"), run_name="__main__")
+    for species in "ab":  # the first proteins are enough
+        records = (tmp_path / f"{species}.fasta").read_text().split(">")[:20]
+        (tmp_path / f"{species}.fasta").write_text(">".join(records))
+    find = runpy.run_path(str(examples / "reciprocal_best_hits.py"))["main"]
+    pairs = find(["a.fasta", "b.fasta", "--orthologs", "orthologs.tsv", "--figure", "identity.png"])
+    known = {tuple(line.split("\t")) for line in (tmp_path / "orthologs.tsv").read_text().splitlines()}
+    found = {(hit.query_id, hit.subject_id) for hit in pairs}
+    assert len(found) >= 8
+    assert len(found & known) >= len(found) - 1
+    assert (tmp_path / "identity.png").stat().st_size > 1000

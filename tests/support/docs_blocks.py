@@ -117,9 +117,10 @@ class Runner:
         (folder / "examples").symlink_to(ROOT / "examples")
         programs = folder / ".bin"
         programs.mkdir()
-        program = programs / "swsearch"
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m swsearch "$@"\n', encoding="utf-8")
-        program.chmod(0o755)
+        for name, arguments in (("swsearch", "-m swsearch"), ("python", "")):
+            program = programs / name
+            program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n', encoding="utf-8")
+            program.chmod(0o755)
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._environment = os.environ | {
             "PATH": f"{programs}:{os.environ['PATH']}",
