@@ -1,4 +1,4 @@
-"""Make report.png, the picture of the HTML report: human insulin against the sample of Swiss-Prot, in Chromium.
+"""Make report.png, the picture of the HTML report: a human protein against the sample of Swiss-Prot, in Chromium.
 
 Needs: chromium, chromium-driver (Debian), selenium, pillow.
 Run:   python docs/images/make_report.py
