@@ -355,8 +355,8 @@ def run_remote_search(
             if note not in warnings:
                 print_message(note)
         if not messages.quiet:
-            counts = (job.data.get(name) or 0 for name in ("n_hits", "cells"))
-            done = summary(job.data.get("n_queries", 0), size, *counts, time.monotonic() - started, engine)
+            n_queries, n_hits, cells = (job.data.get(name) or 0 for name in ("n_queries", "n_hits", "cells"))
+            done = summary(n_queries, size, n_hits, cells, time.monotonic() - started, engine)
             print_message(f"{done}, at {client.url}/{database['name']}")
 
 

@@ -28,6 +28,9 @@ from swsearch.report.html import HtmlWriter, Link
 
 pytestmark = MARKS
 
+NAME = "sp_P05093_CP17A_HUMAN"
+"""Of files with hits of the first query."""
+
 
 @pytest.fixture(scope="module")
 def hundred(examples: Path) -> Any:
@@ -140,7 +143,7 @@ def test_ticked_hits_are_taken_away_as_fasta_and_table(opened: Any, hundred: Any
     heading(driver, "Length").click()
     hits = sorted((hundred.hits[0], hundred.hits[2]), key=lambda hit: -hit.subject_length)
     button(driver, "Aligned parts as FASTA").click()
-    records = [record.split("\n", 1) for record in downloaded(driver, "sp_P05093_CP17A_HUMAN-ticked.fasta").split(">")[1:]]
+    records = [record.split("\n", 1) for record in downloaded(driver, f"{NAME}-ticked.fasta").split(">")[1:]]
     pairs = [(hit, hsp.pair) for hit in hits for hsp in hit.hsps]
     parts = [
         f"{hit.subject_id}/{pair.subject_start + 1}-{pair.subject_end} {hit.subject_description}" for hit, pair in pairs
@@ -150,10 +153,10 @@ def test_ticked_hits_are_taken_away_as_fasta_and_table(opened: Any, hundred: Any
         pair.rows()[2].replace("-", "") for _, pair in pairs
     ]
     button(driver, "Table").click()
-    names, *rows = [line.split("\t") for line in downloaded(driver, "sp_P05093_CP17A_HUMAN-ticked.tsv").splitlines()]
+    names, *rows = [line.split("\t") for line in downloaded(driver, f"{NAME}-ticked.tsv").splitlines()]
     assert names == [
-        "#", "Subject", "Description", "Organism", "Gene", "Score", "Bits", "Z", "E-value", "Ident.", "Cover", "Length",
-        "Title",
+        "#", "Subject", "Description", "Organism", "Gene", "Score", "Bits", "Z", "E-value", "Ident.", "Cover",
+        "Length", "Title",
     ]  # fmt: skip
     said = [(row[1], row[5], row[11]) for row in rows]
     assert said == [(hit.subject_id, str(hit.score), str(hit.subject_length)) for hit in hits]
