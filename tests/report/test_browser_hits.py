@@ -146,7 +146,8 @@ def test_ticked_hits_are_taken_away_as_fasta_and_table(opened: Any, hundred: Any
     records = [record.split("\n", 1) for record in downloaded(driver, f"{NAME}-ticked.fasta").split(">")[1:]]
     pairs = [(hit, hsp.pair) for hit in hits for hsp in hit.hsps]
     parts = [
-        f"{hit.subject_id}/{pair.subject_start + 1}-{pair.subject_end} {hit.subject_description}" for hit, pair in pairs
+        f"{hit.subject_id}/{pair.subject_start + 1}-{pair.subject_end} {hit.subject_description}"
+        for hit, pair in pairs
     ]
     assert [header for header, _ in records] == parts
     assert [letters.replace("\n", "") for _, letters in records] == [
