@@ -58,7 +58,7 @@ def test_a_plot_is_a_small_png(path: Path) -> None:
 def test_reports_and_documents_name_scripts_that_are_there() -> None:
     script, there = r"benchmarks/[\w/]+\.py", lambda name: (ROOT / name).is_file()
     named = {*re.findall(script, DOCUMENTS + texts("swsearch/**/*.py"))}
-    assert len(named) > 5
+    assert len(named) > 3
     assert [name for name in named if not there(name)] == []
     assert {name for name in re.findall(script, texts("benchmarks/results/*.txt")) if not there(name)} <= GONE
     assert [name for name in GONE if there(name)] == []
