@@ -47,7 +47,6 @@ _COMPRESSED = re.compile(
 )
 
 _REASONS: dict[type[Exception], str] = {
-    FileNotFoundError: "no such file; check the name",
     IsADirectoryError: "is a directory, expected a FASTA file; give the files in it",
     PermissionError: "permission denied; the file must be readable",
 }
@@ -72,7 +71,12 @@ def _decompressor(kind: str) -> tuple[Callable[[], Any], type[Exception]]:
     return zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError
 
 
-def _reason(error: OSError | ValueError) -> str:
+def _reason(path: str, error: OSError | ValueError) -> str:
+    if isinstance(error, FileNotFoundError):
+        if Path(f"{path}.h5").exists():
+            return f"no such file; use {path}.h5"
+        is_sequence = re.fullmatch("[A-Z]{12,}", path)
+        return f"no such file; {'write the sequence into a FASTA file' if is_sequence else 'check the name'}"
     return _REASONS.get(type(error)) or f"cannot be read: {getattr(error, 'strerror', None) or error}"
 
 
@@ -165,7 +169,7 @@ class Input(ByteSource, AbstractContextManager["Input"]):
             return Path(self.path).open("rb")
         except (OSError, ValueError) as error:
             is_missing = isinstance(error, (FileNotFoundError, IsADirectoryError))
-            trouble = (is_missing and foreign_database(self.path)) or _reason(error)
+            trouble = (is_missing and foreign_database(self.path)) or _reason(self.path, error)
             raise SequenceError(self.name, trouble) from error
 
     def _note_state(self) -> None:
@@ -218,7 +222,7 @@ class Input(ByteSource, AbstractContextManager["Input"]):
             try:
                 n = cast("int | None", self._raw.readinto1(view))
             except (OSError, ValueError) as error:
-                raise SequenceError(self.name, _reason(error)) from error
+                raise SequenceError(self.name, _reason(self.path, error)) from error
             if n is None:
                 problem = "got nothing from a stream that does not block, expected one that waits; give a file"
                 raise SequenceError(self.name, problem)

@@ -428,7 +428,7 @@ def read_list(path: str | Path, option: str, what: str = "identifiers") -> list[
             raw = opened.read(LIST_BYTES + 1)
     except SequenceError as error:
         reason = getattr(error.__cause__, "strerror", "") or error.problem
-        raise InputError(f"{source}: cannot be read: {reason}; expected {what}, one per line") from error
+        raise InputError(f"{source}: cannot be read: {reason}; expected a file with {what}, one per line") from error
     if len(raw) > LIST_BYTES:
         raise InputError(f"{source}: got more than {LIST_BYTES:,} bytes; split the list into several")
     if b"\0" in raw:

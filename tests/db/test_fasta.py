@@ -79,7 +79,7 @@ def test_an_illegal_byte_is_placed_exactly(
 FAULTS = [
     (b"", "no FASTA records", None, None),
     (b"\n \n\r\n", "no FASTA records", None, None),
-    (HBA.encode() + b"\n", "got 'M' before the first record, expected '>'", None, 1),
+    (HBA.encode() + b"\n", "got 'M' before the first record, expected a line such as '>name'", None, 1),
     (b"\n\n; comment\n>a\nM\n", "got ';' before the first record", None, 3),
     (b">a\nMV\nKL-P\n", "'-' is a gap character", "a", 3),
     (b">a\nMV\r\nK.P\r\n", "'.' is a gap character", "a", 3),

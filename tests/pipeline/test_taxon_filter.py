@@ -86,7 +86,7 @@ def test_taxids_with_all_below_them(folder: Path, options: dict[str, Any], hits:
         (
             "db.h5",
             {"taxids": "human"},
-            "taxids: human: cannot be read: No such file .* expected taxids, one per line",
+            "taxids: human: cannot be read: No such file .* expected a file with taxids, one per line",
         ),
     ],
 )
