@@ -1,6 +1,7 @@
-"""Find reciprocal best hits of two proteomes, and draw how similar they are.
+"""Find reciprocal best hits of two proteomes, write them as a table, and draw how similar they are.
 
-Run: python examples/reciprocal_best_hits.py a.fasta b.fasta [--orthologs orthologs.tsv] [--figure identity.png]
+Run: python examples/reciprocal_best_hits.py a.fasta b.fasta [--output pairs.tsv] [--orthologs orthologs.tsv]
+[--figure identity.png]
 """
 
 from __future__ import annotations
@@ -38,6 +39,18 @@ def compare(what: str, hits: list[swsearch.Hit], orthologs: set[tuple[str, str]]
     print(f"{what}: {len(hits)} pairs, precision {right / len(hits):.1%}, recall {right / len(orthologs):.1%}")
 
 
+def identity(hit: swsearch.Hit) -> float:
+    """Return the percentage of identical alignment columns."""
+    return 100 * hit.identities / hit.pair.length
+
+
+def write(hits: list[swsearch.Hit], path: str) -> None:
+    """Write a table of the pairs, tab-separated, with a header."""
+    rows = [("a", "b", "identity", "evalue")]
+    rows += [(hit.query_id, hit.subject_id, f"{identity(hit):.1f}", f"{hit.evalue:.2e}") for hit in hits]
+    Path(path).write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+
+
 def draw(hits: list[swsearch.Hit], orthologs: set[tuple[str, str]], path: str) -> None:
     """Draw the identities of the pairs as a histogram, known errors in red."""
     from matplotlib.figure import Figure
@@ -45,7 +58,7 @@ def draw(hits: list[swsearch.Hit], orthologs: set[tuple[str, str]], path: str) -
     groups: tuple[list[float], list[float]] = ([], [])
     for hit in hits:
         is_wrong = bool(orthologs) and (hit.query_id, hit.subject_id) not in orthologs
-        groups[is_wrong].append(100 * hit.identities / hit.pair.length)
+        groups[is_wrong].append(identity(hit))
     figure = Figure(figsize=(7, 3), layout="constrained", facecolor="white")
     axes = figure.subplots()
     labels = ["orthologs", "not orthologs"] if orthologs else ["reciprocal best hits", ""]
@@ -61,6 +74,7 @@ def main(arguments: list[str] | None = None) -> list[swsearch.Hit]:
     parser = argparse.ArgumentParser(description="Reciprocal best hits of two proteomes.")
     parser.add_argument("a", help="FASTA file")
     parser.add_argument("b", help="FASTA file")
+    parser.add_argument("--output", help="file for a table of the pairs")
     parser.add_argument("--orthologs", help="known pairs, two names a line, to compare with")
     parser.add_argument("--figure", help="file for a histogram of identities")
     options = parser.parse_args(arguments)
@@ -72,6 +86,8 @@ def main(arguments: list[str] | None = None) -> list[swsearch.Hit]:
         compare("reciprocal best hits", pairs, orthologs)
     else:
         print(f"{len(forward)} best hits, {len(pairs)} of them reciprocal")
+    if options.output:
+        write(pairs, options.output)
     if options.figure:
         draw(pairs, orthologs, options.figure)
     return pairs

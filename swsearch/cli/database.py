@@ -324,13 +324,8 @@ def db_fetch(database: DatabaseArgument, identifiers: IdentifiersArgument = None
         texts = fasta_of(opened, subjects, residues)
         for text in _for_terminal(texts) if stream.isatty() else texts:
             stream.write(text)
-    problems = (
-        [
-            f"no entry named {_list_names(missing)}; expected identifiers or accessions, in upper and lower case as in the database"
-        ]
-        if missing
-        else []
-    )
+    expected = "expected identifiers or accessions, in upper and lower case as in the database"
+    problems = [f"no entry named {_list_names(missing)}; {expected}"] if missing else []
     problems += [f"no residues in --range {options.range}: {_list_names(short)}"] if short else []
     if problems:
         raise InputError(f"{database}: {'; '.join(problems)}")

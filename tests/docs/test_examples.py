@@ -81,9 +81,13 @@ def test_reciprocal_best_hits(examples, tmp_path, monkeypatch):
         records = (tmp_path / f"{species}.fasta").read_text().split(">")[:20]
         (tmp_path / f"{species}.fasta").write_text(">".join(records))
     find = runpy.run_path(str(examples / "reciprocal_best_hits.py"))["main"]
-    pairs = find(["a.fasta", "b.fasta", "--orthologs", "orthologs.tsv", "--figure", "identity.png"])
+    outputs = ["--output", "pairs.tsv", "--figure", "identity.png"]
+    pairs = find(["a.fasta", "b.fasta", "--orthologs", "orthologs.tsv", *outputs])
     known = {tuple(line.split("\t")) for line in (tmp_path / "orthologs.tsv").read_text().splitlines()}
     found = {(hit.query_id, hit.subject_id) for hit in pairs}
     assert len(found) >= 8
     assert len(found & known) >= len(found) - 1
+    header, *rows = [line.split("\t") for line in (tmp_path / "pairs.tsv").read_text().splitlines()]
+    assert header == ["a", "b", "identity", "evalue"]
+    assert {tuple(row[:2]) for row in rows} == found and all(0 < float(row[2]) <= 100 for row in rows)
     assert (tmp_path / "identity.png").stat().st_size > 1000
