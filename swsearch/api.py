@@ -150,8 +150,8 @@ def search(
     >>> results = swsearch.search("FVNQHLCGSHLVEALYLVCGERGFFYTPKT", "examples/data/swissprot_sample.fasta.gz")
     >>> for hit in next(results).hits[:2]:
     ...     print(hit.subject_id, hit.score, f"{hit.evalue:.0e}", hit.cigar)
-    P67974 163 2e-21 29M
-    P01324 162 2e-21 30M
+    sp|Q28933|IGF1_SUNMU 84 5e-08 25M
+    sp|Q5CZK3|INSL3_PANTR 56 4e-03 19M
     """
     chosen = make_search_options("search", **options)
     _check_progress(progress)

@@ -48,7 +48,6 @@ _PARAMETER = re.compile(
 """A parameter of Python and JSON with a word as its value, or one that is no word of English."""
 
 _REWRITES = (
-    (re.compile(r"got \((\d+), (\d+)\)"), r"got \1-\2"),
     (re.compile(r", or its text: \{.*?\}"), ""),
     (re.compile(r"; [^;]*(?:--[a-z]|swsearch [a-z]+ )[^;]*"), ""),  # advice for administrators
 )

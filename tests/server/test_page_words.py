@@ -65,7 +65,7 @@ COMBINED: list[tuple[dict[str, Any], str, str]] = [
     ({"queries": DNA, "translate": "on", "mode": "global"}, "mode", 'expected local with "Queries are DNA"'),
     ({"queries": DNA, "translate": "on", "iterations": "3"}, "translate", 'with "Maximum iterations" 3'),
     ({"queries": DNA, "translate": "on", "query_loc": "2-5"}, "query_loc",
-     'got 2-5, expected none with "Queries are DNA"'),
+     "'2-5', expected none with \"Queries are DNA\""),
     ({"queries": DNA, "translate": "on", "query_format": "a3m"}, "query_format",
      'got "an alignment: A3M", expected recognized by content or FASTA; untick "Queries are DNA"'),
     ({"queries": DNA, "translate": "on", "frame_shift": "15", "statistics": "published"}, "statistics",
