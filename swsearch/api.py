@@ -36,6 +36,7 @@ from swsearch.options.kinds import (
     Preset,
     QueryFormat,
 )
+from swsearch.output_files import checkpoint_folder
 from swsearch.pipeline.options import (
     SearchKeywords,
     make_engine_if_named,
@@ -66,13 +67,6 @@ def _check_progress(progress: object) -> None:
     """Raise unless ``progress`` is callable or None."""
     if progress is not None and not callable(progress):
         raise OptionError("progress", progress, "something that can be called with a number of cells")
-
-
-def _folder(checkpoint: object) -> Path:
-    """Return the folder that an argument names."""
-    from swsearch.pipeline.checkpoint import checkpoint_folder
-
-    return checkpoint_folder(checkpoint)
 
 
 @takes_options
@@ -155,7 +149,7 @@ def search(
     """
     chosen = make_search_options("search", **options)
     _check_progress(progress)
-    folder = None if checkpoint is None else _folder(checkpoint)
+    folder = None if checkpoint is None else checkpoint_folder(checkpoint)
     check_subjects(subjects)
     check_not_swapped(queries, subjects)
     threads = check_engine_option("threads", threads)

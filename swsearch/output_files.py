@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, TextIO
 
-from swsearch.errors import OutputError, SwsearchWarning
+from swsearch.errors import OptionError, OutputError, SwsearchWarning
 
 LOCK_SECONDS = 600.0
 """Seconds to wait for another command that changes the same file."""
@@ -457,3 +457,13 @@ def _boot_time() -> float:
         if line.startswith("btime "):
             return float(line.split()[1])
     return 0.0
+
+
+def checkpoint_folder(argument: object) -> Path:
+    """Return the folder that an argument names."""
+    name = os.fsdecode(argument) if isinstance(argument, (str, os.PathLike)) else ""
+    if not name or "\0" in name:
+        raise OptionError("checkpoint", argument, "the name of a folder")
+    if os.path.exists(name) and not os.path.isdir(name):  # noqa: PTH110, PTH112  # pathlib's raise for long names
+        raise OptionError("checkpoint", name, "a folder, not a file")
+    return Path(name)

@@ -19,8 +19,8 @@ from support.terminal import HOSTILE, NAME, UNPRINTABLE, clean
 from swsearch import errors, report
 from swsearch.errors import printable
 from swsearch.report import headers
+from swsearch.report.alignments import ALIGNMENT_FORMATS
 from swsearch.report.pairs import PAIR_FORMATS
-from swsearch.report.profile_output import ALIGNMENT_FORMATS
 
 TURNS = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
 """Classes of characters that turn the direction of the text around them."""

@@ -28,7 +28,7 @@ from swsearch.cli.tables import EngineTable, MessageTable, OutputTable, RunTable
 from swsearch.client.urls import is_url, server_url
 from swsearch.errors import InputError, OptionError, ServerError, format_count
 from swsearch.options.row import rows_of
-from swsearch.output_files import check_not_an_input, open_outputs
+from swsearch.output_files import check_not_an_input, checkpoint_folder, open_outputs
 from swsearch.pipeline.table.scoring import QueryTable
 from swsearch.pipeline.table.search import SearchTable
 
@@ -246,7 +246,6 @@ SEARCH_TABLES = (QueryTable, SearchTable, OutputTable, MessageTable, EngineTable
 def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: Any) -> None:
     """Find the best hits of each query in a protein database, by exact Smith-Waterman alignment."""
     written, command = OutputTable.from_values(given), SearchCommand(queries, subjects, given)
-    from swsearch.pipeline.checkpoint import checkpoint_folder
     from swsearch.pipeline.options import SearchOptions
     from swsearch.report.outputs import (
         keep_distribution_if_shown,
@@ -363,8 +362,6 @@ def run_remote_search(
 @contextmanager
 def _submission_key(checkpoint: str | None) -> Iterator[Path | None]:
     """Lock the folder of a checkpoint, and yield the file of its key, created on first use; None without a folder."""
-    from swsearch.pipeline.checkpoint import checkpoint_folder
-
     if checkpoint is None:
         yield None
         return

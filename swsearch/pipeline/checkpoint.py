@@ -32,7 +32,7 @@ from pathlib import Path
 from types import TracebackType
 from weakref import WeakValueDictionary
 
-from swsearch.errors import InputError, OptionError, OtherCheckpointError, OutputError, SwsearchWarning
+from swsearch.errors import InputError, OtherCheckpointError, OutputError, SwsearchWarning
 from swsearch.inputs import Query
 from swsearch.output_files import TemporaryFile, remove_stale_files, sync_folder
 from swsearch.pipeline.batch import Batch, QueryState
@@ -411,16 +411,6 @@ class Checkpoint:
                 "options, or choose another folder"
             )
         return was
-
-
-def checkpoint_folder(argument: object) -> Path:
-    """Return the folder that an argument names."""
-    name = os.fsdecode(argument) if isinstance(argument, (str, os.PathLike)) else ""
-    if not name or "\0" in name:
-        raise OptionError("checkpoint", argument, "the name of a folder")
-    if os.path.exists(name) and not os.path.isdir(name):  # noqa: PTH110, PTH112  # pathlib's raise for long names
-        raise OptionError("checkpoint", name, "a folder, not a file")
-    return Path(name)
 
 
 def _decode_places(line: bytes, n: int) -> list[int]:

@@ -27,7 +27,6 @@ from swsearch.pipeline.filters import HitFilters
 from swsearch.pipeline.inclusion import INCLUSION_OPTIONS, Inclusion
 from swsearch.pipeline.table.hits import FilterTable
 from swsearch.pipeline.table.search import SearchTable, TableKeywords
-from swsearch.profiles.calibration import lambda_of
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
 from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, published_statistics
@@ -79,6 +78,8 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         if self.makes_profiles:  # this takes E-values, and a matrix that has units
             why = f"{self.profile_option} needs E-values to choose hits"
             self._refuse(self.evalue_threshold is None, "statistics", "fitted or published", why)
+            from swsearch.profiles.calibration import lambda_of
+
             lambda_of(self.scoring.matrix)
         if self.translation is not None:
             self._check_translation()

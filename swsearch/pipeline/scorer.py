@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swsearch.blocks import Chunk
 from swsearch.engines.base import (
@@ -28,7 +28,6 @@ from swsearch.inputs import Query
 from swsearch.pipeline.backend import PendingSelection, Session
 from swsearch.pipeline.batch import Batch, QueryState
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.iterate import IterationQueue
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.prefetch import (
     InlineIterator,
@@ -45,6 +44,9 @@ from swsearch.statistics.karlin_altschul import Statistics
 from swsearch.statistics.methods import no_evalue_message
 from swsearch.statistics.null_model import FittedStatistics
 from swsearch.statistics.score_distribution import ScoreCounter
+
+if TYPE_CHECKING:
+    from swsearch.pipeline.iterate import IterationQueue
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,17 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import Backend, Session, SessionRequest
 from swsearch.pipeline.batch import Batch, QueryState, query_groups, restrict_to_database, search_iteration
-from swsearch.pipeline.checkpoint import Checkpoint
 from swsearch.pipeline.evalues import assign_evalues
 from swsearch.pipeline.fingerprint import run_info
 from swsearch.pipeline.hits import ResultBuilder, choose_hits
-from swsearch.pipeline.iterate import IterationQueue, ProfileGrower
-from swsearch.pipeline.loci import locate_loci
 from swsearch.pipeline.options import SearchOptions, check_profile_scales
 from swsearch.pipeline.pairs import LocalPairBackend
-from swsearch.pipeline.profile_update import ProfileHitSelector
 from swsearch.pipeline.scorer import (
     Stages,
     collect_selections,
@@ -40,6 +37,10 @@ from swsearch.pipeline.subjects import SubjectReader
 from swsearch.pipeline.windows import FrameWindows
 from swsearch.results import SearchResult
 from swsearch.run_info import Origin, RunInfo
+
+if TYPE_CHECKING:
+    from swsearch.pipeline.checkpoint import Checkpoint
+    from swsearch.pipeline.iterate import IterationQueue, ProfileGrower
 
 STORED_QUERIES = 32
 """Queries whose stored results are read together: as they are read, so much memory do they take."""
@@ -89,7 +90,11 @@ class Search:
         self.forgone: Progress | None = None
         """Called with the cells of iterations that queries did not need."""
         self.checkpoint: Checkpoint | None = None
-        self._grower = ProfileGrower(self.criteria) if options.makes_profiles else None
+        self._grower: ProfileGrower | None = None
+        if options.makes_profiles:
+            from swsearch.pipeline.iterate import ProfileGrower
+
+            self._grower = ProfileGrower(self.criteria)
         threads = backend.threads
         self._local = LocalPairBackend(self.criteria.recurrence, threads, self.criteria.null_model_fitter(threads))
         self._stages = Stages()
@@ -103,6 +108,8 @@ class Search:
         is_read_only : bool, optional
             Whether all is done, and `stored_results` is to read it.
         """
+        from swsearch.pipeline.checkpoint import Checkpoint
+
         self.checkpoint = Checkpoint(
             folder, self._scored_queries, self.criteria, self.subjects, self._grower, is_read_only=is_read_only
         )
@@ -164,8 +171,12 @@ class Search:
 
     def _find_hits(self, stages: Stages, session: Session) -> Generator[Batch]:
         """Begin the stages, the first one first, and return the hits of all queries, in query order."""
-        rounds = IterationQueue(self._first_states(), self.criteria.max_queries) if self._grower is not None else None
-        if rounds is not None:
+        rounds: IterationQueue | None = None
+        if self._grower is not None:
+            from swsearch.pipeline.iterate import IterationQueue
+            from swsearch.pipeline.profile_update import ProfileHitSelector
+
+            rounds = IterationQueue(self._first_states(), self.criteria.max_queries)
             stages.on_close(rounds.close)
         ready = stages.add("prepare", prepare_batches(self._start_batches(rounds), session))
         selected = select_subjects(ready, session)
@@ -174,6 +185,8 @@ class Search:
         else:  # what was scored is stored before more is scored
             hits = stages.add("score", self._store_batches(collect_selections(selected)))
         if isinstance(self.subjects, FrameWindows):
+            from swsearch.pipeline.loci import locate_loci
+
             hits = locate_loci(hits, self.subjects, self.criteria, self.backend.threads)
         if self._grower is not None and rounds is not None:
             selector = ProfileHitSelector(self.criteria, session.pairs, self._local)

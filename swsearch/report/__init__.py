@@ -7,21 +7,13 @@ format.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
 from pathlib import PurePath
 from typing import IO, Any
 
 from swsearch.errors import OptionError
-from swsearch.report.alignments import A3mWriter, AlignedFastaWriter, StockholmWriter
-from swsearch.report.arrow import ArrowFileWriter, ParquetWriter
 from swsearch.report.base import Writer, did_you_mean
-from swsearch.report.blast_json import BlastJsonWriter
-from swsearch.report.blast_xml import BlastXmlWriter
-from swsearch.report.headers import OptionsWriter
-from swsearch.report.html import HtmlWriter
-from swsearch.report.json_lines import JsonLinesWriter
-from swsearch.report.pairwise import PairwiseWriter
-from swsearch.report.sam import PafWriter, SamWriter
-from swsearch.report.tabular import CommaSeparatedWriter, CommentedWriter, TabularWriter
 
 
 @dataclass(frozen=True)
@@ -38,8 +30,8 @@ class OutputFormat:
         Ends of file names that mean the format, lower case.
     media_type : str
         Media type over HTTP, without a charset.
-    writer : type of Writer
-        Its attributes say whether the format is binary, holds one query, or has columns.
+    writer_name : str
+        Module of this package, and class, of its writer.
     label, hint : str
         Name on the server's page, and the words beside it.
     download_extension : str
@@ -52,11 +44,18 @@ class OutputFormat:
     names: tuple[str, ...]
     extensions: tuple[str, ...]
     media_type: str
-    writer: type[Writer]
+    writer_name: str
     label: str
     hint: str
     download_extension: str = ""
     is_blast_text: bool = False
+
+    @cached_property
+    def writer(self) -> type[Writer]:
+        """Its attributes say whether the format is binary, holds one query, or has columns. Imports its module."""
+        module, _, name = self.writer_name.partition(".")
+        writer: type[Writer] = getattr(import_module(f"{__name__}.{module}"), name)
+        return writer
 
     @property
     def description(self) -> str:
@@ -78,35 +77,37 @@ class OutputFormat:
 
 
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = (
-    OutputFormat("0", ("pairwise",), (), "text/plain", PairwiseWriter,
+    OutputFormat("0", ("pairwise",), (), "text/plain", "pairwise.PairwiseWriter",
                  "Text", "alignments for reading, as BLAST has them (0)", ".txt", is_blast_text=True),
-    OutputFormat("5", ("xml",), (".xml",), "application/xml", BlastXmlWriter,
+    OutputFormat("5", ("xml",), (".xml",), "application/xml", "blast_xml.BlastXmlWriter",
                  "BLAST XML", "for programs that read BLAST's (5)"),
     OutputFormat("6", ("tabular",), (".tsv", ".tab", ".txt", ".m8", ".out"), "text/tab-separated-values",
-                 TabularWriter, "Table", "columns separated by tabs, BLAST's twelve (6)", is_blast_text=True),
-    OutputFormat("7", ("commented",), (), "text/plain", CommentedWriter,
+                 "tabular.TabularWriter",
+                 "Table", "columns separated by tabs, BLAST's twelve (6)", is_blast_text=True),
+    OutputFormat("7", ("commented",), (), "text/plain", "tabular.CommentedWriter",
                  "Table with comments", "the same with query, database and columns named (7)", ".tsv",
                  is_blast_text=True),
-    OutputFormat("10", ("csv",), (".csv",), "text/csv", CommaSeparatedWriter,
+    OutputFormat("10", ("csv",), (".csv",), "text/csv", "tabular.CommaSeparatedWriter",
                  "CSV", "the same columns separated by commas (10)", is_blast_text=True),
-    OutputFormat("15", ("json", "blast-json"), (".json",), "application/json", BlastJsonWriter,
+    OutputFormat("15", ("json", "blast-json"), (".json",), "application/json", "blast_json.BlastJsonWriter",
                  "JSON", "BLAST's (15)"),
-    OutputFormat("jsonl", ("ndjson",), (".jsonl", ".ndjson"), "application/x-ndjson", JsonLinesWriter,
+    OutputFormat("jsonl", ("ndjson",), (".jsonl", ".ndjson"), "application/x-ndjson", "json_lines.JsonLinesWriter",
                  "JSON Lines", "one object a query, with alignments"),
-    OutputFormat("sam", (), (".sam",), "text/plain", SamWriter, "SAM", "alignments, 1.6"),
-    OutputFormat("paf", (), (".paf",), "text/plain", PafWriter, "PAF", "alignments, minimap2's"),
-    OutputFormat("html", (), (".html", ".htm"), "text/html", HtmlWriter,
+    OutputFormat("sam", (), (".sam",), "text/plain", "sam.SamWriter", "SAM", "alignments, 1.6"),
+    OutputFormat("paf", (), (".paf",), "text/plain", "sam.PafWriter", "PAF", "alignments, minimap2's"),
+    OutputFormat("html", (), (".html", ".htm"), "text/html", "html.HtmlWriter",
                  "This report", "one file that works offline"),
-    OutputFormat("a3m", (), (".a3m",), "text/plain", A3mWriter, "A3M", "the hits as an alignment below the query"),
-    OutputFormat("stockholm", ("sto",), (".sto", ".stk", ".stockholm"), "text/plain", StockholmWriter,
+    OutputFormat("a3m", (), (".a3m",), "text/plain", "alignments.A3mWriter",
+                 "A3M", "the hits as an alignment below the query"),
+    OutputFormat("stockholm", ("sto",), (".sto", ".stk", ".stockholm"), "text/plain", "alignments.StockholmWriter",
                  "Stockholm", "the hits as alignments, one a query"),
-    OutputFormat("fasta-aligned", ("afa",), (".afa", ".aln.fasta", ".aln.fa"), "text/plain", AlignedFastaWriter,
-                 "Aligned FASTA", "the hits in the query's columns", ".aln.fasta"),
-    OutputFormat("parquet", (), (".parquet", ".pq"), "application/vnd.apache.parquet", ParquetWriter,
+    OutputFormat("fasta-aligned", ("afa",), (".afa", ".aln.fasta", ".aln.fa"), "text/plain",
+                 "alignments.AlignedFastaWriter", "Aligned FASTA", "the hits in the query's columns", ".aln.fasta"),
+    OutputFormat("parquet", (), (".parquet", ".pq"), "application/vnd.apache.parquet", "arrow.ParquetWriter",
                  "Parquet", "columns with types, for pandas and others"),
-    OutputFormat("arrow", ("feather",), (".arrow", ".feather"), "application/vnd.apache.arrow.file", ArrowFileWriter,
-                 "Arrow", "columns with types, Feather 2"),
-    OutputFormat("toml", ("options",), (".toml",), "text/plain", OptionsWriter,
+    OutputFormat("arrow", ("feather",), (".arrow", ".feather"), "application/vnd.apache.arrow.file",
+                 "arrow.ArrowFileWriter", "Arrow", "columns with types, Feather 2"),
+    OutputFormat("toml", ("options",), (".toml",), "text/plain", "headers.OptionsWriter",
                  "Options", "what this search used, for search --config"),
 )  # fmt: skip
 """Every format."""

@@ -18,7 +18,7 @@ from swsearch.alphabet import PROTEIN, Alphabet, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.errors import InputError
 from swsearch.profiles.query_alignment import GAP, QueryAlignment, stretch_places
-from swsearch.report import base, headers
+from swsearch.report import base, find_format, headers
 from swsearch.report.base import ONE_QUERY, Writer
 from swsearch.results import SearchResult, alignment_of
 from swsearch.run_info import Program
@@ -229,3 +229,14 @@ class StockholmWriter(AlignmentWriter):
         if result.query_length:  # readers take no alignment without columns
             alphabet = result.scoring.matrix.alphabet
             self._stream.writelines(stockholm_texts(alignment_of(result), alphabet, self._run.version))
+
+
+FormatAlignment = Callable[[QueryAlignment, Alphabet], Iterator[str]]
+"""Yields the text of an alignment."""
+
+
+ALIGNMENT_FORMATS: dict[str, tuple[str, FormatAlignment]] = {
+    key: (find_format(key).extensions[0], texts)
+    for key, texts in (("a3m", a3m_texts), ("stockholm", stockholm_texts), ("fasta-aligned", aligned_fasta_texts))
+}
+"""Ends of file names, and writers, of formats of alignments."""

@@ -43,11 +43,6 @@ def hsp_fields(order: str) -> list[Field]:
     return [by_name[name] for name in dict.fromkeys([*order.split(), *by_name])]
 
 
-def query_title(result: SearchResult) -> str:
-    """Return the query's whole header, on one line."""
-    return headers.one_line(f"{result.query_id} {result.query_description}").strip()
-
-
 def parameters(run: RunInfo) -> Terms:
     """Return the parameters of a search; its masks stand where blastp has its filter: ``query_mask tantan``."""
     masks = {name: mask for name, mask in run.options.items() if name in ("query_mask", "subject_mask")}
@@ -129,7 +124,7 @@ def _report(run: RunInfo, number: int, result: SearchResult) -> dict[str, Any]:
     """Describe a query's search, but for its hits."""
     search: dict[str, Any] = {
         "query_id": f"Query_{number}",
-        "query_title": query_title(result),
+        "query_title": headers.query_title(result),
         "query_len": result.query_length,
         "hits": [],
         "stat": _round_values(search_statistics(result)),

@@ -48,7 +48,7 @@ class BlastXmlWriter(Writer):
 
     def write(self, result: SearchResult) -> None:
         """Write the Iteration of one query, after the first lines if it is the first."""
-        title = blast_json.query_title(result)
+        title = headers.query_title(result)
         if not self._queries:
             self._write_head(title, result.query_length)
         self._queries += 1

@@ -46,6 +46,11 @@ def one_line(text: str) -> str:
     return text if text.isascii() and text.isprintable() else printable(encodable(text), " ")
 
 
+def query_title(result: SearchResult) -> str:
+    """Return the query's whole header, on one line."""
+    return one_line(f"{result.query_id} {result.query_description}").strip()
+
+
 def identifier(text: str) -> str:
     """Return an identifier as it is printed: the first of merged ones, no control characters, never empty."""
     return one_line(text.partition(MERGED)[0]).strip() or MISSING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -25,18 +25,7 @@ from swsearch.pipeline.search_results import SearchResults
 from swsearch.profiles.formats import format_to_write
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.report import find_format
-from swsearch.report.alignments import a3m_texts, aligned_fasta_texts, stockholm_texts
 from swsearch.results import SearchResult
-
-FormatAlignment = Callable[[QueryAlignment, Alphabet], Iterator[str]]
-"""Yields the text of an alignment."""
-
-
-ALIGNMENT_FORMATS: dict[str, tuple[str, FormatAlignment]] = {
-    key: (find_format(key).extensions[0], texts)
-    for key, texts in (("a3m", a3m_texts), ("stockholm", stockholm_texts), ("fasta-aligned", aligned_fasta_texts))
-}
-"""Ends of file names, and writers, of formats of alignments."""
 
 _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z._+=@-]")
 
@@ -136,6 +125,8 @@ class AlignmentFolder:
     """
 
     def __init__(self, folder: Path, identifiers: Sequence[str], outfmt: str, option: str = "--output") -> None:
+        from swsearch.report.alignments import ALIGNMENT_FORMATS
+
         check_choice("outfmt", outfmt, tuple(ALIGNMENT_FORMATS))
         extension, self._texts = ALIGNMENT_FORMATS[outfmt]
         self.folder = folder
@@ -252,6 +243,8 @@ def _save_profile(stream: TextIO, format_: QueryFormat, result: SearchResult) ->
 
 
 def _save_stockholm(stream: TextIO, result: SearchResult) -> None:
+    from swsearch.report.alignments import stockholm_texts
+
     if (alignment := _alignment_of(result)) is not None:
         stream.writelines(stockholm_texts(alignment, PROTEIN))
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import OptionError
-from swsearch.report import base, blast_json, headers
+from swsearch.report import base, headers
 from swsearch.report.base import Writer, unknown_column
 from swsearch.results import SearchResult
 from swsearch.results.fields import HIT_FIELDS
@@ -179,7 +179,7 @@ _BLAST_COLUMNS = (
     _hit_column("sseqid", "subject id", headers.subject_names),
     _hit_column("sacc", "subject acc.", lambda of: headers.accessions(headers.subject_names(of), False)),
     _hit_column("saccver", "subject acc.ver", lambda of: headers.accessions(headers.subject_names(of), True)),
-    _query_column("qtitle", "query title", lambda of: blast_json.query_title(of) or headers.MISSING),
+    _query_column("qtitle", "query title", lambda of: headers.query_title(of) or headers.MISSING),
     _hit_column("sallseqid", "subject ids", lambda of: [";".join(names) for names in _entry_names(of)]),
     _hit_column(
         "sallacc",

@@ -14,7 +14,6 @@ from swsearch.blocks import FloatArray, IntArray
 from swsearch.engines.pools import SequencePool, make_pool
 from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Mode
-from swsearch.profiles.construction import AlignedSubjects, build_alignment
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.results.fields import FLOAT, HIT_FIELDS, TEXT, Field, fields_in
 from swsearch.results.hit import Hit
@@ -399,6 +398,8 @@ def alignment_of(
     InputError
         If the result has no hits, and was made or pickled without its query's letters.
     """
+    from swsearch.profiles.construction import AlignedSubjects, build_alignment
+
     matrix = result.scoring.matrix
     query = QueryAlignment.from_query(result.query_id, result.query_description, query_codes(result))
     if not len(result.hits):

@@ -74,7 +74,7 @@ class _PageReport(HtmlWriter):
         table.write(result)
         lines = rows.getvalue().splitlines()
         shown = "".join(_row(line.split("\t"), "td") for line in lines[:MAX_TABLE_ROWS])
-        heading = escape(headers.one_line(f"{result.query_id} {result.query_description}").strip())
+        heading = escape(headers.query_title(result))
         head = f"<thead>{_row(_TABLE_COLUMNS.values(), 'th')}</thead>"
         body = f"<table>{head}<tbody>{shown}</tbody></table>" if lines else "<p>No hits.</p>"
         if len(lines) > MAX_TABLE_ROWS:

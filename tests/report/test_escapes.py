@@ -20,9 +20,10 @@ from swsearch.errors import InputError
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
 from swsearch.report import OUTPUT_FORMATS, create_writer
+from swsearch.report.alignments import ALIGNMENT_FORMATS
 from swsearch.report.headers import settings_in
 from swsearch.report.pairs import PAIR_FORMATS, PairRun, ScoredPair, create_pair_writer
-from swsearch.report.profile_output import ALIGNMENT_FORMATS, file_names
+from swsearch.report.profile_output import file_names
 from swsearch.report.tabular import COLUMNS
 from swsearch.results import SearchResult, alignment_of
 from swsearch.run_info import Checksum, Execution, RunInfo

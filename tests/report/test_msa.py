@@ -14,7 +14,8 @@ from swsearch.alphabet import PROTEIN
 from swsearch.errors import OptionError, OutputError
 from swsearch.profiles.readers import read_alignments
 from swsearch.profiles.row_filter import RowFilter
-from swsearch.report.profile_output import ALIGNMENT_FORMATS, MAX_FILE_NAME, AlignmentFolder, FolderCounts, file_names
+from swsearch.report.alignments import ALIGNMENT_FORMATS
+from swsearch.report.profile_output import MAX_FILE_NAME, AlignmentFolder, FolderCounts, file_names
 from swsearch.results import alignment_of
 from tests.support.query_alignments import a3m_rows, alignment_from, column_rows
 from tests.support.report_cases import QUERY, SUBJECT, make_result, report
