@@ -23,9 +23,9 @@ import pytest
 from support.samples import sample
 from support.serving import Served, serving, until
 from support.small_servers import ObedientEngine, Opened, asked, built_dna, counting_saves, engines, settings
-from swsearch import report
 from swsearch.errors import InputError, OutputError
 from swsearch.pipeline import batch, checkpoint
+from swsearch.report import tabular
 from swsearch.server import jobs as jobs_module
 
 N_QUERIES = 30
@@ -190,7 +190,7 @@ def test_a_job_that_runs_out_of_disk_fails_with_that_reason(opened: Opened, monk
 
 
 def test_jobs_expire_but_not_while_they_are_read(opened: Opened, tmp_path: Path, monkeypatch: Any) -> None:
-    started, may_go, write = threading.Event(), threading.Event(), report.TabularWriter.write
+    started, may_go, write = threading.Event(), threading.Event(), tabular.TabularWriter.write
 
     def slowly(*given: Any) -> None:
         started.set()
@@ -198,7 +198,7 @@ def test_jobs_expire_but_not_while_they_are_read(opened: Opened, tmp_path: Path,
         write(*given)
 
     monkeypatch.setattr(jobs_module, "SWEEP_SECONDS", 0.01)
-    monkeypatch.setattr(report.TabularWriter, "write", slowly)
+    monkeypatch.setattr(tabular.TabularWriter, "write", slowly)
     with opened() as served, ThreadPoolExecutor() as threads:
         job = served.done(asked(3))["id"]
         reading = threads.submit(served.results, job, "6")
