@@ -24,7 +24,7 @@ OPTIONS = {
     "global, masks": {"mode": "global", "subject_mask": "lower", "max_hits": 50},
     "several alignments": {"max_alignments": 5, "max_hits": 40},
     "several alignments, fitted": {"max_alignments": 5, "max_hits": 40, "statistics": "fitted"},
-    "filters": {"min_identity": 40, "min_query_coverage": 50, "min_score": 60, "exclude_ids": ["P01321"]},
+    "filters": {"min_identity": 25, "min_query_coverage": 50, "min_score": 60, "exclude_ids": ["P62632"]},
     "distribution": {"distribution": True},
     "distribution, semi-global": {"distribution": True, "mode": "semiglobal", "max_hits": 50},
 }

@@ -136,7 +136,7 @@ def _answer(run: Run, words: list[str]) -> list[str]:
 def saved_options(run: Run) -> str:
     """Return what searches say of their options: saved ones, those in a report, and a checkpoint's manifest."""
     Path("ids.txt").write_text("P05093\nP62632\n")
-    Path("others.txt").write_text("P01321\n")
+    Path("others.txt").write_text("P62632\n")
     Path("dna.fasta").write_text(">dna\nATGGCCCTGTGGATGCGCCTCCTGCCCCTGCTGGCGCTGCTGGCCCTCTGGGGACCTGACCCAGCC\n")
     parts = []
     for title, words in SEARCHES.items():
