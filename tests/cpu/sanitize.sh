@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The C++ extension under the compiler's sanitizers: threads in programs of their own, then addresses and undefined
-# behaviour in one of these and under Python tests. Needs g++ and what the tests need. About two and a half minutes.
+# behaviour in one of these and under Python tests. Needs g++ and what the tests need. Some ten minutes on two cores.
 # Run: tests/cpu/sanitize.sh [python]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -25,7 +25,7 @@ for program in sanitize search; do
     g++ -fsanitize=thread "$work/thread/main/$program.o" "$work"/thread/*.o -o "$work/$program"
 done
 "$work/sanitize"
-"$work/search" 5 scalar
+"$work/search" 5 scalar random  # the other cases take minutes here
 
 both=-fsanitize=address,undefined
 compile "$work/address" $both "${sources[@]}"
