@@ -232,11 +232,8 @@ class FastaReader:
         if what := foreign_text(data[at : at + 64].tobytes()):
             return at, f"not FASTA: this looks like {what}", None
         character = f"{chr(data[at])!r}" if _SPACE < data[at] < 127 else f"byte 0x{data[at]:02X}"
-        return (
-            at,
-            f"got {character} before the first record, expected a line such as '>name'; is this a FASTA file?",
-            None,
-        )
+        problem = f"got {character} before the first record, expected a line such as '>name'; is this a FASTA file?"
+        return at, problem, None
 
     def _illegal_byte(self, data: ByteArray, first: IntArray, offsets: IntArray, headers: bytes) -> FastaFault:
         """Make the fault of the first byte that is no residue letter."""

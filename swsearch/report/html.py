@@ -18,7 +18,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import PurePath
 from string import Template
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 import numpy as np
 
@@ -128,6 +128,11 @@ class HtmlWriter(Writer):
 
     needs_distribution = True
     needs_checksums = True
+    without_script: ClassVar = (
+        "JavaScript is off: this page shows the queries, but no hits and pictures. Their data are in this file all "
+        "the same. <code>--outfmt 0</code> writes a report that needs no JavaScript."
+    )
+    """Note for browsers without JavaScript, as HTML."""
 
     def __init__(self, stream: TextIO, *, bar: Sequence[Link] = (), subjects_url: str | None = None) -> None:
         super().__init__(stream)
@@ -141,14 +146,15 @@ class HtmlWriter(Writer):
         super().begin(run)
         head = Template(_asset("head.html")).substitute(
             policy=content_policy(),
-            version=_text(run.version),
-            searched=_text(_search_names(run)),
+            version=html_text(run.version),
+            searched=html_text(_search_names(run)),
             style=_style(),
             bar=_bar(self._bar),
             mode=run.mode,
             subjects=f"{run.database_subjects:,}",
             residues=f"{run.database_residues:,} {_database_unit(run)}",
             options=options_as_html(run),
+            without_script=self.without_script,
         )
         self._stream.write(head)
 
@@ -216,7 +222,7 @@ def _search_names(run: RunInfo) -> str:
 def _bar(links: Sequence[Link]) -> str:
     if not links:
         return ""
-    items = "\n".join(f'<a href="{_text(link.href)}">{_text(link.text)}</a>' for link in links)
+    items = "\n".join(f'<a href="{html_text(link.href)}">{html_text(link.text)}</a>' for link in links)
     return f'<nav class="bar" aria-label="This server">\n{items}\n</nav>\n'
 
 
@@ -225,7 +231,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-def _text(value: object) -> str:
+def html_text(value: object) -> str:
     """Return text that is no markup, in ASCII."""
     return escape(headers.one_line(str(value))).encode("ascii", "xmlcharrefreplace").decode("ascii")
 
@@ -278,7 +284,7 @@ def _overview_row(data: dict[str, Any], hits: HitTable) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    return _text(text if len(text) <= MAX_CELL_LETTERS else text[:MAX_CELL_LETTERS] + "\u2026")
+    return html_text(text if len(text) <= MAX_CELL_LETTERS else text[:MAX_CELL_LETTERS] + "\u2026")
 
 
 def _title(text: str) -> str:
@@ -468,5 +474,5 @@ def _execution(run: RunInfo) -> list[tuple[str, str]]:
 
 
 def _definitions(identifier: str, heading: str, rows: list[tuple[str, str]]) -> str:
-    items = "".join(f"<div><dt>{_text(name)}</dt><dd>{_text(value)}</dd></div>\n" for name, value in rows)
+    items = "".join(f"<div><dt>{html_text(name)}</dt><dd>{html_text(value)}</dd></div>\n" for name, value in rows)
     return f'<section id="{identifier}" class="facts">\n<h2>{heading}</h2>\n<dl>\n{items}</dl>\n</section>\n'

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from html import escape
 from typing import IO, Any, TypeVar
 
 from swsearch import report
@@ -21,7 +20,7 @@ from swsearch.errors import InputError, OptionError, OutputError
 from swsearch.pipeline.search import Search
 from swsearch.report import headers
 from swsearch.report.base import Writer
-from swsearch.report.html import HtmlWriter, Link
+from swsearch.report.html import HtmlWriter, Link, html_text
 from swsearch.report.outputs import JobOutput
 from swsearch.results import SearchResult
 from swsearch.results.table import shown_hits
@@ -41,13 +40,6 @@ FASTA_LINE = 60
 Found = TypeVar("Found")
 
 
-_NOSCRIPT = re.compile("<noscript>.*?</noscript>", re.DOTALL)
-
-_WITHOUT_SCRIPT = (
-    "<noscript><p>Without JavaScript, this page has tables of the best hits. "
-    "All hits are in Alignments (text), above.</p></noscript>"
-)
-
 _TABLE_COLUMNS = {"stitle": "Subject", "bitscore": "Bit score", "evalue": "E-value"}
 """Columns that take no alignments, which would be read twice."""
 
@@ -58,12 +50,9 @@ MAX_TABLE_ROWS = 100
 class _PageReport(HtmlWriter):
     """The report on a page of the server, with tables of the hits for browsers without JavaScript."""
 
-    def begin(self, run: RunInfo) -> None:
-        """Write the page's head and the search."""
-        page, self._stream = self._stream, io.StringIO()
-        super().begin(run)
-        head, self._stream = self._stream.getvalue(), page
-        page.write(_NOSCRIPT.sub(_WITHOUT_SCRIPT, head))
+    without_script = (
+        "Without JavaScript, this page has tables of the best hits. All hits are in Alignments (text), above."
+    )
 
     def write(self, result: SearchResult) -> None:
         """Write the data of one query, and its table."""
@@ -74,17 +63,16 @@ class _PageReport(HtmlWriter):
         table.write(result)
         lines = rows.getvalue().splitlines()
         shown = "".join(_row(line.split("\t"), "td") for line in lines[:MAX_TABLE_ROWS])
-        heading = escape(headers.query_title(result))
+        heading = html_text(headers.query_title(result))
         head = f"<thead>{_row(_TABLE_COLUMNS.values(), 'th')}</thead>"
         body = f"<table>{head}<tbody>{shown}</tbody></table>" if lines else "<p>No hits.</p>"
         if len(lines) > MAX_TABLE_ROWS:
             body += f"<p>The best {MAX_TABLE_ROWS} of {len(lines):,} hits.</p>"
-        text = f"<noscript><h2>{heading}</h2>{body}</noscript>\n"
-        self._stream.write(text.encode("ascii", "xmlcharrefreplace").decode("ascii"))
+        self._stream.write(f"<noscript><h2>{heading}</h2>{body}</noscript>\n")
 
 
 def _row(cells: Iterable[str], kind: str) -> str:
-    subject, *numbers = map(escape, cells)
+    subject, *numbers = map(html_text, cells)
     cells = [f"<th>{subject}</th>", *(f'<{kind} class="number">{number}</{kind}>' for number in numbers)]
     return f"<tr>{''.join(cells)}</tr>\n"
 

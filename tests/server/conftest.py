@@ -10,6 +10,7 @@ import pytest
 
 from support.serving import Served, serving, tiny_database
 from support.small_servers import Opened, built, engines, settings
+from support.web_pages import Visitor, site
 from swsearch.engines.base import Engine
 from swsearch.server.settings import ServerSettings
 
@@ -51,3 +52,16 @@ def opened(database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> O
             yield found
 
     return open_server
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server of a module's own, with pages."""
+    with site(tmp_path_factory.mktemp("site")) as served:
+        yield served
+
+
+@pytest.fixture
+def visitor(place: Served) -> Visitor:
+    """Somebody who has not been there."""
+    return Visitor(place.url)

@@ -6,13 +6,12 @@ import gzip
 import hashlib
 import time
 import tracemalloc
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from support.serving import Served, until
-from support.web_pages import STRANGER, Page, Visitor, site
+from support.web_pages import STRANGER, Page, Visitor
 from swsearch.server import results
 from swsearch.server.access import Access
 from swsearch.server.page_words import LOOKS_LIKE_DNA
@@ -32,17 +31,6 @@ UNIPROT = """SQ   SEQUENCE   69 AA;  7715 MW;  0000000000000000 CRC64;
 """
 
 LETTERS = "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQAPILSRVGDGTQDNLSGAEKAVQVKVK\nALPDAQFEV\n"
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with site(tmp_path_factory.mktemp("site")) as served:
-        yield served
-
-
-@pytest.fixture
-def visitor(place: Served) -> Visitor:
-    return Visitor(place.url)
 
 
 def queries_of(visitor: Visitor, address: str) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from support.serving import Served
-from support.web_pages import Page, Visitor, site
+from support.web_pages import Page, Visitor
 from swsearch.server.page_words import LABELS, LOOKS_LIKE_DNA
 from swsearch.server.search_form import FORM_FIELDS
 
@@ -17,17 +16,6 @@ DNA = ">d\nACGTTGCAACACGTTGCAACACGTTGCAAC\n"
 
 FOREIGN_WORDS = re.compile(r"--[a-z]|\b[a-z]+_[a-z_]+\b|in Python|swsearch [a-z]+ |\{'|\('")
 """Of other interfaces."""
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with site(tmp_path_factory.mktemp("site")) as served:
-        yield served
-
-
-@pytest.fixture
-def visitor(place: Served) -> Visitor:
-    return Visitor(place.url)
 
 
 def refused(visitor: Visitor, typed: dict[str, Any]) -> tuple[Page, str]:

@@ -48,18 +48,6 @@ OPTIONS_TYPED = {
 """Fields of the form: what is typed, and what is asked for then."""
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with site(tmp_path_factory.mktemp("site")) as served:
-        yield served
-
-
-@pytest.fixture
-def visitor(place: Served) -> Visitor:
-    """Somebody who has not been there."""
-    return Visitor(place.url)
-
-
 def asked_for(visitor: Visitor, address: str) -> tuple[dict[str, Any], bytes]:
     """Return the job at an address, and its queries."""
     stated = visitor.get(f"/api/v1{address}").json()

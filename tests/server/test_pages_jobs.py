@@ -20,18 +20,6 @@ from swsearch.server.pages import STATE_WORDS
 from swsearch.server.settings import ServerLimits
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with site(tmp_path_factory.mktemp("site")) as served:
-        yield served
-
-
-@pytest.fixture
-def visitor(place: Served) -> Visitor:
-    """Somebody who has not been there."""
-    return Visitor(place.url)
-
-
 @pytest.fixture
 def held(place: Served) -> Iterator[str]:
     """Let jobs wait behind one that runs, whose identifier this is."""
