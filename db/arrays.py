@@ -14,13 +14,7 @@ from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db.byte_source import FileSource
 from swsearch.db.file_contents import ArrayEntry
-from swsearch.db.input_stream import crc32
-
-_WIDTHS = (1024, 128, 60, 16, 4, 1)
-"""Bytes of the pieces that are copied at once; a line of FASTA has 60 residues."""
-
-FEW = 16
-"""Stretches that are copied faster one by one."""
+from swsearch.extension import load
 
 
 def offsets_of(lengths: npt.NDArray[np.integer]) -> IntArray:
@@ -54,27 +48,12 @@ def rows_at(data: ByteArray, starts: IntArray, width: int) -> ByteArray:
 
 
 def copy_strips(source: ByteArray, begins: IntArray, target: ByteArray, to: IntArray, lengths: IntArray) -> None:
-    """Copy n stretches of bytes, some millions in a second.
+    """Copy n stretches of bytes.
 
     ``source`` and ``target`` have shape (n_bytes,), uint8. ``begins``, ``to`` and ``lengths``, shape (n,), int64, are
     the places of the stretches in both, and their bytes.
     """
-    if len(lengths) <= FEW:
-        for begin, start, length in zip(begins.tolist(), to.tolist(), lengths.tolist(), strict=True):
-            target[start : start + length] = source[begin : begin + length]
-        return
-    rest = np.flatnonzero(lengths > 0)
-    for width in _WIDTHS:
-        fits = lengths[rest] >= width
-        chosen, rest = rest[fits], rest[~fits]
-        if not len(chosen):
-            continue
-        # the last piece ends where the stretch ends, and may overlap the one before
-        n = -(-lengths[chosen] // width)
-        owners = np.repeat(chosen, n)
-        at = np.minimum(ranges(np.zeros(len(chosen), dtype=np.int64), n) * width, lengths[owners] - width)
-        pieces = np.ndarray((len(target) - width + 1,), dtype=f"V{width}", buffer=target, strides=(1,))
-        pieces[to[owners] + at] = rows_at(source, begins[owners] + at, width).view(f"V{width}").reshape(-1)
+    load().copy_ranges(source, begins, target, to, lengths)
 
 
 @dataclass(frozen=True)
@@ -126,9 +105,6 @@ class Strips:
         return strips
 
 
-BYTES_PER_READ = 1 << 20
-"""Bytes that are read at once where many ranges are asked for; they stay in the cache."""
-
 ARRAY_READ_BYTES = 8 << 20
 """Bytes that are read at once where all are."""
 
@@ -155,21 +131,25 @@ class StoredArray:
             self._known = np.frombuffer(data, dtype="<u4")
         return self._known
 
-    def _pieces(self, first: int, last: int, broken: list[str] | None = None) -> ByteArray:
-        """Read and check whole pieces, ``last`` excluded; shape (n_bytes,), uint8."""
-        size, sums = self._entry.piece_bytes, self._sums[first:last].tolist()
-        data = np.empty(min(last * size, self.n_bytes) - first * size, dtype=np.uint8)
-        for begin in range(0, len(data), BYTES_PER_READ):
-            # what was just read is checked in the cache, and each read lets other threads of Python run
-            part = data[begin : begin + BYTES_PER_READ]
-            self._source.read_into(part, self._entry.at + first * size + begin)
-            view = part.data
-            for at in range(0, len(part), size):
-                piece = (begin + at) // size
-                if crc32(view[at : at + size]) != sums[piece]:
-                    if broken is None:
-                        raise self._source.damage_error([self._describe_piece(first + piece)])
-                    broken.append(self._describe_piece(first + piece))
+    def _read(
+        self, begins: IntArray, offsets: IntArray, step: int = 1, threads: int = 1
+    ) -> tuple[ByteArray, list[int]]:
+        """Read ranges of bytes as `gather` does; return them, and the numbers of broken pieces."""
+        data, descriptor = np.empty(int(offsets[-1]), dtype=np.uint8), self._source.held()
+        stored = descriptor.number, self._entry.at, self.n_bytes, self._entry.piece_bytes, self._sums
+        broken, at, n_bytes, error = load().read_ranges(*stored, begins, offsets, step, threads, data)
+        if n_bytes:
+            raise self._source.read_error(at, n_bytes, error)
+        return data, broken
+
+    def gather(self, begins: IntArray, offsets: IntArray, step: int = 1, threads: int = 1) -> ByteArray:
+        """Read ranges of bytes, each piece once and checked: range k is every ``step``-th byte from ``begins[k]`` on.
+
+        ``begins`` has shape (n,), ``offsets`` in the returned bytes (n + 1,), both int64.
+        """
+        data, broken = self._read(begins, offsets, step, threads)
+        if broken:
+            raise self._source.damage_error([self._describe_piece(broken[0])])
         return data
 
     def _describe_piece(self, piece: int) -> str:
@@ -180,11 +160,7 @@ class StoredArray:
 
     def load(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Read rows; the type is the array's, the shape (n_rows,), or (n_rows, 64) for residues."""
-        if start >= stop:
-            return np.empty((0, *self.shape[1:]), dtype=self.dtype)
-        begin, end, size = start * self.row, stop * self.row, self._entry.piece_bytes
-        first = begin // size
-        data = self._pieces(first, -(-end // size))[begin - first * size :][: end - begin]
+        data = self.gather(np.array([start * self.row]), np.array([0, max(stop - start, 0) * self.row]))
         return data.view(self.dtype).reshape(-1, *self.shape[1:])
 
     def all(self) -> npt.NDArray[Any]:
@@ -197,54 +173,20 @@ class StoredArray:
         for start in range(0, self.shape[0], step):
             yield start, self.load(start, min(start + step, self.shape[0]))
 
-    def windows(self, begins: IntArray, ends: IntArray) -> Iterator[tuple[slice, int, npt.NDArray[Any]]]:
-        """Read ranges of rows from ``begins``, ascending, to ``ends``, excluded, both of shape (n,), int64.
-
-        Neighbours are read together. Yields a slice of the ranges read together, their first row, and all rows from
-        there to their last, shape (n_rows, ...).
-        """
-        max_rows, near, at = max(BYTES_PER_READ // self.row, 1), self._entry.piece_bytes // self.row, 0
-        far = np.flatnonzero(begins[1:] > np.maximum.accumulate(ends)[:-1] + near) + 1
-        for stop in [*far.tolist(), len(begins)]:
-            while at < stop:
-                last, first, end = at + 1, int(begins[at]), int(ends[at])
-                if stop > last:
-                    last = at + max(int(np.searchsorted(begins[at:stop], first + max_rows)), 1)
-                    end = int(ends[at:last].max())
-                yield slice(at, last), first, self.load(first, end)
-                at = last
-
     def take(self, rows: IntArray) -> npt.NDArray[Any]:
         """Read rows of one number each, shape (n,), in any order."""
-        order = np.argsort(rows, kind="stable")
-        ascending = rows[order]
-        values = np.empty(len(rows), dtype=self.dtype)
-        for which, first, table in self.windows(ascending, ascending + 1):
-            values[order[which]] = table[ascending[which] - first]
-        return values
+        return self.gather(rows * self.row, np.arange(len(rows) + 1) * self.row).view(self.dtype)
 
     def ranges(self, begins: IntArray, ends: IntArray) -> Strips:
         """Read ranges of rows of one item each, in any order: from ``begins`` to ``ends``, both of shape (n,)."""
-        counts = ends - begins
-        offsets = offsets_of(counts)
-        if len(begins) and (begins[1:] == ends[:-1]).all():  # one after the other, as where all are asked for
-            return Strips(self.load(int(begins[0]), int(ends[-1])), offsets)
-        values = np.empty(int(offsets[-1]), dtype=self.dtype)
-        order = np.argsort(begins, kind="stable")
-        order = order[counts[order] > 0]
-        for which, first, rows in self.windows(begins[order], ends[order]):
-            some = order[which]
-            at, to, n = begins[some] - first, offsets[some], counts[some]
-            if self.dtype == np.uint8:
-                copy_strips(rows, at, values, to, n)
-            else:
-                values[ranges(to, n)] = rows[ranges(at, n)]
-        return Strips(values, offsets)
+        offsets = offsets_of(ends - begins)
+        return Strips(self.gather(begins * self.row, offsets * self.row).view(self.dtype), offsets)
 
     def find_damage(self) -> list[str]:
         """Check every byte; return a message for each piece that is not as it was written."""
-        broken: list[str] = []
-        step = max(ARRAY_READ_BYTES // self._entry.piece_bytes, 1)
-        for first in range(0, self.n_pieces, step):
-            self._pieces(first, min(first + step, self.n_pieces), broken)
-        return broken
+        size, found = self._entry.piece_bytes, []
+        step = max(ARRAY_READ_BYTES // size, 1) * size
+        for begin in range(0, self.n_bytes, step):
+            _, broken = self._read(np.array([begin]), np.array([0, min(step, self.n_bytes - begin)]))
+            found += [self._describe_piece(piece) for piece in broken]
+        return found

@@ -6,9 +6,6 @@ import errno
 import os
 import stat
 
-import numpy as np
-import numpy.typing as npt
-
 from swsearch.db.foreign_formats import foreign_database
 from swsearch.errors import DatabaseDamageError, DatabaseError
 from swsearch.processors import allow_files
@@ -72,8 +69,8 @@ class FileSource:
         remedy = "; allow this process more with: ulimit -n" if getattr(error, "errno", 0) == errno.EMFILE else ""
         return DatabaseError(f"{self.name}: cannot be opened: {getattr(error, 'strerror', None) or error}{remedy}")
 
-    def _held(self) -> Descriptor:
-        """Return the descriptor to read through."""
+    def held(self) -> Descriptor:
+        """Return the descriptor to read through; the caller keeps it meanwhile."""
         descriptor = self._descriptor  # another thread may close the database at any moment
         if descriptor is None:
             raise DatabaseError(f"{self.name}: the database was closed; open it again")
@@ -86,7 +83,7 @@ class FileSource:
 
     def fileno(self) -> int:
         """Return the descriptor, for a child process; the caller keeps the source open meanwhile."""
-        return self._held().number
+        return self.held().number
 
     def check_written(self) -> None:
         """Raise `DatabaseDamageError` if most of a large file are holes."""
@@ -110,24 +107,17 @@ class FileSource:
 
     def read(self, at: int, n_bytes: int) -> bytes:
         """Return bytes from a place on; fewer at the end."""
-        descriptor = self._held()
+        descriptor = self.held()
         try:
             return os.pread(descriptor.number, n_bytes, at)
         except OSError as error:
             raise self._unreadable(at, n_bytes, error) from error
 
-    def read_into(self, target: npt.NDArray[np.uint8], at: int) -> None:
-        """Fill an array, shape (n,), with the bytes from a place on."""
-        descriptor = self._held()
-        view = target.data
-        while view:  # one call reads at most 2 GiB
-            try:
-                n = os.preadv(descriptor.number, [view], at)
-            except OSError as error:
-                raise self._unreadable(at, len(view), error) from error
-            if not n:
-                raise self.damage_error([f"ends at byte {at}"])
-            at, view = at + n, view[n:]
+    def read_error(self, at: int, n_bytes: int, error: int) -> DatabaseError:
+        """Make the error for bytes that could not be read: by errno, or 0 where the file ends before them."""
+        if error:
+            return self._unreadable(at, n_bytes, OSError(error, os.strerror(error)))
+        return self.damage_error([f"ends at byte {at}"])
 
     def _unreadable(self, at: int, n_bytes: int, error: OSError) -> DatabaseDamageError:
         return DatabaseDamageError(self.name, [f"bytes {at} to {at + n_bytes} cannot be read ({error.strerror})"])

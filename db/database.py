@@ -25,6 +25,7 @@ from swsearch.db.segment import MASK_COUNTS, Segment, by_segment, check_subjects
 from swsearch.db.sequence_protocol import SequenceMixin, soft_mask
 from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, check_integer
 from swsearch.options.kinds import MASKS, Mask
+from swsearch.processors import useful_thread_count
 from swsearch.translation.genetic_codes import STANDARD_CODE
 
 if TYPE_CHECKING:
@@ -390,13 +391,15 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
             lengths[which] = segment.lengths_of(places)
         return lengths
 
-    def codes_of(self, subjects: Ordinals) -> tuple[ByteArray, IntArray]:
+    def codes_of(self, subjects: Ordinals, threads: int = 1) -> tuple[ByteArray, IntArray]:
         """Return the residue codes of many subjects, nothing masked, each part of the file read once.
 
         Parameters
         ----------
         subjects : sequence of int or ndarray, shape (n,), any integer type
             As for `lengths_of`, which raises the same errors.
+        threads : int
+            Number of threads that read many proteins; DNA is read by one.
 
         Returns
         -------
@@ -405,7 +408,8 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         offsets : ndarray, shape (n + 1,), int64
             Subject i is ``pool[offsets[i]:offsets[i + 1]]``.
         """
-        strips = self._strips(subjects, lambda segment, places: segment.codes_of(places))
+        n_threads = useful_thread_count(check_integer("threads", threads, 1, MAX_NUMBER))
+        strips = self._strips(subjects, lambda segment, places: segment.codes_of(places, n_threads))
         return strips.data, strips.offsets
 
     def headers_of(self, subjects: Ordinals) -> tuple[ByteArray, IntArray]:

@@ -79,7 +79,7 @@ class DnaSegment(Segment):
         copy_strips(codes, 2 * data.offsets[:-1] + begins % 2, strips.data, strips.offsets[:-1], counts)
         return strips
 
-    def codes_of(self, places: IntArray) -> Strips:
+    def codes_of(self, places: IntArray, threads: int = 1) -> Strips:
         """Return the letters of records, shape (n,), as residue codes."""
         strips = self._nucleotides(self.offsets[places], self.offsets[places + 1] - self.offsets[places])
         return Strips(LETTER_CODES[strips.data], strips.offsets)

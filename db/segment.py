@@ -265,23 +265,17 @@ class Segment:
         """Return the lengths of subjects, shape (n,)."""
         return self.lengths.at(self.ranks[places])
 
-    def codes_of(self, places: IntArray) -> Strips:
+    def codes_of(self, places: IntArray, threads: int = 1) -> Strips:
         """Return the residue codes of subjects, shape (n,), nothing masked."""
         ranks = self.ranks[places].astype(np.int64)
         lengths = self.lengths.at(ranks).astype(np.int64)
-        strips = Strips.from_counts(np.empty(int(lengths.sum()), dtype=np.uint8), lengths)
-        order = np.argsort(ranks, kind="stable")
-        blocks, lanes, to = ranks // LANES, ranks % LANES, strips.offsets.tolist()
-        begins = self.block_offsets[blocks]
-        pool, counts, at = strips.data, lengths.tolist(), begins.tolist()
-        for which, first, rows in self.stored["residues"].windows(begins[order], (begins + lengths)[order]):
-            for place, lane in zip(order[which].tolist(), lanes[order[which]].tolist(), strict=True):
-                begin, n = at[place] - first, counts[place]
-                pool[to[place] : to[place] + n] = rows[begin : begin + n, lane]
+        blocks, offsets = ranks // LANES, offsets_of(lengths)
+        begins = self.block_offsets[blocks] * LANES + ranks % LANES
+        pool = self.stored["residues"].gather(begins, offsets, LANES, threads)
         if not self._seen[blocks].all() and len(pool) and pool.max() >= N_LETTERS:
-            owner = int(np.searchsorted(strips.offsets, int(pool.argmax()), side="right")) - 1
+            owner = int(np.searchsorted(offsets, int(pool.argmax()), side="right")) - 1
             raise self.damage_error(f"subject {self.first + int(places[owner])}: residues are not letters")
-        return strips
+        return Strips(pool, offsets)
 
     def headers_of(self, places: IntArray) -> Strips:
         """Return the header lines of subjects, shape (n,)."""

@@ -17,7 +17,7 @@ import random
 import sys
 
 import swsearch
-from swsearch.engines.cpu import extension
+from swsearch import extension
 
 SUBJECTS = 300
 """Subjects of the searched database; an emulator searches it in seconds."""

@@ -79,7 +79,7 @@ FIRST = {
     db.Database.codes: {"index": 0},
     db.Database.masked_runs: {"index": 0, "mask": "none"},
     db.Database.lengths_of: {"subjects": [0]},
-    db.Database.codes_of: {"subjects": [0]},
+    db.Database.codes_of: {"subjects": [0], "threads": 1},
     db.Database.headers_of: {"subjects": [0]},
     db.Database.masked_runs_of: {"subjects": [0], "mask": "none"},
     db.Database.sequence: {"index": 0},

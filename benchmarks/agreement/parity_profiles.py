@@ -16,13 +16,12 @@ import numpy.typing as npt
 from benchmarks.speed.cpu_scans import engine_for
 from benchmarks.support.common import table
 from benchmarks.support.timing import say
-from swsearch import Database
+from swsearch import Database, extension
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import N_CODES, PROTEIN, ByteArray
 from swsearch.blocks import Chunk
 from swsearch.engines import create_engine, create_pair_aligner
 from swsearch.engines.base import Engine, LoadedChunk, PairAligner, ScoreArray
-from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import LANE_LAYOUTS
 from swsearch.options.kinds import MODES, Mode
 from swsearch.recurrence import Recurrence

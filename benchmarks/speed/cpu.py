@@ -57,9 +57,8 @@ from benchmarks.support.common import (
     write,
 )
 from benchmarks.support.timing import EXACT, HEURISTIC, SCORES, Timing, in_turns, ratio
-from swsearch import Database
+from swsearch import Database, extension
 from swsearch.engines.base import Engine, LoadedChunk, QueryGroup, ScoreArray
-from swsearch.engines.cpu import extension
 from swsearch.options.kinds import MODES
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import PositionGapCosts, QueryProfile, Scoring

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.support.common import command, table
-from swsearch.engines.cpu import extension
+from swsearch import extension
 
 HERE = Path(__file__).resolve().parent
 

@@ -15,10 +15,9 @@ import numpy.typing as npt
 
 from benchmarks.support.common import Records
 from benchmarks.support.timing import Timing, say, take_turn
-from swsearch import Database, Scoring
+from swsearch import Database, Scoring, extension
 from swsearch.blocks import Chunk
 from swsearch.engines.base import ChunkPlan, LoadedChunk
-from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.inputs import Query
 from swsearch.options.kinds import Mode

@@ -33,8 +33,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.support.common import arguments, finish, genome, heading, table
+from swsearch import extension
 from swsearch.alphabet import DNA
-from swsearch.engines.cpu import extension, tracing
+from swsearch.engines.cpu import tracing
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring, dna_matrix
 

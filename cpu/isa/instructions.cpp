@@ -15,7 +15,7 @@ namespace swsearch {
 namespace {
 
 struct Processor {
-  bool sse41 = false, avx2 = false, avx512bw = false, avx512vbmi = false;
+  bool products = false, sse41 = false, avx2 = false, avx512bw = false, avx512vbmi = false;
 };
 
 // The registers that the operating system keeps for each thread (XCR0). Without -mxsave there is no intrinsic for it.
@@ -29,12 +29,14 @@ std::uint64_t kept_registers() {
 Processor ask_processor() {
   constexpr std::uint64_t kYmm = 0x6, kZmm = 0xe6;  // of XCR0: what AVX, and what AVX-512 takes
   constexpr std::uint32_t kSse41 = 1u << 9 | 1u << 19;  // SSSE3, SSE4.1
+  constexpr std::uint32_t kProducts = 1u << 1 | 1u << 19;  // PCLMULQDQ, SSE4.1
   constexpr std::uint32_t kOsxsave = 1u << 27, kAvx = 1u << 28;
   constexpr std::uint32_t kAvx2 = 1u << 5, kVbmi = 1u << 1;
   constexpr std::uint32_t kAvx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31;  // F, DQ, BW, VL
   Processor found;
   std::uint32_t a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return found;
+  found.products = (c & kProducts) == kProducts;
   found.sse41 = (c & kSse41) == kSse41;
   std::uint64_t kept = (c & kOsxsave) && (c & kAvx) ? kept_registers() : 0;
 #if defined(__APPLE__)
@@ -90,6 +92,14 @@ bool is_available(Instructions instructions) {
   }
 #elif defined(__aarch64__)
   return instructions == Instructions::kNeon;
+#else
+  return false;
+#endif
+}
+
+bool has_carryless_products() {
+#if defined(__x86_64__)
+  return this_processor().products;
 #else
   return false;
 #endif

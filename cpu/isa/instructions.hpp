@@ -21,11 +21,14 @@ constexpr Instructions kAllInstructions[] = {Instructions::kScalar,   Instructio
                                              Instructions::kAvx2,     Instructions::kAvx512bw,
                                              Instructions::kAvx512vbmi, Instructions::kNeon};
 
-// What users and swsearch/engines/cpu/extension.py call it.
+// What users and swsearch/extension.py call it.
 const char* name_of(Instructions instructions);
 
 // Whether this binary has kernels for it, and the processor and the operating system support it.
 bool is_available(Instructions instructions);
+
+// Whether the processor multiplies without carries (PCLMULQDQ and SSE4.1), as checksums do; false but on x86-64.
+bool has_carryless_products();
 
 // All that are available, the widest first; kScalar is the last.
 std::vector<Instructions> available_instructions();

@@ -147,6 +147,8 @@ PyMethodDef methods[] = {
     {"shifted_memory", py_shifted_memory, METH_VARARGS, "Count the bytes that `align_shifted` takes for a pair."},
     {"shuffle", py_shuffle, METH_VARARGS, "Shuffle copies of sequences into blocks; see swsearch.pipeline.null_models."},
     {"score_shuffled", py_score_shuffled, METH_VARARGS, "Score shuffled copies; see swsearch.pipeline.null_models."},
+    {"read_ranges", py_read_ranges, METH_VARARGS, "Read ranges of a file's array, checksums compared; see db/arrays.py."},
+    {"copy_ranges", py_copy_ranges, METH_VARARGS, "Copy ranges of bytes to other places; see db/arrays.py."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -115,4 +115,8 @@ PyObject* py_shifted_memory(PyObject*, PyObject* arguments);
 PyObject* py_shuffle(PyObject*, PyObject* arguments);
 PyObject* py_score_shuffled(PyObject*, PyObject* arguments);
 
+// module_store.cpp
+PyObject* py_read_ranges(PyObject*, PyObject* arguments);
+PyObject* py_copy_ranges(PyObject*, PyObject* arguments);
+
 }  // namespace swsearch

@@ -78,7 +78,7 @@ def check_machine() -> Iterator[Finding]:
 
     A machine without a usable GPU is fine: ``auto`` takes the CPU there.
     """
-    from swsearch.engines.cpu import extension
+    from swsearch import extension
     from swsearch.version import version
 
     yield Finding("swsearch", f"{version()}, Python {platform.python_version()}, {platform.platform()}")

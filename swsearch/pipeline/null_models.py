@@ -16,10 +16,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from swsearch import extension
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import LANES, Chunk, FloatArray, IntArray, block_columns
 from swsearch.engines.base import ScoreArray
-from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.cpu.queries import QueryArguments, recurrence_arguments, shift_cost
 from swsearch.engines.pools import SequencePool, make_pool

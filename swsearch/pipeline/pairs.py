@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +49,8 @@ from operator import itemgetter
 
 import numpy.typing as npt
 
+from swsearch import extension
 from swsearch.db.arrays import offsets_of
-from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.columns import UncountedAlignments, count_pools
 from swsearch.engines.cpu.tracing import align_strands, position_gap_costs
 from swsearch.frameshift_alignment import NUCLEOTIDES_OF, SHIFT_MARKS, ShiftedAlignment
@@ -268,11 +268,11 @@ class LocalPairBackend:
     def fit_null_models(self, requests: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
         """Return the nulls of the pairs of some queries."""
         assert self.fitter is not None
-        return self.fitter.fit_pairs(requests, subjects.read_masked)
+        return self.fitter.fit_pairs(requests, partial(subjects.read_masked, threads=self.threads))
 
     def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
         """Align pairs; return the alignments and the subjects."""
-        codes = subjects.read_with_letters(pairs.subjects)
+        codes = subjects.read_with_letters(pairs.subjects, self.threads)
         return self.align_codes(pairs.queries, pairs.query_indices, codes, pairs.scores), codes
 
     def align_codes(

@@ -18,7 +18,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from swsearch.engines.cpu import extension
+from swsearch import extension
 from swsearch.processors import OwnProcess, can_start_threads
 
 ItemT = TypeVar("ItemT")

@@ -153,10 +153,10 @@ class SubjectReader(Protocol):
     def published_lengths_of(self, places: IntArray) -> IntArray:
         """Return the subject lengths that published statistics use, shape (n,), int64."""
 
-    def read_masked(self, places: IntArray) -> SequencePool:
+    def read_masked(self, places: IntArray, threads: int = 1) -> SequencePool:
         """Return subjects, shape (n,), as they are scored: codes end to end, and where each begins."""
 
-    def read_with_letters(self, places: IntArray) -> SubjectCodes:
+    def read_with_letters(self, places: IntArray, threads: int = 1) -> SubjectCodes:
         """Return subjects, shape (n,), as they are scored, with the letters that reports show."""
 
     def headers(self, places: IntArray) -> Headers:
@@ -265,14 +265,14 @@ class ProteinSubjects:
 
     published_lengths_of = lengths_of
 
-    def read_masked(self, places: IntArray) -> SequencePool:
+    def read_masked(self, places: IntArray, threads: int = 1) -> SequencePool:
         """Return subjects as they are scored: codes end to end, and where each begins."""
-        pool: SequencePool = self.database.codes_of(places)
+        pool: SequencePool = self.database.codes_of(places, threads)
         return pool if self.mask == "none" else mask_pool(pool, self._runs(places))[0]
 
-    def read_with_letters(self, places: IntArray) -> SubjectCodes:
+    def read_with_letters(self, places: IntArray, threads: int = 1) -> SubjectCodes:
         """Return subjects as they are scored, with the letters that reports show."""
-        pool: SequencePool = self.database.codes_of(places)
+        pool: SequencePool = self.database.codes_of(places, threads)
         if self.mask == "none":
             return SubjectCodes(pool[0], None, pool[1])
         runs = self._runs(places)

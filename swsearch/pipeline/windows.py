@@ -136,11 +136,11 @@ class FramePieceReader(ABC):
         """Return a third of the nucleotides of the records, shape (n,), int64."""
         return np.maximum(self.dna_lengths[self.pieces_of(places).records] // CODON, 1)
 
-    def read_masked(self, places: IntArray) -> SequencePool:
+    def read_masked(self, places: IntArray, threads: int = 1) -> SequencePool:
         """Return subjects as they are scored: codes end to end, and where each begins."""
         return self.translated(self.pieces_of(places))
 
-    def read_with_letters(self, places: IntArray) -> SubjectCodes:
+    def read_with_letters(self, places: IntArray, threads: int = 1) -> SubjectCodes:
         """Return subjects as they are scored, with the letters that reports show."""
         codes, offsets = self.read_masked(places)
         return SubjectCodes(codes, None, offsets)

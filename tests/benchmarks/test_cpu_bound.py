@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.speed import cpu_bound
-from swsearch.engines.cpu import extension
+from swsearch import extension
 
 
 @pytest.mark.parametrize("instructions", cpu_bound.BITS)

@@ -204,7 +204,7 @@ def test_a_gpu_that_fails(machine):
 
 
 def test_the_extension_is_described(monkeypatch):
-    from swsearch.engines.cpu import extension
+    from swsearch import extension
 
     monkeypatch.setenv(extension.SIMD_VARIABLE, "scalar")
     monkeypatch.setattr(doctor, "self_test", lambda engine: 0)

@@ -1,5 +1,5 @@
-// sanitize: pairs in every kind of pass, their columns, and shuffled copies, with several threads, for
-// ThreadSanitizer; see sanitize.sh.
+// sanitize: pairs in every kind of pass, their columns, shuffled copies, and ranges of a file, with several threads,
+// for ThreadSanitizer; see sanitize.sh.
 #include <cstdio>
 #include <random>
 
@@ -10,6 +10,8 @@
 #include "shift/shifted.hpp"
 #include "shuffle/scored.hpp"
 #include "shuffle/shuffle.hpp"
+#include "store/crc.hpp"
+#include "store/ranges.hpp"
 
 using namespace swsearch;
 
@@ -188,6 +190,39 @@ int shifted_alike(const int8_t* scores) {
   return wrong;
 }
 
+// Lanes of a file with two broken pieces: what several threads read and find against one.
+int read_alike() {
+  constexpr int64_t kSize = 9 << 20, kPiece = 1 << 14, kLanes = 64, kCount = 500, kLength = 2000;
+  std::mt19937 generator(7);
+  std::vector<uint8_t> bytes(kSize);
+  for (auto& byte : bytes) byte = static_cast<uint8_t>(generator());
+  std::FILE* const file = std::tmpfile();
+  if (file == nullptr || std::fwrite(bytes.data(), 1, kSize, file) != kSize || std::fflush(file) != 0) return 1;
+  std::vector<uint32_t> sums;
+  for (int64_t at = 0; at < kSize; at += kPiece) sums.push_back(crc_32(bytes.data() + at, kPiece));
+  ++sums[3];
+  ++sums[500];
+  std::vector<int64_t> begins, offsets{0};
+  for (int64_t k = 0; k < kCount; ++k) {
+    begins.push_back(static_cast<int64_t>(generator() % (kSize - kLanes * kLength)));
+    offsets.push_back(offsets.back() + kLength);
+  }
+  begins[0] = 3 * kPiece;
+  begins[1] = kSize - kLanes * kLength;
+  std::vector<uint8_t> first;
+  int wrong = 0;
+  for (const int threads : {1, 2, 7}) {
+    std::vector<uint8_t> lanes(static_cast<size_t>(offsets.back()));
+    const Checked found = read(Ranges{fileno(file), 0, kSize, kPiece, sums.data(), begins.data(), offsets.data(), kCount,
+                                      kLanes, threads, lanes.data(), [] { return false; }});
+    if (threads == 1) first = lanes;
+    wrong += lanes != first || found.broken != std::vector<int64_t>{3, 500} || found.wanted != 0;
+  }
+  std::fclose(file);
+  std::printf("%d lanes of a file, %d times other than by one thread\n", static_cast<int>(kCount), wrong);
+  return wrong;
+}
+
 int main() {
   constexpr int kRows = 900, kColumns = 1000;
   std::mt19937 generator(1);
@@ -215,6 +250,6 @@ int main() {
   }
   std::printf("16 alignments, %d differ from those of one thread\n", wrong);
   wrong += many_that_differ(scores.data()) + columns_alike(scores.data()) + shuffled_alike() +
-           scored_alike(scores.data()) + shifted_alike(scores.data());
+           scored_alike(scores.data()) + shifted_alike(scores.data()) + read_alike();
   return wrong > 0;
 }

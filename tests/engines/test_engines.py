@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from support.cases import any_codes, draw, flat_matrix, make_chunk, modes, random_codes, scores_in_order, scorings
 from support.samples import random_cases, sample
-from swsearch import reference
+from swsearch import extension, reference
 from swsearch.alphabet import PROTEIN
 from swsearch.engines.base import HitThresholds
-from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import LANE_LAYOUTS, CpuEngine
 from swsearch.engines.cpu.queries import longest_subject
 from swsearch.engines.reference import ReferenceEngine

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from support import fake_pycuda
+from swsearch import extension
 from swsearch.engines import factory
-from swsearch.engines.cpu import extension
 from swsearch.engines.factory import GPU_WORTH_CELLS, create_engine, create_pair_aligner
 from swsearch.engines.reference import ReferenceEngine, ReferencePairAligner
 from swsearch.errors import EngineError, GpuUnavailableError, MemoryLimitError, OptionError

@@ -197,7 +197,7 @@ class Hdf5(Kind):
 
     def _compare_engines(self, folder: Path) -> None:
         """A sound database gives the same scores with every set of instructions, and those of the reference."""
-        from swsearch.engines.cpu import extension
+        from swsearch import extension
 
         words = COMMANDS["search"]
         outputs = {"reference": command(*words, "--engine", "reference", cwd=folder, limit=60).out}

@@ -16,11 +16,10 @@ import swsearch
 from support.additional_hsps import further_after
 from support.cases import any_codes, random_codes, scorings
 from support.samples import random_cases
-from swsearch import reference
+from swsearch import extension, reference
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
 from swsearch.cli.main import app
-from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.errors import OptionError
 from swsearch.pipeline.pairs import aligned_pairs, find_further_hsps

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from support.shuffled import shuffled
+from swsearch import extension
 from swsearch.alphabet import PAD
 from swsearch.blocks import LANES
-from swsearch.engines.cpu import extension
 from swsearch.engines.pools import make_pool
 from swsearch.errors import InputError
 from swsearch.options.kinds import MODES

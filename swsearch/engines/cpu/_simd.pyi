@@ -111,3 +111,19 @@ def align_shifted(
     /,
 ) -> tuple[bytes, bytes, bytes]: ...
 def shifted_memory(codons: int, residues: int, /) -> int: ...
+def read_ranges(
+    file: int,
+    at: int,
+    n_bytes: int,
+    piece_bytes: int,
+    checksums: npt.NDArray[np.uint32],
+    begins: IntArray,
+    offsets: IntArray,
+    step: int,
+    threads: int,
+    values: ByteArray,
+    /,
+) -> tuple[list[int], int, int, int]: ...
+def copy_ranges(
+    source: ByteArray, begins: IntArray, target: ByteArray, to: IntArray, lengths: IntArray, /
+) -> None: ...

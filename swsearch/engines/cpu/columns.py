@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from swsearch import extension
 from swsearch.alignment_table import AlignmentTable, split_pool
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
-from swsearch.engines.cpu import extension
 from swsearch.engines.pools import PoolPairs
 from swsearch.processors import available_processors
 from swsearch.reference import Cigar

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swsearch import extension
 from swsearch.blocks import Chunk, IntArray
 from swsearch.engines.base import (
     Engine,
@@ -21,7 +22,6 @@ from swsearch.engines.base import (
     ScoreArray,
     scores_of_empty,
 )
-from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.queries import QueryArguments, recurrence_arguments, shift_cost
 from swsearch.errors import OptionError
 from swsearch.processors import available_processors

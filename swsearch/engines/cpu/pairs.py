@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from swsearch import extension
 from swsearch.alignment import PairAlignment
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import ByteArray
 from swsearch.engines.base import Pair, PairAligner
-from swsearch.engines.cpu import extension, tracing
+from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.columns import UncountedAlignments, count_pools
 from swsearch.engines.pools import PoolPairs
 from swsearch.processors import available_processors

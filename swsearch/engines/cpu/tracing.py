@@ -12,11 +12,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from swsearch import extension
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import N_CODES, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.base import Pair
-from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.columns import UncountedAlignments, count_pools
 from swsearch.engines.pools import PoolPairs, SequencePool, check_lengths, make_pool, pair_bounds, rows_pool
 from swsearch.errors import InputError, MemoryLimitError, OptionError

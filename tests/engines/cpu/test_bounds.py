@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+import zlib
 from typing import Any
 
 import numpy as np
 import pytest
 
+from swsearch import extension
 from swsearch.blocks import LANES
-from swsearch.engines.cpu import columns, extension
+from swsearch.engines.cpu import columns
 from swsearch.engines.pools import PoolPairs
 from swsearch.scoring import Scoring
 
@@ -29,6 +33,12 @@ FOUND = columns.UncountedAlignments(
     np.frombuffer(b"MDIM", dtype=np.uint8),
 )
 POOL = (CODES, np.array([0, 40]))
+
+STORED, _PATH = tempfile.mkstemp()
+os.write(STORED, bytes(300))
+os.unlink(_PATH)  # noqa: PTH108  # open for all tests
+STORED_SUMS = np.array([zlib.crc32(bytes(n)) for n in (128, 122)], dtype=np.uint32)
+"""Those of an array of 250 bytes behind 50 others."""
 
 Given = dict[str, Any]
 
@@ -139,6 +149,25 @@ GIVEN: dict[str, Given] = {
     | {"ends": np.array([0, 40, 50])}
     | {name: np.zeros(50, dtype=np.uint8) for name in ("query_row", "middle", "subject_row")},
     "trace_back_operations": COMMON | {"numbers": np.zeros(2, dtype=np.int64)},
+    "read_ranges": {
+        "file": STORED,
+        "at": 50,
+        "n_bytes": 250,
+        "piece_bytes": 128,
+        "sums": STORED_SUMS,
+        "begins": np.array([0, 249, 250, 1]),
+        "offsets": np.array([0, 4, 5, 5, 6]),
+        "step": 64,
+        "threads": 1,
+        "values": np.zeros(6, dtype=np.uint8),
+    },
+    "copy_ranges": {
+        "source": CODES,
+        "begins": np.array([0, 40, 30]),
+        "target": np.zeros(20, dtype=np.uint8),
+        "to": np.array([0, 20, 10]),
+        "counts": np.array([20, 0, 10]),
+    },
 }  # fmt: skip
 """Arguments of each function with which it succeeds, in their order."""
 
@@ -353,6 +382,30 @@ REFUSED: dict[tuple[str, str], list[Given]] = {
     ("rows", "expected"): [
         {"ends": np.array(ends)}
         for ends in ([0, 40, 51], [0, 50], [0, 39, 50], [0, 2**62, 50], [-1, 40, 50], [0, 40, 50, 50])
+    ],
+    ("read_ranges", "expected ranges within an array"): [
+        *({"at": at} for at in (-1, 2**63 - 1)),
+        *({"n_bytes": n_bytes} for n_bytes in (-1, 0, 249, 257, 2**63 - 1)),
+        *({"piece_bytes": piece_bytes} for piece_bytes in (0, -1, 64, 256, 2**63 - 1)),
+        *({"step": step} for step in (0, -1, 65, 2**63 - 1)),
+        *({"threads": threads} for threads in (0, LEAST)),
+        {"sums": STORED_SUMS[:1]},
+        {"sums": STORED_SUMS.view(np.uint8)[1:]},
+        *({"begins": np.array([begin, 249, 250, 1])} for begin in (-1, 58, -(2**63), 2**63 - 1)),
+        {"begins": np.array([0, 250, 250, 1])},
+        {"begins": NOTHING},
+        {"begins": moved(np.array([0, 249, 250, 1]))},
+        {"offsets": np.array([0, 4, 5, 5])},
+        *({"offsets": np.array(offsets)} for offsets in ([0, 4, 5, 5, 7], [0, 4, 5, 5, 5], [1, 4, 5, 5, 6])),
+        *({"offsets": np.array([0, 4, last, 5, 6])} for last in (3, 7, -(2**63), 2**63 - 1)),
+        {"values": np.zeros(5, dtype=np.uint8)},
+    ],
+    ("copy_ranges", "expected ranges within both"): [
+        *({"begins": np.array([begin, 40, 30])} for begin in (-1, 21, 2**63 - 1, -(2**63))),
+        *({"to": np.array([to, 20, 10])} for to in (-1, 1, 2**63 - 1, -(2**63))),
+        *({"counts": np.array([count, 0, 10])} for count in (-1, 21, 2**63 - 1, -(2**63))),
+        {"to": np.array([0, 20])},
+        {"begins": moved(np.array([0, 40, 30]))},
     ],
     ("rows", "three rows of one size"): [{"subject_row": np.zeros(49, dtype=np.uint8)}],
 }

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from swsearch import extension
 from swsearch.alphabet import PROTEIN
-from swsearch.engines.cpu import extension, tracing
+from swsearch.engines.cpu import tracing
 from swsearch.errors import EngineError, OptionError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import Scoring
@@ -74,9 +75,7 @@ def test_one_that_this_machine_lacks_is_told(monkeypatch):
 
 
 def test_without_the_extension_the_remedy_is_told(monkeypatch):
-    monkeypatch.setitem(sys.modules, "swsearch.engines.cpu._simd", None)
-    monkeypatch.delattr("swsearch.engines.cpu._simd", raising=False)
-    monkeypatch.setattr(extension, "_load_installed", lambda: None)
+    monkeypatch.setattr(extension, "_folders", lambda package: [package / "none"])
     said = r"/swsearch: expected the compiled extension swsearch\.engines\.cpu\._simd here, .*"
     said += r"build it: pip install (-e|swsearch)"
     with pytest.raises(EngineError, match=said):
@@ -88,8 +87,7 @@ def test_in_a_checkout_that_was_installed_the_installed_one_is_taken(monkeypatch
     shutil.copy(extension.load().__file__, tmp_path / "swsearch" / "engines" / "cpu" / "_simd.abi3.so")
     (tmp_path / "swsearch-1.dist-info").mkdir()
     (tmp_path / "swsearch-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: swsearch\nVersion: 1\n")
-    monkeypatch.setitem(sys.modules, "swsearch.engines.cpu._simd", None)
-    monkeypatch.delattr("swsearch.engines.cpu._simd", raising=False)
+    monkeypatch.setattr(extension, "__file__", str(tmp_path / "checkout" / "swsearch" / "extension.py"))
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     found = extension.load.__wrapped__()
     assert found.__file__.startswith(str(tmp_path))
@@ -98,11 +96,10 @@ def test_in_a_checkout_that_was_installed_the_installed_one_is_taken(monkeypatch
 
 def test_what_does_not_compute_does_without_it():
     code = (
-        "import sys; sys.modules['swsearch.engines.cpu._simd'] = None\n"
-        "import swsearch, swsearch.scoring, swsearch.engines.cpu.extension\n"
-        "swsearch.engines.cpu.extension._load_installed = lambda: None\n"
+        "import swsearch, swsearch.scoring, swsearch.extension\n"
+        "swsearch.extension._folders = lambda package: []\n"
+        "import swsearch.db\n"
         "from swsearch.cli.main import app\n"
-        "assert swsearch.Database.from_records(['MKV']).n_subjects == 1\n"
         "try: swsearch.align('MKV', 'MKV', engine='cpu')\n"
         "except swsearch.SwsearchError as error: print(error)\n"
     )

@@ -6,9 +6,8 @@ import pytest
 from support.cases import N_LETTERS, random_codes, random_profile, scores_in_order
 from support.profiles import like_matrix
 from support.samples import sample
-from swsearch import reference
+from swsearch import extension, reference
 from swsearch.alphabet import N_CODES
-from swsearch.engines.cpu import extension
 from swsearch.engines.cpu.engine import LANE_LAYOUTS, CpuEngine
 from swsearch.errors import InputError
 from swsearch.options.kinds import MODES

@@ -15,7 +15,8 @@ MAY_INCLUDE = {
     "shift": {"", "pairs", "shift"},
     "shuffle": {"", "search", "shuffle"},
     "isa": {"", "search", "pairs", "isa"},
-    "module": {"", "search", "pairs", "shift", "shuffle", "isa", "module"},
+    "store": {"", "pairs", "isa", "store"},
+    "module": {"", "search", "pairs", "shift", "shuffle", "isa", "store", "module"},
 }
 """Folders whose files each folder may include; "" stands for the files above all folders."""
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from support.cases import any_codes, random_codes, scores_in_order, scorings
 from support.samples import random_cases
-from swsearch.engines.cpu import extension, tracing
+from swsearch import extension
+from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.cpu.tracing import align_strands
 from swsearch.engines.pools import make_pool

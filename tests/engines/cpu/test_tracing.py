@@ -20,9 +20,9 @@ from support.additional_hsps import further_after
 from support.cases import any_codes, flat_matrix, modes_with_ends, random_codes, random_profile, scorings
 from support.profiles import like_matrix, profiles
 from support.samples import random_cases
-from swsearch import reference
+from swsearch import extension, reference
 from swsearch.alphabet import PROTEIN
-from swsearch.engines.cpu import extension, tracing
+from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.engines.pools import PoolPairs, make_pool, rows_pool
 from swsearch.errors import InputError, MemoryLimitError

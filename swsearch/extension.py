@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Iterator
 from functools import cache
-from importlib import metadata
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 
@@ -19,45 +20,51 @@ SIMD_VARIABLE = "SWSEARCH_SIMD"
 """Environment variable that forces an instruction set by its name; empty or ``auto`` is the widest there is."""
 
 
+NAME = "swsearch.engines.cpu._simd"
+"""The extension's name as a module."""
+
+
 @cache
 def load() -> ModuleType:
-    """Return `swsearch.engines.cpu._simd`.
+    """Return `swsearch.engines.cpu._simd`, without importing the packages that it is in.
 
     Raises
     ------
     EngineError
         If it was not built, or cannot be loaded on this machine.
     """
-    try:
-        from swsearch.engines.cpu import _simd
-    except ImportError as error:
-        if (installed := _load_installed()) is not None:
-            return installed
-        package = Path(__file__).resolve().parents[2]
-        remedy = "pip install swsearch"
-        if (package.parent / "setup.cfg").is_file():
-            remedy = f"pip install -e {package.parent}, which takes g++ or clang++"
-        raise EngineError(
-            f"{package}: expected the compiled extension swsearch.engines.cpu._simd here, which cannot be "
-            f"imported ({error}); build it: {remedy}"
-        ) from error
-    return _simd
+    package, reason = Path(__file__).resolve().parent, f"No module named {NAME!r}"
+    for folder in _folders(package):
+        spec = PathFinder.find_spec(NAME, [str(folder)])
+        if spec is None or spec.loader is None:
+            continue
+        try:
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        except ImportError as error:
+            reason = str(error)
+        else:
+            return module
+    remedy = "pip install swsearch"
+    if (package.parent / "setup.cfg").is_file():
+        remedy = f"pip install -e {package.parent}, which takes g++ or clang++"
+    raise EngineError(
+        f"{package}: expected the compiled extension {NAME} here, which cannot be imported ({reason}); build it: "
+        f"{remedy}"
+    )
 
 
-def _load_installed() -> ModuleType | None:
-    """Load the extension of the installed package where Python found the sources of a checkout first.
+def _folders(package: Path) -> Iterator[Path]:
+    """Yield the folders in which it may be: that of this package, then those of installed ones.
 
-    That is what ``python`` does in the folder where ``pip install .`` was run.
+    Python found the sources of a checkout first where ``python`` runs in the folder of ``pip install .``.
     """
+    yield package / "engines" / "cpu"
+    from importlib import metadata
+
     # several, because a checkout has an .egg-info of its own
     for distribution in metadata.distributions(name="swsearch"):
-        for path in sorted(Path(str(distribution.locate_file("swsearch/engines/cpu"))).glob("_simd.*")):
-            spec = importlib.util.spec_from_file_location("swsearch.engines.cpu._simd", path)
-            if path.suffix in (".so", ".pyd") and spec is not None and spec.loader is not None:
-                module = importlib.util.module_from_spec(spec)
-                spec.loader.exec_module(module)
-                return module
-    return None
+        yield Path(str(distribution.locate_file("swsearch/engines/cpu")))
 
 
 @cache
@@ -80,7 +87,7 @@ def active_instruction_set() -> str:
     OptionError
         If what is forced is unknown, or if this machine lacks it.
     EngineError
-        As for `extension`.
+        As for `load`.
     """
     forced = os.environ.get(SIMD_VARIABLE, "").strip()
     if forced in ("", "auto"):
