@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from swsearch.alphabet import PAD, PROTEIN, ByteArray
 from swsearch.blocks import LANES, MASK_CODE, Chunk, IntArray, RunLengths, unique_with_places
-from swsearch.db.arrays import StoredArray, Strips, copy_strips, cut_into_groups, offsets_of, ranges
+from swsearch.db.arrays import StoredArray, Strips, cut_into_groups, offsets_of, ranges
 from swsearch.db.byte_source import FileSource
 from swsearch.db.fasta import split_header
 from swsearch.db.file_contents import SegmentEntry
@@ -386,16 +385,8 @@ class Segment:
         return SegmentInput(parts)
 
     def _codes_between(self, first: int, last: int) -> Strips:
-        """Return the residue codes of neighbours in the input; all residues are read for them."""
-        lengths = self.lengths_of(np.arange(first, last)).astype(np.int64)
-        strips = Strips.from_counts(np.empty(int(lengths.sum()), dtype=np.uint8), lengths)
-        for block, end in self._every_block():
-            for rows, counts, ordinals in rows_of(self.chunk(block, end)):
-                places = ordinals - self.first - first
-                columns_inside = np.flatnonzero((places >= 0) & (places < last - first))
-                to, n = strips.offsets[places[columns_inside]], counts[columns_inside].astype(np.int64)
-                copy_strips(rows.reshape(-1), columns_inside * rows.shape[1], strips.data, to, n)
-        return strips
+        """Return the residue codes of neighbours in the input."""
+        return self.codes_of(np.arange(first, last))
 
     def find_damage(self) -> list[str]:
         """Check all that is not checked when a segment is opened; return what is wrong."""
@@ -467,18 +458,6 @@ def gather_strips(
         order.append(which)
     joined, which = Strips.concatenate(parts), np.concatenate(order)
     return joined if (which[1:] > which[:-1]).all() else joined.take(np.argsort(which, kind="stable"))
-
-
-def rows_of(chunk: Chunk) -> Iterator[tuple[ByteArray, npt.NDArray[np.int32], IntArray]]:
-    """Yield subjects whose blocks have as many columns: residues, shape (n, columns), lengths, and ordinals."""
-    columns, lengths = np.diff(chunk.column_offsets), chunk.lengths
-    firsts = np.flatnonzero(np.diff(columns, prepend=-1))
-    for first, last in pairwise([*firsts.tolist(), len(columns)]):
-        blocks = chunk.residues[chunk.column_offsets[first] : chunk.column_offsets[last]]
-        lanes = slice(first * LANES, min(last * LANES, len(lengths)))
-        by_lane = blocks.reshape(last - first, columns[first], LANES).transpose(0, 2, 1)
-        rows = by_lane.reshape((last - first) * LANES, columns[first])  # of empty subjects there are no columns
-        yield rows, lengths[lanes], chunk.subjects[lanes].astype(np.int64)
 
 
 def is_source(value: Any) -> bool:

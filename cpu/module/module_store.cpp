@@ -68,7 +68,9 @@ PyObject* py_copy_ranges(PyObject*, PyObject* arguments) {
   const int64_t *from = begins.items<const int64_t>(), *into = to.items<const int64_t>();
   const int64_t* length = lengths.items<const int64_t>();
   for (int64_t k = 0; good && k < n; ++k) {
-    good = within(from[k], length[k], source.size()) && within(into[k], length[k], target.size());
+    // one without bytes may begin anywhere
+    good = length[k] == 0 ||
+           (within(from[k], length[k], source.size()) && within(into[k], length[k], target.size()));
   }
   if (!good) {
     PyErr_SetString(PyExc_ValueError, "expected ranges within both arrays");
@@ -76,7 +78,9 @@ PyObject* py_copy_ranges(PyObject*, PyObject* arguments) {
   }
   const auto copy = [&] {
     uint8_t* const out = target.items<uint8_t>();
-    for (int64_t k = 0; k < n; ++k) std::memmove(out + into[k], source.data() + from[k], static_cast<size_t>(length[k]));
+    for (int64_t k = 0; k < n; ++k) {
+      if (length[k] > 0) std::memmove(out + into[k], source.data() + from[k], static_cast<size_t>(length[k]));
+    }
   };
   if (!without_gil(copy)) return nullptr;
   Py_RETURN_NONE;

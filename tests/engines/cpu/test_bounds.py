@@ -163,7 +163,7 @@ GIVEN: dict[str, Given] = {
     },
     "copy_ranges": {
         "source": CODES,
-        "begins": np.array([0, 40, 30]),
+        "begins": np.array([0, 41, 30]),
         "target": np.zeros(20, dtype=np.uint8),
         "to": np.array([0, 20, 10]),
         "counts": np.array([20, 0, 10]),
