@@ -391,7 +391,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
             lengths[which] = segment.lengths_of(places)
         return lengths
 
-    def codes_of(self, subjects: Ordinals, threads: int = 1) -> tuple[ByteArray, IntArray]:
+    def codes_of(self, subjects: Ordinals, *, threads: int = 1) -> tuple[ByteArray, IntArray]:
         """Return the residue codes of many subjects, nothing masked, each part of the file read once.
 
         Parameters

@@ -22,14 +22,16 @@ PyObject* py_read_ranges(PyObject*, PyObject* arguments) {
   Buffer sums, begins, offsets, out;
   Ranges asked{};
   long long at, size, piece, step;
+  int threads;
   if (!PyArg_ParseTuple(arguments, "iLLLy*y*y*Liw*", &asked.file, &at, &size, &piece, &sums.view, &begins.view,
-                        &offsets.view, &step, &asked.threads, &out.view)) {
+                        &offsets.view, &step, &threads, &out.view)) {
     return nullptr;
   }
   asked.at = at;
   asked.size = size;
   asked.piece = piece;
   asked.step = step;
+  asked.threads = std::min(threads, kMostThreads);
   asked.sums = sums.items<const uint32_t>();
   asked.begins = begins.items<const int64_t>();
   asked.offsets = offsets.items<const int64_t>();
@@ -42,7 +44,6 @@ PyObject* py_read_ranges(PyObject*, PyObject* arguments) {
     PyErr_SetString(PyExc_ValueError, "expected ranges within an array, its checksums, and room for the ranges");
     return nullptr;
   }
-  asked.threads = std::min(asked.threads, kMostThreads);
   Checked found;
   if (!without_gil([&] { found = read(asked); })) return nullptr;
   PyObject* broken = PyList_New(0);

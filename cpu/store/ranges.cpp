@@ -15,8 +15,9 @@ namespace swsearch {
 
 namespace {
 
-constexpr int64_t kWindow = 256 << 10;                // bytes of the array at a time, which stay in the cache
-constexpr int64_t kTogether = 8;                      // windows that a thread takes at a time
+constexpr int64_t kWindow = 256 << 10;  // bytes of the array at a time, which stay in the cache
+constexpr int64_t kTogether = 4;        // windows that a thread takes at a time
+constexpr int64_t kTurns = 2;           // turns below which another thread takes longer to start than it saves
 constexpr int64_t kMaxPiece = 1 << 30, kMaxStep = 64;
 
 // The part of a range that lies in a window.
@@ -42,7 +43,8 @@ class Reader {
     }
     const int64_t n_windows = static_cast<int64_t>(firsts_.size());
     firsts_.push_back(parts_.size());
-    take_turns((n_windows + kTogether - 1) / kTogether, r_.threads, r_.interrupted, [&](int64_t turn, const AskToStop&) {
+    const int64_t turns = (n_windows + kTogether - 1) / kTogether, threads = std::min(r_.threads, turns / kTurns);
+    take_turns(turns, threads, r_.interrupted, [&](int64_t turn, const AskToStop&) {
       std::vector<uint8_t> bytes(static_cast<size_t>(std::min(window_, r_.size))), needed(static_cast<size_t>(pieces_));
       const int64_t last = std::min((turn + 1) * kTogether, n_windows);
       for (int64_t k = turn * kTogether; k < last; ++k) {

@@ -16,8 +16,7 @@ struct Ranges {
   int64_t at, size, piece;
   const uint32_t* sums;
   const int64_t *begins, *offsets;
-  int64_t count, step;
-  int threads;
+  int64_t count, step, threads;
   uint8_t* out;
   AskToStop interrupted;
 };

@@ -267,12 +267,12 @@ class ProteinSubjects:
 
     def read_masked(self, places: IntArray, threads: int = 1) -> SequencePool:
         """Return subjects as they are scored: codes end to end, and where each begins."""
-        pool: SequencePool = self.database.codes_of(places, threads)
+        pool: SequencePool = self.database.codes_of(places, threads=threads)
         return pool if self.mask == "none" else mask_pool(pool, self._runs(places))[0]
 
     def read_with_letters(self, places: IntArray, threads: int = 1) -> SubjectCodes:
         """Return subjects as they are scored, with the letters that reports show."""
-        pool: SequencePool = self.database.codes_of(places, threads)
+        pool: SequencePool = self.database.codes_of(places, threads=threads)
         if self.mask == "none":
             return SubjectCodes(pool[0], None, pool[1])
         runs = self._runs(places)
