@@ -47,13 +47,15 @@ def rows_at(data: ByteArray, starts: IntArray, width: int) -> ByteArray:
     return view[starts].view(np.uint8).reshape(len(starts), width)
 
 
-def copy_strips(source: ByteArray, begins: IntArray, target: ByteArray, to: IntArray, lengths: IntArray) -> None:
-    """Copy n stretches of bytes.
+def copy_strips(
+    source: npt.NDArray[Any], begins: IntArray, target: npt.NDArray[Any], to: IntArray, lengths: IntArray
+) -> None:
+    """Copy n stretches of rows; ``begins``, ``to`` and ``lengths``, shape (n,), int64, are their places and rows.
 
-    ``source`` and ``target`` have shape (n_bytes,), uint8. ``begins``, ``to`` and ``lengths``, shape (n,), int64, are
-    the places of the stretches in both, and their bytes.
+    ``source`` and ``target`` have shape (n_rows, ...) and one type, their rows end to end.
     """
-    load().copy_ranges(source, begins, target, to, lengths)
+    row = target.strides[0]
+    load().copy_ranges(source, row * begins, target, row * to, row * lengths)
 
 
 @dataclass(frozen=True)
@@ -98,10 +100,7 @@ class Strips:
         strips = Strips.from_counts(
             np.empty((int(counts.sum()), *self.data.shape[1:]), dtype=self.data.dtype), counts
         )
-        if self.data.dtype == np.uint8 and self.data.ndim == 1:
-            copy_strips(self.data, self.offsets[chosen], strips.data, strips.offsets[:-1], counts)
-        else:
-            strips.data[:] = self.data[ranges(self.offsets[chosen], counts)]
+        copy_strips(self.data, self.offsets[chosen], strips.data, strips.offsets[:-1], counts)
         return strips
 
 
@@ -187,6 +186,6 @@ class StoredArray:
         size, found = self._entry.piece_bytes, []
         step = max(ARRAY_READ_BYTES // size, 1) * size
         for begin in range(0, self.n_bytes, step):
-            _, broken = self._read(np.array([begin]), np.array([0, min(step, self.n_bytes - begin)]))
+            broken = self._read(np.array([begin]), np.array([0, min(step, self.n_bytes - begin)]))[1]
             found += [self._describe_piece(piece) for piece in broken]
         return found

@@ -19,7 +19,6 @@ from swsearch.errors import EngineError, OptionError
 SIMD_VARIABLE = "SWSEARCH_SIMD"
 """Environment variable that forces an instruction set by its name; empty or ``auto`` is the widest there is."""
 
-
 NAME = "swsearch.engines.cpu._simd"
 """The extension's name as a module."""
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -125,5 +127,5 @@ def read_ranges(
     /,
 ) -> tuple[list[int], int, int, int]: ...
 def copy_ranges(
-    source: ByteArray, begins: IntArray, target: ByteArray, to: IntArray, lengths: IntArray, /
+    source: npt.NDArray[Any], begins: IntArray, target: npt.NDArray[Any], to: IntArray, lengths: IntArray, /
 ) -> None: ...
