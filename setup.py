@@ -17,11 +17,12 @@ HEADERS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "cpu").rg
 # one binary for this Python and every later one; interpreters without the GIL have no stable ABI yet
 STABLE_ABI = None if sysconfig.get_config_var("Py_GIL_DISABLED") else ("0x030B0000", "cp311")
 
-# lanes outside a tile may wrap; what they hold is never read
-FLAGS = ["-std=c++17", "-O3", "-fwrapv", "-fvisibility=hidden", "-Wall", "-Wextra", "-g0"]
+# lanes outside a tile may wrap; what they hold is never read. Sums of products are not fused, so that doubles have
+# the same last bit on every machine
+FLAGS = ["-std=c++17", "-O3", "-fwrapv", "-ffp-contract=off", "-fvisibility=hidden", "-Wall", "-Wextra", "-g0"]
 # where the compiler knows them. Maxima that gcc reassociates make the scan's chain of dependent instructions longer:
-# 6 % slower; clang leaves them as they are
-GCC_FLAGS = ["-fno-tree-reassoc"]
+# 6 % slower; clang leaves them as they are. Nobody looks at the flags of doubles, which would keep loops from vectors
+GCC_FLAGS = ["-fno-tree-reassoc", "-fno-trapping-math"]
 
 # -s leaves symbols out, and -g0 above the debug data of Python's own -g: 1.5 MB instead of 11
 LINK_FLAGS = ["-pthread", *(["-s"] if sys.platform == "linux" else [])]

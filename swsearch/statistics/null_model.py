@@ -197,10 +197,13 @@ class FittedStatistics:
             The number of subjects for an empty one, of which the panel says nothing.
         """
         n = np.asarray(subject_lengths, dtype=np.int64)
-        means, variances = self.moments(n)
-        z = (np.asarray(scores, dtype=np.float64) - 0.5 - means) / np.sqrt(variances)
-        survival = np.where(n > 0, self.distribution.survival(z), 1.0)
+        survival = np.where(n > 0, self.survival(scores, *self.moments(n)), 1.0)
         return self.fit.subjects(database_residues) * survival
+
+    def survival(self, scores: npt.ArrayLike, means: FloatArray, variances: FloatArray) -> FloatArray:
+        """Return the probabilities of scores at least as high, given what `moments` returns; all of one shape."""
+        z = (np.asarray(scores, dtype=np.float64) - 0.5 - means) / np.sqrt(variances)
+        return self.distribution.survival(z)
 
     def bit_scores(self, scores: npt.ArrayLike, subject_lengths: npt.ArrayLike) -> FloatArray | None:
         """Return None, whatever the arrays, shape (n,): bits belong to a pair, see `PairNullModels.bit_scores`."""

@@ -16,6 +16,7 @@ from swsearch.blocks import FloatArray, IntArray
 from swsearch.statistics import portable_math
 from swsearch.statistics.distributions import Lengths
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
+from swsearch.statistics.null_model import FittedStatistics
 
 AtLeast = Callable[[IntArray], FloatArray]
 """From scores to the numbers of subjects that are expected to reach each, both of shape (n,)."""
@@ -237,9 +238,12 @@ def _expectation(statistics: Statistics, query_length: int, lengths: Lengths, re
 
         return fit_pairs
 
+    assert isinstance(statistics, FittedStatistics)
+    moments, subjects = statistics.moments(n), statistics.fit.subjects(residues)
+
     def of_fit(scores: IntArray) -> FloatArray:
         # here an E-value is the number of subjects with residues times the probability for one
-        evalues = statistics.evalues(scores[:, None], query_length, n, residues)
+        evalues = subjects * statistics.survival(scores[:, None], *moments)
         numbers: FloatArray = (lengths.counts * evalues).sum(axis=1) / lengths.n
         return numbers
 

@@ -67,7 +67,7 @@ A choice: it bounds the thresholds, which take 36 MB with subjects of up to 35,2
 HIT_BYTES = 12
 """Bytes of a hit in the device's list: three 32-bit numbers, ``Found`` of ``cuda/scores.cu``."""
 
-LEAST_HITS, MOST_HITS, BYTES_FOR_A_HIT = 1 << 12, 1 << 16, 2000
+LEAST_HITS, MOST_HITS, BYTES_FOR_A_HIT = 1 << 12, 1 << 20, 2000
 """Bounds for the entries of the list of hits, and the bytes of the budget that there is an entry for.
 
 A choice: where hits are more than the list holds, all scores come back instead and hits are looked for on the host.

@@ -14,9 +14,10 @@ MAY_INCLUDE = {
     "pairs": {"", "pairs"},
     "shift": {"", "pairs", "shift"},
     "shuffle": {"", "search", "shuffle"},
+    "statistics": {"statistics"},
     "isa": {"", "search", "pairs", "isa"},
     "store": {"", "pairs", "isa", "store"},
-    "module": {"", "search", "pairs", "shift", "shuffle", "isa", "store", "module"},
+    "module": {"", "search", "pairs", "shift", "shuffle", "statistics", "isa", "store", "module"},
 }
 """Folders whose files each folder may include; "" stands for the files above all folders."""
 
