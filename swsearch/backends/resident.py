@@ -304,7 +304,7 @@ class ResidentBackend:
         together = scorer.join([part.prepared for part in parts])
         rows = sum(part.n_rows for part in parts)
         loaded = self._load(subjects, rows)
-        started, clock = time.monotonic(), self._engine_seconds()
+        started, clock = time.monotonic(), self.engine.kernel_seconds
         try:
             scorer.update_top_hits(
                 together, scorer.scan(together, loaded, self.plan.in_flight, _share_progress(parts))
@@ -315,14 +315,9 @@ class ResidentBackend:
             raise
         seconds = max(time.monotonic() - started, 1e-6)
         cells = rows * subjects.n_residues
-        scored = seconds if clock is None else (self._engine_seconds() or 0.0) - clock
+        scored = seconds if clock is None else (self.engine.kernel_seconds or 0.0) - clock
         self.cells, self.seconds = self.cells + cells, self.seconds + scored
         self._rate = (self._rate + cells / seconds) / 2
-
-    def _engine_seconds(self) -> float | None:
-        """Return how long kernels have run so far, for an engine that has a clock of its own."""
-        usage = getattr(self.engine, "usage", None)
-        return None if usage is None else float(usage.kernel_seconds)
 
     def _load(self, subjects: Subjects, rows: int) -> EngineDatabase:
         """Return the subjects loaded in the engine, with memory for queries of some residues."""

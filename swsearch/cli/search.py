@@ -95,6 +95,7 @@ class SearchCommand:
         )
         self.url = server_url_in(subjects)
         """Address of the server that is to search instead."""
+        self._kernel_seconds: Callable[[], float | None] = lambda: None
         if self.url is None and self.run.cluster is None and self.engine.engine in ("auto", "gpu"):
             warm_up_gpu(self.engine.device)
 
@@ -144,6 +145,7 @@ class SearchCommand:
                 on_message=None if self.messages.quiet or self.messages.verbose else print_message,
                 cpu_only=options.cpu_only,
             )  # fmt: skip
+            self._kernel_seconds = lambda: engine.kernel_seconds
             backend_of = partial(LocalBackend, engine=engine, threads=threads, one_by_one=one_by_one)
         else:
             from swsearch.cluster.backend import ClusterBackend
@@ -178,6 +180,11 @@ class SearchCommand:
         with SearchProgress(display, search.cells, len(search.queries)) as done:
             search.progress, search.restored, search.forgone = done.advance, done.restore, done.skip
             yield done
+        if messages.verbose:
+            for text in search.describe_times():
+                print_message(text)
+            if (seconds := self._kernel_seconds()) is not None:
+                print_message(f"kernels: {seconds:.2f} s")
         for text in _statistics_messages(results, messages.quiet):
             print_message(text)
         if messages.quiet:

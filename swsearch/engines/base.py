@@ -331,6 +331,11 @@ class Engine(ABC):
     def description(self) -> str:
         """Instruction set or device, and number of threads."""
 
+    @property
+    def kernel_seconds(self) -> float | None:
+        """Seconds in which kernels ran so far, by the device's clock; None for an engine without a device."""
+        return None
+
     def plan(self, workload: Workload) -> ChunkPlan:
         """Prepare for a job, and return how the database is to be divided.
 

@@ -11,6 +11,7 @@ import itertools
 import os
 import sys
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
@@ -87,7 +88,7 @@ class PrefetchIterator(Iterator[ItemT]):
     """
 
     def __init__(self, items: Generator[ItemT], name: str, max_ahead: int = 1) -> None:
-        self._shared, self._in_place = _Shared(items, max_ahead), InlineIterator(items)
+        self.name, self._shared, self._in_place = name, _Shared(items, max_ahead), InlineIterator(items)
         self._closing, self._process = threading.Lock(), OwnProcess("this search")
         self._thread: threading.Thread | None = None
         if can_start_threads():
@@ -110,6 +111,11 @@ class PrefetchIterator(Iterator[ItemT]):
     def is_ready(self) -> bool:
         """Return whether the next item is ready; False if it is made on request."""
         return self._thread is not None and bool(self._shared.n_made)
+
+    @property
+    def times(self) -> tuple[float, float, float]:
+        """Seconds that the thread ran, that it waited for room, and that others waited for its items."""
+        return self._shared.ran, self._shared.waited, self._shared.awaited
 
     def close(self) -> None:
         """End the thread, and drop its items."""
@@ -271,10 +277,12 @@ class _Shared(Generic[ItemT]):
         self._changed = threading.Condition()
         self.is_done = self._is_stopped = False
         self._error: BaseException | None = None
+        self.ran = self.waited = self.awaited = 0.0
 
     def run(self) -> None:
         """Run the iterator in the thread, to its end or an error, and close it."""
         error: BaseException | None = None
+        started = time.perf_counter()
         try:
             join_work(self.work)
             for item in self.items:
@@ -288,12 +296,15 @@ class _Shared(Generic[ItemT]):
         except BaseException as caught:
             error = error or caught
         with self._changed:
+            self.ran = time.perf_counter() - started
             self._error, self.is_done = error, True
             self._changed.notify_all()
 
     def _put(self, item: ItemT) -> bool:
         with self._changed:
+            started = time.perf_counter()
             self._changed.wait_for(lambda: self._is_stopped or len(self.n_made) < self._room)
+            self.waited += time.perf_counter() - started
             if not self._is_stopped:
                 self.n_made.append(item)
                 self._changed.notify_all()
@@ -302,7 +313,9 @@ class _Shared(Generic[ItemT]):
     def take(self) -> ItemT:
         """Wait for the next item; raise `SearchCancelled` if there is to be none."""
         with self._changed:
+            started = time.perf_counter()
             self._changed.wait_for(lambda: self.n_made or self.is_done or self._is_stopped)
+            self.awaited += time.perf_counter() - started
             if self.n_made:
                 self._changed.notify_all()
                 return self.n_made.popleft()

@@ -350,6 +350,17 @@ class Stages:
         for stage in list(self._stages):
             stage.close()
 
+    def describe_times(self) -> list[str]:
+        """Return a line for each stage with its seconds: worked, waited for the stage before, for the one after."""
+        lines, before = [], 0.0
+        for stage in self._stages:
+            if isinstance(stage, PrefetchIterator):
+                ran, for_room, awaited = stage.times
+                worked = max(ran - for_room - before, 0.0)
+                lines.append(f"stage {stage.name}: worked {worked:.2f} s, waited {before:.2f} + {for_room:.2f} s")
+                before = awaited
+        return lines
+
     def stop(self) -> None:
         """End the search from any thread, at any time."""
         self._is_stopped = True

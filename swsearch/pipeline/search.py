@@ -221,6 +221,10 @@ class Search:
             rated = assign_evalues(stored, self.criteria, self._local)
             yield from restore_order(choose_hits(rated, self.criteria, self._local), None, place)
 
+    def describe_times(self) -> list[str]:
+        """Return a line for each stage that had a thread: the seconds that it worked and waited."""
+        return self._stages.describe_times()
+
     def stop(self) -> None:
         """Cancel the search from any thread: `SearchCancelled` is raised where its results are awaited."""
         self._stages.stop()

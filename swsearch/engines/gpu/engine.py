@@ -114,6 +114,11 @@ class GpuEngine(Engine):
         """Device, architecture and compiler."""
         return f"gpu ({self.info.name}, {self.info.architecture}, {self.compiler.description})"
 
+    @property
+    def kernel_seconds(self) -> float:
+        """Seconds in which kernels ran so far, by the device's clock."""
+        return self.usage.kernel_seconds
+
     # memory
 
     def plan(self, workload: Workload, may_stay: bool = True, budget: int | None = None) -> ChunkPlan:

@@ -146,6 +146,11 @@ class MultiGpuEngine(Engine):
         )
 
     @property
+    def kernel_seconds(self) -> float:
+        """Seconds in which kernels of any device ran so far, by the devices' clocks."""
+        return self.usage.kernel_seconds
+
+    @property
     def usage(self) -> EngineUsage:
         """Work of all devices; their kernels are taken to run at the same time."""
         every = [engine.usage for engine in self._engines]
