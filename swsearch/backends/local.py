@@ -96,7 +96,9 @@ class LocalSession:
         # iterations score several groups: as many are planned for as there are at least
         times = min(criteria.options.iterations, 2) if criteria.options.makes_profiles else 1
         groups = list(request.groups) * times
-        plan = engine.plan(Workload(scored.residue_bytes, scored.length_runs, groups, scored.n_segments))
+        plan = engine.plan(
+            Workload(scored.residue_bytes, scored.length_runs, groups, scored.n_segments, criteria.recurrence)
+        )
         self._plan: ChunkPlan = replace(plan, keep_loaded=True) if backend.is_one_by_one(criteria) else plan
         self.note = self._plan.note
         self._loaded = EngineDatabase(engine, scored, self._plan, request.subjects.mask)

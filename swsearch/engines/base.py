@@ -206,12 +206,15 @@ class Workload:
         Query lengths of each group that is scored together.
     n_segments : int
         Segments that the database stands in: the last block of each may be partly filled, and begins a chunk.
+    recurrence : Recurrence, optional
+        What will be computed: with it a GPU loads its kernels now, because loading would wait for others that run.
     """
 
     residue_bytes: int
     lengths: RunLengths | npt.NDArray[np.int32]
     groups: Sequence[Sequence[int]]
     n_segments: int = 1
+    recurrence: Recurrence | None = None
 
 
 @dataclass(frozen=True)

@@ -129,9 +129,9 @@ class Batch:
         return Batch(self.states[states], self.subjects)
 
 
-GROUP_RESIDUES = 50_000
+GROUP_RESIDUES = 16_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
-the time of scoring this many; larger groups would only keep more hits in memory."""
+the time of scoring this many. With larger groups, stages after scoring would begin later and end later."""
 
 FIRST_GROUP_RESIDUES, SMALL_GROUP_RESIDUES, MIN_GROUPS = (4_000, 16_000), 8_000, 8
 """Query residues of the first groups. Where all queries are few, the others have an eighth of all residues, and at

@@ -33,9 +33,9 @@ from swsearch.profiles.profile import PROFILE_LETTERS, Profile
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.results import IterationStep
 
-GROUPS_PER_BATCH = 3
-"""Groups of queries that are begun and whose results are not yet taken: one is scored, one rated, and one makes its
-profiles. More would only take more memory."""
+GROUPS_PER_BATCH = 8
+"""Groups of queries that are begun and whose results are not yet taken: at least one for each stage, and some that
+wait between two. More would only take more memory."""
 
 
 class IterationQueue:

@@ -187,7 +187,7 @@ class TopHits:
                 places, scores = places[near], scores[near]
             evalues = self._rating.evalues(scores, chunk.runs.at(places))
         found_here = rank(scores, chunk.subjects[places], self._limit, evalues)
-        self.ranked = merge_ranked([self.ranked, found_here], self._limit)
+        self.ranked = merge_ranked([self.ranked, found_here], self._limit) if len(self.ranked) else found_here
 
     def above_threshold(self, chunk: Chunk, hits: ChunkHits) -> ChunkHits:
         """Return the hits of a chunk that reach the minimum score of their length."""

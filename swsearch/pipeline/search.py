@@ -181,7 +181,7 @@ class Search:
         ready = stages.add("prepare", prepare_batches(self._start_batches(rounds), session))
         selected = select_subjects(ready, session)
         if self.checkpoint is None or self._grower is not None or isinstance(self.subjects, FrameWindows):
-            hits: Iterator[Batch] = collect_selections(stages.add("score", selected))
+            hits: Iterator[Batch] = stages.add("collect", collect_selections(stages.add("score", selected)))
         else:  # what was scored is stored before more is scored
             hits = stages.add("score", self._store_batches(collect_selections(selected)))
         if isinstance(self.subjects, FrameWindows):

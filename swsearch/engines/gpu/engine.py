@@ -44,10 +44,10 @@ from swsearch.engines.gpu.memory import (
     demand_of,
     make_plan,
 )
-from swsearch.engines.gpu.queries import Group, Part, UploadedPart, UploadedParts
+from swsearch.engines.gpu.queries import Group, Part, UploadedPart, UploadedParts, kernels_of
 from swsearch.engines.gpu.slot import Turn
 from swsearch.engines.gpu.slot_memory import EngineUsage, GpuChunk, Shared, SlotMemory, TurnOrder
-from swsearch.engines.gpu.variants import device_kind
+from swsearch.engines.gpu.variants import SCORES, device_kind
 from swsearch.errors import OptionError
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryProfile
@@ -130,6 +130,11 @@ class GpuEngine(Engine):
         self._planned, self._n_planned = True, len(workload.lengths)
         plan = self.memory_plan
         assert plan is not None
+        if workload.recurrence is not None:
+            at_once, kind = self._at_once(plan, self._n_planned), device_kind(self.info.capability)
+            needed = [kernels_of(group, workload.recurrence, kind, at_once) for group in workload.groups]
+            with self._device.active("loading kernels"):
+                self.kernels.require([SCORES, *set().union(*needed)])
         return ChunkPlan(plan.chunk_bytes, plan.resident, not plan.resident, plan.n_slots, f"{self.info}: {plan}")
 
     def _demand(self, workload: Workload) -> Demand:

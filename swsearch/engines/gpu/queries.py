@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.engines.gpu.compiler import Kernel
 from swsearch.engines.gpu.device import Device
 from swsearch.engines.gpu.limits import LARGEST, UNCERTAIN, Lane16, half_lane, has_room, highest_score, lane16
 from swsearch.engines.gpu.memory import PART_QUERIES, Region
-from swsearch.engines.gpu.tracks import BatchLayout, WavefrontLayout, plan_batches, plan_wavefront
-from swsearch.engines.gpu.variants import DeviceKind, Form, OpenExtend
+from swsearch.engines.gpu.tracks import BatchLayout, WavefrontLayout, choose_batches, plan_batches, plan_wavefront
+from swsearch.engines.gpu.variants import DeviceKind, Form, OpenExtend, WavefrontVariant, choose_wavefront_rows
+from swsearch.recurrence import Recurrence
 from swsearch.scoring import Mode, QueryProfile, Scoring
 
 
@@ -51,15 +53,14 @@ class Part:
         filled = [query for query, profile in enumerate(self.profiles) if len(profile)]
         self._highest = {query: highest_score(self.profiles[query]) for query in filled}
         batchable = [query for query in filled if self.lane(query, 1, 1) is not None]
-        half = self.kind.half and half_lane(self.scoring, self.mode) is not None
-        form = Form(self.mode, half, self.gaps, self.kind.highest)
+        form = _form(self.scoring, self.mode, self.kind)
         self.batches = plan_batches(self.profiles, batchable, form) if batchable else []
         self.wavefront = plan_wavefront(self.profiles, filled, self.mode) if filled else None
 
     @property
     def gaps(self) -> OpenExtend:
         """Costs of opening and of extending a gap."""
-        return self.scoring.gap_open, self.scoring.gap_extend
+        return _gaps(self.scoring)
 
     def lane(self, query: int, rows: int, columns: int) -> Lane16 | None:
         """Say how a query is scored in 16 bits; ``rows`` is rounded up to the query's length."""
@@ -89,6 +90,39 @@ class Part:
         return any(min(high, longest * entry) >= limit for high in self._highest.values())
 
 
+def _gaps(scoring: Scoring) -> OpenExtend:
+    return scoring.gap_open, scoring.gap_extend
+
+
+def _form(scoring: Scoring, mode: Mode, kind: DeviceKind) -> Form:
+    """Return the form of the inter-task kernel: with scores as half-precision numbers where these may be held so."""
+    half = kind.half and half_lane(scoring, mode) is not None
+    return Form(mode, half, _gaps(scoring), kind.highest)
+
+
+def _n_parts(n_queries: int, at_once: int) -> int:
+    return -(-n_queries // max(1, min(at_once, PART_QUERIES)))
+
+
+def _cut(n_queries: int, n_parts: int) -> Iterator[slice]:
+    """Cut queries into parts of equal size: a last part of one query would be the slowest."""
+    for bounds in np.array_split(np.arange(n_queries), n_parts):
+        yield slice(int(bounds[0]), int(bounds[-1]) + 1)
+
+
+def kernels_of(lengths: Sequence[int], recurrence: Recurrence, kind: DeviceKind, at_once: int) -> set[Kernel]:
+    """Return the kernels that a group of queries of these lengths takes, as a rule: see `Launch.kernels`."""
+    scoring, mode, kernels = recurrence.scoring, recurrence.mode, set[Kernel]()
+    for part in _cut(len(lengths), _n_parts(len(lengths), at_once)):
+        filled = {query: length for query, length in enumerate(lengths[part]) if length}
+        if filled:
+            chosen = choose_batches(filled, _form(scoring, mode, kind))
+            rows = choose_wavefront_rows(list(filled.values()))
+            kernels |= {variant.kernel for variant, _ in chosen}
+            kernels |= {WavefrontVariant(rows, bits, mode, _gaps(scoring)).kernel for bits in (16, 32)}
+    return kernels
+
+
 _laying_out = threading.Lock()
 """Devices of one kind share a group; what is laid out for one of them is not laid out again."""
 
@@ -105,19 +139,15 @@ class Group:
 
     def parts(self, at_once: int) -> list[Part]:
         """Return parts of at most ``at_once`` queries, the same objects every time."""
-        size = max(1, min(at_once, PART_QUERIES))
-        # equal parts: a last part of one query would be the slowest
-        n = -(-len(self.profiles) // size)
+        n = _n_parts(len(self.profiles), at_once)
         if n not in self._parts:
             with _laying_out:
                 if n not in self._parts:
-                    self._parts[n] = list(self._cut(n))
+                    self._parts[n] = [
+                        Part(part.start, self.profiles[part], self.scoring, self.mode, self.kind)
+                        for part in _cut(len(self.profiles), n)
+                    ]
         return self._parts[n]
-
-    def _cut(self, n: int) -> Iterator[Part]:
-        for bounds in np.array_split(np.arange(len(self.profiles)), n):
-            first, last = int(bounds[0]), int(bounds[-1]) + 1
-            yield Part(first, self.profiles[first:last], self.scoring, self.mode, self.kind)
 
 
 Settle = Callable[[Collection["UploadedPart"]], None]

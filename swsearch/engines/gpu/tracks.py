@@ -175,23 +175,30 @@ def choose_pair(lengths: dict[int, int], form: Form) -> tuple[float, BatchVarian
 
 
 def plan_batches(profiles: Sequence[QueryProfile], queries: Sequence[int], form: Form) -> list[BatchLayout]:
-    """Divide queries among launches of the inter-task kernel.
+    """Divide queries among launches of the inter-task kernel, as `choose_batches` says, and lay them out."""
+    chosen = choose_batches({query: len(profiles[query]) for query in queries}, form)
+    return [
+        two_tracks(profiles, halves, variant) if len(halves) == 2 else single_track(profiles, halves[0], variant)
+        for variant, halves in chosen
+    ]
+
+
+def choose_batches(lengths: dict[int, int], form: Form) -> list[tuple[BatchVariant, Sequence[Sequence[int]]]]:
+    """Divide queries of some lengths among launches of the inter-task kernel: its form, and the queries of each half.
 
     Two queries per lane are the faster form if the two tracks can be balanced; the longest queries, which would make
     them unequal, go alone.
     """
-    lengths = {query: len(profiles[query]) for query in queries}
-    by_length = sorted(queries, key=lambda query: (-lengths[query], query))
+    by_length = sorted(lengths, key=lambda query: (-lengths[query], query))
     # more than three queries that outweigh all others together are rare, and each launch has its end
     counts = range(min(4, len(by_length) + 1))
     costs = {count: _cost(lengths, by_length, count, form) for count in counts}
     alone = min(counts, key=lambda count: (costs[count], count))
-    batches = [
-        single_track(profiles, [query], choose_single(lengths[query], form)) for query in sorted(by_length[:alone])
-    ]
+    batches: list[tuple[BatchVariant, Sequence[Sequence[int]]]]
+    batches = [(choose_single(lengths[query], form), [[query]]) for query in sorted(by_length[:alone])]
     if rest := by_length[alone:]:
         _, variant, halves = choose_pair({query: lengths[query] for query in rest}, form)
-        batches.append(two_tracks(profiles, halves, variant))
+        batches.append((variant, halves))
     return batches
 
 
