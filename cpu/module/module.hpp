@@ -104,6 +104,9 @@ PyObject* py_count(PyObject*, PyObject* arguments);
 PyObject* py_rows(PyObject*, PyObject* arguments);
 PyObject* py_trace_back_operations(PyObject*, PyObject* arguments);
 
+// module_diverse.cpp
+PyObject* py_select_diverse(PyObject*, PyObject* arguments);
+
 // module_math.cpp
 PyObject* py_math(PyObject*, PyObject* arguments);
 

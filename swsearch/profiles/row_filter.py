@@ -17,6 +17,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from swsearch import extension
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import OptionError, check_finite, check_integer
@@ -27,12 +28,6 @@ MAX_SEQUENCES = 10**9
 
 LEVELS = tuple(range(15, 100, 5))
 """Identities, in per cent, below which rows enter one level after the other while there is room."""
-
-_OTHER_GAP = 255
-"""Code of a gap in the reference sequence, so that no gap of another row equals it."""
-
-_BLOCK = 255
-"""Columns whose identities are counted in a byte."""
 
 
 @dataclass(frozen=True)
@@ -118,90 +113,13 @@ def select_diverse(columns: ByteArray, max_identity: float, max_rows: int | None
     if not len(columns):
         return np.zeros(0, dtype=np.int64)
     room = len(columns) if max_rows is None else max_rows
-    chooser = _Chooser(columns)
-    if room < len(columns):
-        for level in LEVELS:
-            if level < max_identity:
-                chooser.enter(level, room)
-    chooser.enter_last(max_identity, room)
-    return np.sort(np.array(chooser.entered, dtype=np.int64))
-
-
-class _Chooser:
-    """Rows that have entered, and how much of each other one is in one of them."""
-
-    def __init__(self, columns: ByteArray) -> None:
-        self.entered: list[int] = []
-        """Places of those that have entered."""
-        self._residues = np.maximum(np.count_nonzero(columns != GAP, axis=1), 1)
-        # a column of all rows lies together, so that one residue is compared with many at a time
-        self._columns = np.ascontiguousarray(columns.T)
-        self._rows, self._nearest = np.arange(len(columns)), np.zeros(len(columns))
-        self._take(0, 1)
-
-    def enter(self, level: float, max_rows: int) -> None:
-        """Add rows with less than a percentage of identity to all entered rows, in their order."""
-        at = 0
-        while len(self.entered) < max_rows and (row := self._next(at, level)) is not None:
-            self._take(row, 0)
-            at = row + 1
-        self._keep(np.isfinite(self._nearest))
-
-    def enter_last(self, level: float, max_rows: int) -> None:
-        """Do the same for the last time, so that rows that were passed are done with."""
-        if level >= 100:
-            self._keep(np.isfinite(self._nearest))
-            self.entered += self._rows[: max(max_rows - len(self.entered), 0)].tolist()
-            return
-        at = 0
-        while len(self.entered) < max_rows and (row := self._next(at, level)) is not None:
-            self._take(row, row + 1)
-            at = row + 1
-            waiting = self._nearest < level
-            waiting[:at] = False
-            if 2 * np.count_nonzero(waiting) < len(waiting):
-                self._keep(waiting)
-                at = 0
-
-    def _next(self, at: int, level: float) -> int | None:
-        """Return the first row from one on that may enter."""
-        below = self._nearest[at:] < level
-        first = int(below.argmax()) if len(below) else 0
-        return at + first if len(below) and below[first] else None
-
-    def _take(self, place: int, begin: int) -> None:
-        """Add a row, and compare the rows from a place on with it."""
-        self.entered.append(int(self._rows[place]))
-        one = self._columns[:, place].copy()
-        one[one == GAP] = _OTHER_GAP
-        share = 100 * identical(self._columns[:, begin:], one) / self._residues[begin:]
-        self._nearest[begin:] = np.maximum(self._nearest[begin:], share)
-        self._nearest[place] = np.inf
-
-    def _keep(self, rows: npt.NDArray[np.bool_]) -> None:
-        """Leave out all others: they have entered, or cannot any more."""
-        self._columns, self._residues = np.ascontiguousarray(self._columns[:, rows]), self._residues[rows]
-        self._rows, self._nearest = self._rows[rows], self._nearest[rows]
-
-
-def identical(columns: ByteArray, one: ByteArray) -> FloatArray:
-    """Count the columns of many rows that have the letters of one.
-
-    Parameters
-    ----------
-    columns : ndarray, shape (n_columns, n), uint8
-        Rows, a column of all of them together.
-    one : ndarray, shape (n_columns,), uint8
-
-    Returns
-    -------
-    ndarray, shape (n,), float64
-    """
-    counts = np.zeros(columns.shape[1])
-    for begin in range(0, len(one), _BLOCK):
-        same = columns[begin : begin + _BLOCK] == one[begin : begin + _BLOCK, None]
-        counts += np.add.reduce(same.view(np.uint8), axis=0, dtype=np.uint8)
-    return counts
+    levels = [level for level in LEVELS if level < max_identity and room < len(columns)]
+    entered = np.empty(len(columns), dtype=np.uint8)
+    extension.load().select_diverse(
+        np.ascontiguousarray(columns), columns.shape[1], GAP, np.array([*levels, max_identity], dtype=np.float64),
+        room, entered,
+    )  # fmt: skip
+    return np.flatnonzero(entered)
 
 
 BoolArray = npt.NDArray[np.bool_]

@@ -15,9 +15,10 @@ MAY_INCLUDE = {
     "shift": {"", "pairs", "shift"},
     "shuffle": {"", "search", "shuffle"},
     "statistics": {"statistics"},
+    "profiles": {"profiles"},
     "isa": {"", "search", "pairs", "isa"},
     "store": {"", "pairs", "isa", "store"},
-    "module": {"", "search", "pairs", "shift", "shuffle", "statistics", "isa", "store", "module"},
+    "module": {"", "search", "pairs", "shift", "shuffle", "statistics", "isa", "store", "module", "profiles"},
 }
 """Folders whose files each folder may include; "" stands for the files above all folders."""
 
