@@ -294,42 +294,47 @@ class NullModelFitter:
             return scored.astype(np.int64)
 
         first = scores(pairs, range(REVERSED, N_COPIES[0]))
-        totals, n = first[:, 1:].sum(axis=1), np.full(len(pairs), N_COPIES[0])
+        reversed_, totals, n = first[:, 0], first[:, 1:].sum(axis=1), np.full(len(pairs), N_COPIES[0])
         whose = zip(requests, of_query, strict=True)
         bounds = [_copy_probabilities(each.query.codes, sequences, place[part]) for each, part in whose]
         whole = zip(requests, bounds, strict=True)
         nulls = [PairNullModels(each.statistics, each.lengths, np.zeros(len(bound)), bound) for each, bound in whole]
-        for done, more in zip(N_COPIES, (*N_COPIES[1:], None), strict=True):
-            means: FloatArray = totals / n.astype(np.float64)
-            moments = [(means[part], first[part, 0]) for part in of_query]
-            nulls = [each.with_copies(*copies) for each, copies in zip(nulls, moments, strict=True)]
-            if more is None:
+        rows = [np.arange(size) for size in sizes]
+        for done, more in pairwise(N_COPIES):
+            asked = [part.start + some for part, some in zip(of_query, rows, strict=True)]
+            moments = [(totals[some] / done, reversed_[some]) for some in asked]
+            wanted = [each[some] for each, some in zip(requests, rows, strict=True)]
+            current = [
+                each[some].with_copies(*copies) for each, some, copies in zip(nulls, rows, moments, strict=True)
+            ]
+            errors = [each.errors(*copies, done) for each, copies in zip(current, moments, strict=True)]
+            near = _undecided(wanted, current, errors)
+            rows = [some[chosen] for some, chosen in zip(rows, near, strict=True)]
+            again = np.concatenate([some[chosen] for some, chosen in zip(asked, near, strict=True)])
+            if not len(again):
                 break
-            errors = [each.errors(*copies, done) for each, copies in zip(nulls, moments, strict=True)]
-            near = np.concatenate(_undecided(requests, nulls, errors)) & (n == done)
-            if not near.any():
-                break
-            totals[near] += scores(pairs[near], range(done, more)).sum(axis=1)
-            n[near] = more
-        return nulls
+            totals[again] += scores(pairs[again], range(done, more)).sum(axis=1)
+            n[again] = more
+        means = totals / n
+        return [each.with_copies(means[part], reversed_[part]) for each, part in zip(nulls, of_query, strict=True)]
 
 
 def _undecided(
     requests: Sequence[NullModelRequest], nulls: Sequence[PairNullModels], errors: Sequence[FloatArray]
-) -> list[npt.NDArray[np.bool_]]:
-    """Return masks, shape (n,) by query, of the pairs that need more copies, given the errors of their means."""
+) -> list[IntArray]:
+    """Return the places, shape (n,) by query, of the pairs that need more copies, given the errors of their means."""
+    doubted = [np.flatnonzero(error > MAX_ERROR) for error in errors]
+    some = [of_query[rows] for of_query, rows in zip(nulls, doubted, strict=True)]
+    scores = [each.scores[rows] for each, rows in zip(requests, doubted, strict=True)]
     shifts = [
-        DECISIVE_ERRORS * error * np.sqrt(of_query.variances) for error, of_query in zip(errors, nulls, strict=True)
+        DECISIVE_ERRORS * error[rows] * np.sqrt(of_query.variances)
+        for error, rows, of_query in zip(errors, doubted, some, strict=True)
     ]
-    low_probabilities = probabilities_of(
-        nulls, [each.scores + shift for each, shift in zip(requests, shifts, strict=True)]
-    )
-    high_probabilities = probabilities_of(
-        nulls, [each.scores - shift for each, shift in zip(requests, shifts, strict=True)]
-    )
+    lows = probabilities_of(some, [score + shift for score, shift in zip(scores, shifts, strict=True)])
+    highs = probabilities_of(some, [score - shift for score, shift in zip(scores, shifts, strict=True)])
     return [
-        (error > MAX_ERROR) & (low <= each.limit) & (high >= NEGLIGIBLE_PROBABILITY)
-        for each, error, low, high in zip(requests, errors, low_probabilities, high_probabilities, strict=True)
+        rows[(low <= each.limit) & (high >= NEGLIGIBLE_PROBABILITY)]
+        for each, rows, low, high in zip(requests, doubted, lows, highs, strict=True)
     ]
 
 
