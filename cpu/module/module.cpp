@@ -151,6 +151,7 @@ PyMethodDef methods[] = {
     {"score_shuffled", py_score_shuffled, METH_VARARGS, "Score shuffled copies; see swsearch.pipeline.null_models."},
     {"read_ranges", py_read_ranges, METH_VARARGS, "Read ranges of a file's array, checksums compared; see db/arrays.py."},
     {"copy_ranges", py_copy_ranges, METH_VARARGS, "Copy ranges of bytes to other places; see db/arrays.py."},
+    {"observe", py_observe, METH_VARARGS, "Weight the rows of an alignment; see swsearch.profiles.construction."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };

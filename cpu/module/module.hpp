@@ -104,9 +104,6 @@ PyObject* py_count(PyObject*, PyObject* arguments);
 PyObject* py_rows(PyObject*, PyObject* arguments);
 PyObject* py_trace_back_operations(PyObject*, PyObject* arguments);
 
-// module_diverse.cpp
-PyObject* py_select_diverse(PyObject*, PyObject* arguments);
-
 // module_math.cpp
 PyObject* py_math(PyObject*, PyObject* arguments);
 
@@ -116,6 +113,10 @@ PyObject* py_search(PyObject*, PyObject* arguments);
 // module_shift.cpp
 PyObject* py_align_shifted(PyObject*, PyObject* arguments);
 PyObject* py_shifted_memory(PyObject*, PyObject* arguments);
+
+// module_profiles.cpp
+PyObject* py_select_diverse(PyObject*, PyObject* arguments);
+PyObject* py_observe(PyObject*, PyObject* arguments);
 
 // module_shuffle.cpp
 PyObject* py_shuffle(PyObject*, PyObject* arguments);

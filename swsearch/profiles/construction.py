@@ -1,9 +1,10 @@
 """Construction of a profile from an alignment, in the steps of PSI-BLAST.
 
-Near-identical sequences are removed (`row_filter`), the others weighted by position, and pseudo-counts from a matrix
-added (`sequence_weights`). Scores are log-odds in the matrix's units, slightly scaled up to fit its gap costs (S. F.
-Altschul et al., Nucleic Acids Res. 25:3389, 1997; A. A. Schaffer et al., 29:2994, 2001). A column that no other
-sequence covers scores as the matrix does.
+Near-identical sequences are removed, because a hundred strains are one observation of a family
+(``cpu/profiles/purge.hpp``). The others are weighted by position (``cpu/profiles/weights.hpp``), and pseudo-counts
+from a matrix added (`sequence_weights`). Scores are log-odds in the matrix's units, slightly scaled up to fit its gap
+costs (S. F. Altschul et al., Nucleic Acids Res. 25:3389, 1997; A. A. Schaffer et al., 29:2994, 2001). A column that
+no other sequence covers scores as the matrix does.
 """
 
 from __future__ import annotations
@@ -15,24 +16,16 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from swsearch import extension
 from swsearch.alignment_table import AlignmentTable
-from swsearch.alphabet import PROTEIN
+from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.engines.pools import SequencePool
 from swsearch.errors import InputError, OptionError
 from swsearch.profiles.calibration import BACKGROUND, N_AMINO_ACIDS, lambda_of, letter_scores
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import GAP, QueryAlignment, stretch_places
-from swsearch.profiles.row_filter import unique_sequences
-from swsearch.profiles.sequence_weights import (
-    ABSENT,
-    UNKNOWN,
-    ColumnObservations,
-    cells_of,
-    observe,
-    replacements,
-    with_pseudocounts,
-)
+from swsearch.profiles.sequence_weights import ColumnObservations, replacements, with_pseudocounts
 from swsearch.scoring import Scoring
 from swsearch.statistics import portable_math
 
@@ -158,17 +151,46 @@ def build_profile(
     )
 
 
+_UNKNOWN, _INNER_GAP, _KINDS = N_AMINO_ACIDS, N_AMINO_ACIDS + 1, N_AMINO_ACIDS + 2
+"""Kinds of cells beside the amino acids: other letters, and gaps within a row's aligned part."""
+
+
+def _kind_of_codes() -> ByteArray:
+    """Return the kind of cell of each code, shape (256,), uint8; U is C."""
+    kinds = np.full(256, _UNKNOWN, dtype=np.uint8)
+    kinds[:N_AMINO_ACIDS] = np.arange(N_AMINO_ACIDS)
+    kinds[PROTEIN.letters.index("U")] = PROTEIN.letters.index("C")
+    kinds[GAP] = _INNER_GAP
+    return kinds
+
+
+_KIND_OF_CODES = _kind_of_codes()
+
+
 def observations_of(
     alignment: QueryAlignment, settings: ProfileSettings = DEFAULT_SETTINGS
 ) -> tuple[ColumnObservations, int]:
     """Return the observations of an alignment, frequencies of shape (n_columns, 20), and the number of other rows.
 
-    Copies are left out of both.
+    Copies are left out of both. The query has no gaps.
     """
-    max_gap_length = alignment.n_columns if settings.max_gap_length is None else settings.max_gap_length
-    cells = cells_of(alignment.columns, max_gap_length)
-    cells = cells[unique_sequences(cells, ABSENT, UNKNOWN, settings.purge_identity)]
-    return observe(cells, settings.min_block_columns, settings.max_block_columns), len(cells) - 1
+    n = alignment.n_columns
+    weights, observations, n_rows = np.empty((n, _KINDS)), np.empty(n), np.empty(n, dtype=np.int64)
+    n_kept = extension.load().observe(
+        np.ascontiguousarray(alignment.columns),
+        len(alignment),
+        _KIND_OF_CODES,
+        BACKGROUND,
+        settings.purge_identity,
+        n if settings.max_gap_length is None else settings.max_gap_length,
+        settings.min_block_columns,
+        settings.max_block_columns,
+        weights,
+        observations,
+        n_rows,
+    )
+    frequencies, unknown, gaps = weights[:, :N_AMINO_ACIDS], weights[:, _UNKNOWN], weights[:, _INNER_GAP]
+    return ColumnObservations(frequencies, unknown, gaps, observations, n_rows), n_kept - 1
 
 
 def normalize(observed: ColumnObservations, settings: ProfileSettings = DEFAULT_SETTINGS) -> FloatArray:

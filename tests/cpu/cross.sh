@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mapfile -t sources < <(printf '%s\n' cpu/*/*.cpp | grep -v /module/)
 # those of setup.py; a warning is an error here
-flags=(-std=c++17 -O3 -fwrapv -fvisibility=hidden -pthread -Wall -Wextra -Werror -Icpu)
+flags=(-std=c++17 -O3 -fwrapv -ffp-contract=off -fvisibility=hidden -pthread -Wall -Wextra -Werror -Icpu)
 
 check() {  # compiler, and what runs its program
     local compiler=$1

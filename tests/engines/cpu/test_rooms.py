@@ -15,7 +15,7 @@ MAY_INCLUDE = {
     "shift": {"", "pairs", "shift"},
     "shuffle": {"", "search", "shuffle"},
     "statistics": {"statistics"},
-    "profiles": {"profiles"},
+    "profiles": {"", "profiles"},
     "isa": {"", "search", "pairs", "isa"},
     "store": {"", "pairs", "isa", "store"},
     "module": {"", "search", "pairs", "shift", "shuffle", "statistics", "isa", "store", "module", "profiles"},
