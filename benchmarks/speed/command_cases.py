@@ -81,6 +81,7 @@ def jobs(options: argparse.Namespace, folder: Path) -> list[str]:
     chosen = spread(records, options.many)
     paths = {"many": write(folder / "many.fasta", chosen), "twenty": twenty}
     paths["peptides"] = write(folder / "peptides.fasta", peptides(records))
+    paths["eleven"] = write(folder / "eleven.fasta", read(twenty, 11))
     many, typed = f"{options.many:,} queries", "parquet" if find_spec("pyarrow") else "jsonl"
     short, iterated = ("--evalue", 1000, "--max-hits", 10), f"{many}, three iterations, a file of A3M each"
     every: dict[str, tuple[str, tuple[object, ...], tuple[str, ...]]] = {
@@ -90,7 +91,9 @@ def jobs(options: argparse.Namespace, folder: Path) -> list[str]:
         f"{many}, published, best 10": ("many", ("--statistics", "published", "--max-hits", 10), ("o.tsv",)),
         f"{many}, html, {typed} and xml": ("many", (), ("o.html", f"o.{typed}", "o.xml")),
         f"{PEPTIDES} peptides, E <= 1000, best 10": ("peptides", short, ("o.tsv",)),
+        "20 queries, defaults": ("twenty", (), ("o.tsv",)),
         "20 queries, best 10": ("twenty", ("--max-hits", 10), ("o.tsv",)),
+        "11 queries, best 10": ("eleven", ("--max-hits", 10), ("o.tsv",)),
         iterated: ("many", ("--iterations", 3), ("a3m",)),
     }
     parts = options.only or [""]

@@ -4,4 +4,5 @@
 site=$(mktemp -d)
 python3 -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --target "$site" gpu_wheels/*.whl || return 1
 export PYTHONPATH="$site:$PWD" PYTHONUNBUFFERED=1
+unset PYTHONDONTWRITEBYTECODE  # an installed package has its bytecode
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader

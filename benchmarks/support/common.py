@@ -30,6 +30,8 @@ SUBJECTS = EXAMPLES / "DB.fasta.gz"
 QUERIES = EXAMPLES / "QUERY.fasta.gz"
 """500 queries; the first twenty are taken unless ``--first`` says otherwise."""
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
+
 ENVIRONMENT = os.environ | {
     "PYTHONPATH": os.pathsep.join(
         filter(None, [str(Path(str(find_spec("swsearch").origin)).parents[1]), os.environ.get("PYTHONPATH")])  # type: ignore[union-attr]

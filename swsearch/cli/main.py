@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib.util
 import os
 import threading
@@ -52,6 +53,8 @@ class LazyGroup(CommandGroup):
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
         command = getattr(import_module(module), name)
+        gc.freeze()
+        gc.enable()  # see `swsearch.__main__`
         if isinstance(command, typer.Typer):
             return typer.main.get_group(command)
         single = typer.Typer(add_completion=False)
