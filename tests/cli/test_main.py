@@ -130,6 +130,10 @@ def test_the_memory_plan_is_told_or_why_there_is_none(queries, database, monkeyp
     captured = capsys.readouterr()
     if error is None:
         assert "swsearch: device 0, made up: 12 MiB of 100 MiB allowed\n" in captured.err
+        stages = re.findall(
+            r"^swsearch: stage (\w+): worked [\d.]+ s, waited [\d.]+ \+ [\d.]+ s$", captured.err, re.M
+        )
+        assert stages == ["prepare", "score", "collect", "rate", "align"]
     else:
         assert captured.out == ""  # not even a header
         assert f"swsearch: error: {error}\n" in captured.err
