@@ -152,6 +152,9 @@ PyMethodDef methods[] = {
     {"read_ranges", py_read_ranges, METH_VARARGS, "Read ranges of a file's array, checksums compared; see db/arrays.py."},
     {"copy_ranges", py_copy_ranges, METH_VARARGS, "Copy ranges of bytes to other places; see db/arrays.py."},
     {"observe", py_observe, METH_VARARGS, "Weight the rows of an alignment; see swsearch.profiles.construction."},
+    {"trim_ends", py_trim_ends, METH_VARARGS, "Cut alignments back; see swsearch.pipeline.inclusion."},
+    {"select_hits", py_select_hits, METH_VARARGS, "Choose alignments for a profile; see swsearch.pipeline.inclusion."},
+    {"lay_out", py_lay_out, METH_VARARGS, "Lay subjects out in columns; see swsearch.profiles.construction."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };

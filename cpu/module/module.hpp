@@ -104,6 +104,11 @@ PyObject* py_count(PyObject*, PyObject* arguments);
 PyObject* py_rows(PyObject*, PyObject* arguments);
 PyObject* py_trace_back_operations(PyObject*, PyObject* arguments);
 
+// module_inclusion.cpp
+PyObject* py_trim_ends(PyObject*, PyObject* arguments);
+PyObject* py_select_hits(PyObject*, PyObject* arguments);
+PyObject* py_lay_out(PyObject*, PyObject* arguments);
+
 // module_math.cpp
 PyObject* py_math(PyObject*, PyObject* arguments);
 

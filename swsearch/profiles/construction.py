@@ -9,9 +9,8 @@ no other sequence covers scores as the matrix does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +19,12 @@ from swsearch import extension
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray, IntArray
+from swsearch.engines.cpu.columns import run_arguments
 from swsearch.engines.pools import SequencePool
 from swsearch.errors import InputError, OptionError
 from swsearch.profiles.calibration import BACKGROUND, N_AMINO_ACIDS, lambda_of, letter_scores
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.query_alignment import GAP, QueryAlignment, stretch_places
+from swsearch.profiles.query_alignment import GAP, QueryAlignment
 from swsearch.profiles.sequence_weights import ColumnObservations, replacements, with_pseudocounts
 from swsearch.scoring import Scoring
 from swsearch.statistics import portable_math
@@ -210,10 +210,6 @@ def _uncovered_frequencies(opposite: FloatArray) -> FloatArray:
     return table
 
 
-PAIRS_PER_BATCH = 1 << 20
-"""Pairs of residues whose places are worked out in one go: 16 MB, so that rows of all hits of a database fit."""
-
-
 @dataclass(frozen=True, eq=False)
 class AlignedSubjects:
     """The subjects of a query's alignments, and which of them each alignment is of.
@@ -267,7 +263,7 @@ def build_alignment(
     """
     places = subjects.places[subjects.of_subject]
     of_subject = subjects.of_subject.tolist()
-    columns, insertions, inserted = lay_out(alignments, subjects.pool, subjects.of_subject, query.n_columns)
+    columns, spans, insertions, inserted = lay_out(alignments, subjects.pool, subjects.of_subject, query.n_columns)
     rows = QueryAlignment(
         [subjects.identifiers[row] for row in of_subject],
         [subjects.descriptions[row] for row in of_subject],
@@ -280,13 +276,13 @@ def build_alignment(
         subjects.evalues,
         _first_found(places, iteration, earlier),
     )
-    chosen = _is_new(query, rows, np.where(places < 0, -1 - subjects.of_subject, places))
+    chosen = _find_new(query, rows, spans, np.where(places < 0, -1 - subjects.of_subject, places))
     return query.with_rows(rows if len(chosen) == len(rows) else rows.take(chosen))
 
 
 def lay_out(
     alignments: AlignmentTable, pool: SequencePool, of_subject: IntArray, n_columns: int
-) -> tuple[npt.NDArray[np.uint8], IntArray, npt.NDArray[np.uint8]]:
+) -> tuple[ByteArray, IntArray, IntArray, ByteArray]:
     """Lay subjects out in the columns of a query.
 
     Parameters
@@ -301,62 +297,40 @@ def lay_out(
     Returns
     -------
     columns : ndarray, shape (m, n_columns), uint8
+    spans : ndarray, shape (m, 2), int64
+        First column with a residue of each, and one past the last; 0 and 0 where there is none.
     insertions : ndarray, shape (n_insertions, 4), int64
     inserted : ndarray, shape (n_inserted,), uint8
-        As `QueryAlignment` has them; sequences are counted from 0.
+        These three as `QueryAlignment` has them; sequences are counted from 0.
     """
     codes, offsets = pool
-    lengths, operations = alignments.run_lengths, alignments.run_operations
-    counts = np.diff(alignments.run_offsets)
-    row = np.repeat(np.arange(len(alignments)), counts)
-    in_query, in_subject = operations != ord("D"), operations != ord("I")
-    first = alignments.run_offsets[:-1]
-    query_at = _running_sums(np.where(in_query, lengths, 0), first, counts) + np.repeat(
-        alignments.query_start, counts
+    m, operations = len(alignments), alignments.run_operations
+    inserted = alignments.run_lengths[operations == ord("D")]
+    laid_out = (
+        np.empty((m, n_columns), dtype=np.uint8),
+        np.empty((m, 2), dtype=np.int64),
+        np.empty((len(inserted), 4), dtype=np.int64),
+        np.empty(int(inserted.sum()), dtype=np.uint8),
     )
-    subject_at = _running_sums(np.where(in_subject, lengths, 0), first, counts)
-    subject_at += np.repeat(offsets[:-1][of_subject] + alignments.subject_start, counts)
-
-    columns = np.full((len(alignments), n_columns), GAP, dtype=np.uint8)
-    pairs = np.flatnonzero(in_query & in_subject)
-    cells, places, paired = (row * n_columns + query_at)[pairs], subject_at[pairs], lengths[pairs]
-    for some in _batch_runs(paired):
-        columns.reshape(-1)[stretch_places(cells[some], paired[some])] = codes[
-            stretch_places(places[some], paired[some])
-        ]
-
-    only = ~in_query
-    ends = np.cumsum(lengths[only])
-    insertions = np.stack([row[only], query_at[only], ends - lengths[only], ends], axis=1)
-    return columns, insertions, codes[stretch_places(subject_at[only], lengths[only])]
+    runs = run_arguments(alignments, offsets[:-1][of_subject] + alignments.subject_start)
+    extension.load().lay_out(runs, np.ascontiguousarray(codes), n_columns, *laid_out)
+    return laid_out
 
 
-def _batch_runs(lengths: IntArray) -> Iterator[slice]:
-    """Yield runs of about `PAIRS_PER_BATCH` columns, of the lengths of all, shape (n,)."""
-    ends = np.cumsum(lengths)
-    limits = np.arange(PAIRS_PER_BATCH, int(ends[-1]) if len(ends) else 0, PAIRS_PER_BATCH)
-    bounds = np.unique(np.concatenate([[0], np.searchsorted(ends, limits), [len(lengths)]])).tolist()
-    return (slice(*bound) for bound in pairwise(bounds))
-
-
-def _running_sums(lengths: IntArray, first: IntArray, counts: IntArray) -> IntArray:
-    """Return what stands before each run within its alignment; ``first`` and ``counts`` are its runs."""
-    before = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=before[1:])
-    return before[:-1] - np.repeat(before[first], counts)
-
-
-def _is_new(query: QueryAlignment, rows: QueryAlignment, places: IntArray) -> IntArray:
+def _find_new(query: QueryAlignment, rows: QueryAlignment, spans: IntArray, places: IntArray) -> IntArray:
     """Return which rows have residues in columns and are not there already; subjects of no database are < 0."""
-    spans = rows.spans
-    keys = np.stack([places, rows.starts, rows.ends, *spans], axis=1)
+    keys = np.column_stack([places, rows.starts, rows.ends, spans])
     above = np.empty((0, 5), dtype=np.int64)
     if len(query) > 1:
         above = np.stack([query.subjects, query.starts, query.ends, *query.spans], axis=1)
         above = above[query.subjects >= 0]
-    _, first = np.unique(np.concatenate([above, keys]), axis=0, return_index=True)
-    new = np.sort(first[first >= len(above)]) - len(above)
-    return new[(spans[1] > spans[0])[new]]
+    everything = np.concatenate([above, keys])
+    order = np.lexsort(everything.T)
+    is_first = np.ones(len(order), dtype=np.bool_)
+    is_first[1:] = (everything[order[1:]] != everything[order[:-1]]).any(axis=1)
+    first = np.sort(order[is_first])
+    new = first[first >= len(above)] - len(above)
+    return new[(spans[:, 1] > spans[:, 0])[new]]
 
 
 def _first_found(places: IntArray, iteration: int, earlier: QueryAlignment | None) -> IntArray:

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from swsearch.alphabet import ByteArray
 from swsearch.blocks import IntArray
 from swsearch.engines.base import Progress, ScoreArray
-from swsearch.engines.cpu.columns import ColumnArguments
+from swsearch.engines.cpu.columns import ColumnArguments, RunArguments
 from swsearch.engines.cpu.tracing import Counted, GapCosts, ScoreBytes
 
 def align(
@@ -128,4 +128,38 @@ def read_ranges(
 ) -> tuple[list[int], int, int, int]: ...
 def copy_ranges(
     source: npt.NDArray[Any], begins: IntArray, target: npt.NDArray[Any], to: IntArray, lengths: IntArray, /
+) -> None: ...
+def trim_ends(
+    common: RunArguments,
+    scores: ScoreBytes,
+    costs: GapCosts,
+    subjects: ByteArray,
+    min_score: int,
+    numbers: IntArray,
+    offsets: IntArray,
+    lengths: IntArray,
+    operations: ByteArray,
+    /,
+) -> None: ...
+def select_hits(
+    common: RunArguments,
+    query: ByteArray,
+    subjects: ByteArray,
+    kinds: ByteArray,
+    min_pairs: int,
+    min_percent: float,
+    low_complexity: float,
+    coiled_coil: float,
+    flags: npt.NDArray[np.bool_],
+    /,
+) -> None: ...
+def lay_out(
+    common: RunArguments,
+    residues: ByteArray,
+    query_length: int,
+    columns: ByteArray,
+    spans: IntArray,
+    insertions: IntArray,
+    inserted: ByteArray,
+    /,
 ) -> None: ...

@@ -25,6 +25,9 @@ from swsearch.scoring import Matrix
 ColumnArguments = tuple[ByteArray | IntArray | npt.NDArray[np.int8] | int, ...]
 """First arguments of the extension's functions for columns: see ``cpu/module/module_columns.cpp``."""
 
+RunArguments = tuple[IntArray, IntArray, IntArray, IntArray, ByteArray]
+"""First arguments of the extension's functions for profiles: see ``cpu/module/module_inclusion.cpp``."""
+
 
 @dataclass(frozen=True, eq=False)
 class UncountedAlignments:
@@ -187,6 +190,23 @@ def btops_of(
 ) -> list[str]:
     """Return BLAST's trace-back operations of alignments as texts; parameters, shapes and errors as of `rows_of`."""
     return split_pool(*btop_pool(table, batch, matrix, threads))
+
+
+def run_arguments(table: AlignmentTable, subject_starts: IntArray) -> RunArguments:
+    """Return m alignments of one query as the extension's functions for profiles take them.
+
+    Parameters
+    ----------
+    subject_starts : ndarray, shape (m,), int64
+        First aligned residue of each subject in the pool that they are in.
+    """
+    return (
+        np.ascontiguousarray(table.query_start),
+        np.ascontiguousarray(subject_starts),
+        np.ascontiguousarray(table.run_offsets),
+        np.ascontiguousarray(table.run_lengths),
+        np.ascontiguousarray(table.run_operations),
+    )
 
 
 def _common(
