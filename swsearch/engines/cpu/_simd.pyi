@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import IntArray
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.engines.base import Progress, ScoreArray
 from swsearch.engines.cpu.columns import ColumnArguments, RunArguments
 from swsearch.engines.cpu.tracing import Counted, GapCosts, ScoreBytes
@@ -163,3 +163,21 @@ def lay_out(
     inserted: ByteArray,
     /,
 ) -> None: ...
+def observe(
+    columns: ByteArray,
+    n_rows: int,
+    table: ByteArray,
+    background: FloatArray,
+    identity: float,
+    max_gap_length: int,
+    min_columns: int,
+    max_columns: int,
+    weights: FloatArray,
+    observations: FloatArray,
+    n_present: IntArray,
+    /,
+) -> int: ...
+def select_diverse(
+    columns: ByteArray, n_columns: int, gap: int, levels: FloatArray, most: int, entered: ByteArray, /
+) -> None: ...
+def math(function: int, values: FloatArray, results: FloatArray, /) -> None: ...
