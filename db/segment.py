@@ -385,7 +385,9 @@ class Segment:
         return SegmentInput(parts)
 
     def _codes_between(self, first: int, last: int) -> Strips:
-        """Return the residue codes of neighbours in the input."""
+        """Return the residue codes of neighbours in the input; every block is checked once."""
+        if not self._seen.all():
+            self._check_residues()
         return self.codes_of(np.arange(first, last))
 
     def find_damage(self) -> list[str]:
