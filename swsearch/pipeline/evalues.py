@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from swsearch.blocks import FloatArray
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import PairBackend
 from swsearch.pipeline.batch import Batch
@@ -97,13 +97,24 @@ class EvalueCalculator:
         first = min(max(2 * self.options.max_hits, MIN_BATCH_SIZE), MAX_BATCH_SIZE)
         while open_ones:
             parts = [each.next_batch(first) for each in open_ones]
-            wanted = [(each.query, each.statistics, part) for each, part in zip(open_ones, parts, strict=True)]
-            nulls = fit_null_models(self.criteria, self.backend, self.subjects, wanted)
+            nulls = self._make_null_models(open_ones, parts)
             chances = probabilities_of(nulls, [part.scores for part in parts])
             for each, of_part, chance in zip(open_ones, nulls, chances, strict=True):
                 each.add(of_part, each.statistics.fit.subjects(self.residues) * chance)
             open_ones = [each for each in open_ones if not self._is_enough(each)]
         return list(map(self._choose_hits, in_progress, self._published_of_suspects(in_progress)))
+
+    def _make_null_models(
+        self, in_progress: Sequence[_QueryInProgress], parts: Sequence[RankedSubjects]
+    ) -> list[PairNullModels]:
+        """Return the nulls of the next candidates of each query, but make only those that are not known."""
+        known = list(map(_QueryInProgress.find_included, in_progress, parts))
+        wanted = [
+            (each.query, each.statistics, part[np.flatnonzero(rows < 0)])
+            for each, part, rows in zip(in_progress, parts, known, strict=True)
+        ]
+        made = fit_null_models(self.criteria, self.backend, self.subjects, wanted)
+        return list(map(_QueryInProgress.merge_null_models, in_progress, known, made))
 
     @property
     def _threshold(self) -> float:
@@ -153,13 +164,15 @@ class EvalueCalculator:
         evalues, nulls, options = in_progress.evalues, in_progress.null_models, self.options
         candidates = in_progress.selection.candidates[: len(evalues)]
         if not len(candidates):
-            return replace(in_progress.selection, null_models=nulls)
+            return replace(in_progress.selection, null_models=nulls, included=None)
         ranked = replace(candidates, evalues=evalues if options.sort == "evalue" else None)
         order = best_first(ranked)
         max_hits = len(order) if options.filters.needs_alignments else options.max_hits
         best = order[evalues[order] <= self._threshold][:max_hits]
         warning = self._composition_warning(in_progress, published)
-        return replace(in_progress.selection, candidates=ranked[best], null_models=nulls[best], warning=warning)
+        return replace(
+            in_progress.selection, candidates=ranked[best], null_models=nulls[best], warning=warning, included=None
+        )
 
     def _composition_warning(self, in_progress: _QueryInProgress, published: FloatArray) -> str:
         """Return a warning about subjects that are sure hits by published statistics, but not by their nulls."""
@@ -210,6 +223,25 @@ class _QueryInProgress:
         """
         done = len(self.evalues)
         return self.selection.candidates[done : 2 * done or first]
+
+    def find_included(self, part: RankedSubjects) -> IntArray:
+        """Return the place of each candidate among the hits of the last profile, shape (n,), -1 where it is none."""
+        included = self.selection.included
+        if included is None or not len(included.candidates):
+            return np.full(len(part), -1, dtype=np.int64)
+        subjects = included.candidates.subjects
+        order = np.argsort(subjects)
+        places = order[np.minimum(np.searchsorted(subjects, part.subjects, sorter=order), len(order) - 1)]
+        return np.where(subjects[places] == part.subjects, places, -1)
+
+    def merge_null_models(self, known: IntArray, made: PairNullModels) -> PairNullModels:
+        """Return the nulls of candidates, given by `find_included`, and of the others those that were made."""
+        included = self.selection.included
+        if included is None or included.null_models is None:
+            return made
+        places, is_new = known.copy(), known < 0
+        places[is_new] = len(included.null_models) + np.arange(len(made))
+        return PairNullModels.concatenate(self.statistics, [included.null_models, made])[places]
 
     def add(self, nulls: PairNullModels, evalues: FloatArray) -> None:
         """Store the nulls and E-values, shape (n,), of the next candidates."""

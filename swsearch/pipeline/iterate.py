@@ -194,10 +194,20 @@ class ProfileGrower:
 
         def make(place: int) -> QueryState:
             check_cancelled()
-            is_cut = len(chosen.states[place].candidates.candidates) > max_subjects
-            return self._next_state(batch.states[place], grown[place], is_cut)
+            included = chosen.selections[place]
+            is_cut = len(included.candidates) > max_subjects
+            state = self._next_state(batch.states[place], grown[place], is_cut)
+            if not state.is_finished or not self._keeps_null_models:
+                return state
+            return replace(state, selection=replace(state.candidates, included=included))
 
         return parallel_for(make, range(len(batch.states)), selector.local_backend.threads)
+
+    @property
+    def _keeps_null_models(self) -> bool:
+        """Whether hits of profiles have the nulls that reported ones would get: no larger limit takes more copies."""
+        reported, inclusion = self.criteria.options.evalue_threshold, self.criteria.options.inclusion.evalue
+        return self.criteria.fit is not None and reported is not None and reported >= inclusion
 
     def _next_state(self, state: QueryState, grown: QueryAlignment, is_cut: bool) -> QueryState:
         history, profile = state.history, state.query.profile

@@ -268,6 +268,8 @@ class QueryCandidates:
         The candidates of the query's next profile, where there is to be one: filters do not apply to them.
     alignments : AlignmentTable or None
         Of the candidates, in their order, where these were needed to choose hits; then candidates are hits.
+    included : QueryCandidates or None
+        The hits of the query's last profile, whose nulls are not made again for the candidates.
     """
 
     candidates: RankedSubjects
@@ -279,6 +281,7 @@ class QueryCandidates:
     warning: str = ""
     profile_candidates: RankedSubjects | None = None
     alignments: AlignmentTable | None = None
+    included: QueryCandidates | None = None
 
     def take(self, rows: IntArray, alignments: AlignmentTable | None) -> QueryCandidates:
         """Return some of the candidates, by their rows, shape (m,), as hits with their alignments."""
