@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
@@ -101,7 +102,7 @@ class ProfileHitSelector:
         lists = self._builder.build(of_profiles, aligned=True)
         parts = [_Parts.from_hits(hits) for hits in lists]
         if options.inclusion.several and options.mode == "local":
-            self._add_hsps(of_profiles, lists, parts)
+            self._add_hsps(of_profiles, bases, lists, parts)
 
         def lay(place: int) -> QueryAlignment:
             check_cancelled()
@@ -115,20 +116,13 @@ class ProfileHitSelector:
 
     def _extend_alignment(self, query: Query, base: QueryAlignment, hits: HitList, parts: _Parts) -> QueryAlignment:
         """Return the alignment of a query with all hits that pass the inclusion rules."""
-        options, profile = self.criteria.options, query.profile
-        rules, scoring = options.inclusion, options.scoring
-        subjects = hits.subjects
+        subjects, profile = hits.subjects, query.profile
         if subjects is None or not len(parts.table):
             return base
-        starts = subjects.offsets[:-1][parts.of_hit]
-        table, order = parts.table, parts.order()
-        if rules.ends is not None:
-            min_score = rules.ends * math.log(2) / lambda_of(scoring.matrix)
-            table = trim_ends(table, query.rows(scoring), scoring, subjects.codes, starts, min_score)
-        stored = unmask_codes(subjects.codes, subjects.letters)
-        good = select_hits(rules, base.query, stored, starts, table)
+        order = parts.order()
+        table, good = self._apply_rules(query, base, subjects, parts)
         chosen = order[good[order]]
-        headers, pool = hits.table.headers, (stored, subjects.offsets)
+        headers, pool = hits.table.headers, (unmask_codes(subjects.codes, subjects.letters), subjects.offsets)
         aligned = AlignedSubjects(
             headers.identifiers, headers.descriptions, pool, hits.table.subjects, parts.of_hit[chosen],
             parts.evalues[chosen],
@@ -136,18 +130,26 @@ class ProfileHitSelector:
         earlier = None if profile is None else profile.alignment
         return build_alignment(base, aligned, table.take(chosen), search_iteration(profile), earlier)
 
+    def _apply_rules(
+        self, query: Query, base: QueryAlignment, subjects: SubjectCodes, parts: _Parts
+    ) -> tuple[AlignmentTable, npt.NDArray[np.bool_]]:
+        """Return alignments cut back by the inclusion rules, and a mask of those that pass."""
+        rules, scoring = self.criteria.options.inclusion, self.criteria.options.scoring
+        starts, table = subjects.offsets[:-1][parts.of_hit], parts.table
+        if rules.ends is not None:
+            min_score = rules.ends * math.log(2) / lambda_of(scoring.matrix)
+            table = trim_ends(table, query.rows(scoring), scoring, subjects.codes, starts, min_score)
+        stored = unmask_codes(subjects.codes, subjects.letters)
+        return table, select_hits(rules, base.query, stored, starts, table)
+
     # further parts of subjects
 
-    def _add_hsps(self, batch: Batch, lists: Sequence[HitList], all_parts: Sequence[_Parts]) -> None:
+    def _add_hsps(
+        self, batch: Batch, bases: Sequence[QueryAlignment], lists: Sequence[HitList], all_parts: Sequence[_Parts]
+    ) -> None:
         """Align what subjects have beside their alignments, round after round; add the results to ``all_parts``."""
         options, queries = self.criteria.options, batch.queries
-        flanks = [
-            _Flanks.from_parts(
-                min_hsp_scores(self.inclusion, state.query, state.candidates, hits.table.subject_lengths),
-                state.query.rows(options.scoring), hits, parts,
-            )
-            for state, hits, parts in zip(batch.states, lists, all_parts, strict=True)
-        ]  # fmt: skip
+        flanks = list(map(self._find_flanks, batch.states, bases, lists, all_parts))
         for _ in range(MAX_REPEATS):
             check_cancelled()
             if not any(len(each) for each in flanks):
@@ -160,6 +162,24 @@ class ProfileHitSelector:
                 begin += len(each)
                 numbers = partial(self._evalues, batch.states[place], lists[place])
                 flanks[place] = all_parts[place].add(each, some, numbers, options.inclusion.evalue)
+
+    def _is_last(self, state: QueryState) -> bool:
+        """Whether no profile is made of what a query finds: its subjects are only counted."""
+        history = state.history
+        ends = history is not None and search_iteration(state.query.profile) >= history.last
+        return ends and not self.criteria.options.keep_profiles
+
+    def _find_flanks(self, state: QueryState, base: QueryAlignment, hits: HitList, parts: _Parts) -> _Flanks:
+        """Return the flanks of the best alignments of a query's hits that may hold further parts."""
+        options, query = self.criteria.options, state.query
+        min_scores = min_hsp_scores(self.inclusion, query, state.candidates, hits.table.subject_lengths)
+        flanks = _Flanks.from_parts(min_scores, query.rows(options.scoring), hits, parts)
+        if self._is_last(state) and hits.subjects is not None:
+            # a subject counts once: further parts matter if its best one does not enter
+            table, good = self._apply_rules(query, base, hits.subjects, parts)
+            enters = good & (table.length > table.gaps)
+            flanks = flanks.take(np.flatnonzero(~enters[flanks.of_hit]))
+        return flanks
 
     def _evalues(self, state: QueryState, hits: HitList, rows: IntArray, scores: IntArray) -> FloatArray:
         """Return the E-values of scores of further parts of some hits; all of shape (n,)."""

@@ -244,6 +244,19 @@ def test_several_parts_of_a_subject_enter_and_no_part_twice(database):
         assert np.isfinite(alignment.evalues).all()
 
 
+def test_a_last_profile_that_is_not_made_has_as_many_subjects():
+    """The best alignment with a subject is of low complexity, and a further one is not."""
+    domain = "".join(random.Random(2).choices(AMINO_ACIDS, k=50))
+    query, subject = ("query", domain + "Q" * 60), ("turned", "Q" * 60 + domain)
+    with swsearch.Database.from_records([query, subject, *RECORDS]) as made:
+        asked = {"iterations": 2, "statistics": "published"}
+        counted, kept = (only(search(made, [query], keep_profiles=keep, **asked)) for keep in (False, True))
+    (hit,) = (hit for hit in counted.hits if hit.subject_id == "turned")
+    assert (hit.pair.subject_start, hit.pair.subject_end) == (0, 60)
+    assert list(kept.next_profile.alignment.identifiers) == ["query", "turned"]
+    assert counted.steps == kept.steps and [step.included for step in counted.steps] == [1, 1]
+
+
 def test_what_was_found_first_is_said(database):
     found = only(search(database, [RECORDS[8]], iterations=3))
     of_subject = dict(
