@@ -108,7 +108,7 @@ class EvalueCalculator:
         self, in_progress: Sequence[_QueryInProgress], parts: Sequence[RankedSubjects]
     ) -> list[PairNullModels]:
         """Return the nulls of the next candidates of each query, but make only those that are not known."""
-        known = list(map(_QueryInProgress.find_included, in_progress, parts))
+        known = list(map(_QueryInProgress.find_known, in_progress, parts))
         wanted = [
             (each.query, each.statistics, part[np.flatnonzero(rows < 0)])
             for each, part, rows in zip(in_progress, parts, known, strict=True)
@@ -164,15 +164,13 @@ class EvalueCalculator:
         evalues, nulls, options = in_progress.evalues, in_progress.null_models, self.options
         candidates = in_progress.selection.candidates[: len(evalues)]
         if not len(candidates):
-            return replace(in_progress.selection, null_models=nulls, included=None)
+            return replace(in_progress.selection, null_models=nulls)
         ranked = replace(candidates, evalues=evalues if options.sort == "evalue" else None)
         order = best_first(ranked)
         max_hits = len(order) if options.filters.needs_alignments else options.max_hits
         best = order[evalues[order] <= self._threshold][:max_hits]
         warning = self._composition_warning(in_progress, published)
-        return replace(
-            in_progress.selection, candidates=ranked[best], null_models=nulls[best], warning=warning, included=None
-        )
+        return replace(in_progress.selection, candidates=ranked[best], null_models=nulls[best], warning=warning)
 
     def _composition_warning(self, in_progress: _QueryInProgress, published: FloatArray) -> str:
         """Return a warning about subjects that are sure hits by published statistics, but not by their nulls."""
@@ -224,18 +222,15 @@ class _QueryInProgress:
         done = len(self.evalues)
         return self.selection.candidates[done : 2 * done or first]
 
-    def find_included(self, part: RankedSubjects) -> IntArray:
-        """Return the place of each candidate among the hits of the last profile, shape (n,), -1 where it is none."""
+    def find_known(self, part: RankedSubjects) -> IntArray:
+        """Return the row of each candidate's null among those of the last profile's hits, shape (n,), or -1."""
         included = self.selection.included
-        if included is None or not len(included.candidates):
+        if included is None or included.null_models is None:
             return np.full(len(part), -1, dtype=np.int64)
-        subjects = included.candidates.subjects
-        order = np.argsort(subjects)
-        places = order[np.minimum(np.searchsorted(subjects, part.subjects, sorter=order), len(order) - 1)]
-        return np.where(subjects[places] == part.subjects, places, -1)
+        return included.candidates.find(part.subjects)
 
     def merge_null_models(self, known: IntArray, made: PairNullModels) -> PairNullModels:
-        """Return the nulls of candidates, given by `find_included`, and of the others those that were made."""
+        """Return the nulls of candidates, by their rows of `find_known`, and of the others those that were made."""
         included = self.selection.included
         if included is None or included.null_models is None:
             return made

@@ -9,12 +9,14 @@ from itertools import chain, groupby, pairwise
 import numpy as np
 
 from swsearch.alignment import PairAlignment
+from swsearch.alignment_table import AlignmentTable
 from swsearch.blocks import IntArray
 from swsearch.inputs import Query
 from swsearch.pipeline.backend import PairBackend
 from swsearch.pipeline.batch import split_by_size
 from swsearch.pipeline.pairs import LocalPairBackend, PairsToAlign
 from swsearch.pipeline.prefetch import parallel_for
+from swsearch.pipeline.ranking import QueryCandidates
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.results import Hit, HitList, SearchResult
 
@@ -38,6 +40,8 @@ class HitSource:
         Which of these each hit is of.
     places : ndarray, shape (n,), int64
         The hits' places among the subjects.
+    included : QueryCandidates or None
+        Hits of the query's last profile, whose alignments are known.
     """
 
     backend: LocalPairBackend
@@ -45,6 +49,14 @@ class HitSource:
     queries: Sequence[Query]
     query_indices: IntArray
     places: IntArray
+    included: QueryCandidates | None = None
+
+    def find_known(self) -> tuple[IntArray, AlignmentTable]:
+        """Return which hits have alignments already, shape (m,), and these."""
+        if self.included is None or self.included.alignments is None:
+            return np.empty(0, dtype=np.int64), AlignmentTable.concatenate([])
+        rows = self.included.candidates.find(self.places)
+        return np.flatnonzero(rows >= 0), self.included.alignments.take(rows[rows >= 0])
 
     def __call__(self, row: int) -> PairAlignment:
         """Align one of them on the CPU."""
@@ -86,11 +98,20 @@ def align_lists(lists: Sequence[HitList], pairs: PairBackend, subjects: SubjectR
         some = left[part]
         firsts = np.cumsum([0, *(len(each.queries) for each in some)]).tolist()
         of_query = [first + each.query_numbers for first, each in zip(firsts, some, strict=False)]
+        begins = np.cumsum([0, *map(len, some)]).tolist()
+        places = np.concatenate([each.source.places for each in some])
+        known = [each.source.find_known() for each in some]
+        rows = np.concatenate([begin + of_list for begin, (of_list, _) in zip(begins, known, strict=False)])
+        is_new = np.ones(len(places), dtype=np.bool_)
+        is_new[rows] = False
         pairs_to_align = PairsToAlign(
-            [query for each in some for query in each.queries], np.concatenate(of_query),
-            np.concatenate([each.source.places for each in some]),
-            np.concatenate([each.table.scores for each in some]),
+            [query for each in some for query in each.queries], np.concatenate(of_query)[is_new], places[is_new],
+            np.concatenate([each.table.scores for each in some])[is_new],
         )  # fmt: skip
         alignments, codes = pairs.align(pairs_to_align, subjects)
-        for each, (begin, end) in zip(some, pairwise(np.cumsum([0, *map(len, some)]).tolist()), strict=True):
+        if len(rows):
+            tables = AlignmentTable.concatenate([table for _, table in known])
+            alignments = AlignmentTable.merge([(np.flatnonzero(is_new), alignments), (rows, tables)])
+            codes = subjects.read_with_letters(places)
+        for each, (begin, end) in zip(some, pairwise(begins), strict=True):
             each.set_alignments(alignments[begin:end], codes.slice_rows(begin, end))

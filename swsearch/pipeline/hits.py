@@ -266,7 +266,8 @@ class HitBuilder:
             records, columns.lengths, columns.ranked.scores, columns.statistics, headers,
             None if options.translation is None else columns.frames, frames,
         )  # fmt: skip
-        source = HitSource(self.local_backend, batch.subjects, queries, columns.frames, places)
+        included = batch.selections[0].included
+        source = HitSource(self.local_backend, batch.subjects, queries, columns.frames, places, included)
         hits = HitList(queries[0], options.scoring, table, source, self._hsp_finder(batch, columns), queries=queries)
         if columns.alignments is not None:
             hits.set_alignments(columns.alignments, batch.subjects.read_with_letters(places))

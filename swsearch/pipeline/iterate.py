@@ -187,7 +187,7 @@ class ProfileGrower:
 
     def _next_states(self, batch: Batch, chosen: Batch, selector: ProfileHitSelector) -> list[QueryState]:
         """Return the next state of each query: with its next profile, or ended."""
-        grown = selector.extend(
+        grown, tables = selector.extend(
             chosen, [state.history.base_alignment for state in batch.states if state.history is not None]
         )
         max_subjects = self.criteria.options.inclusion.most
@@ -197,17 +197,20 @@ class ProfileGrower:
             included = chosen.selections[place]
             is_cut = len(included.candidates) > max_subjects
             state = self._next_state(batch.states[place], grown[place], is_cut)
-            if not state.is_finished or not self._keeps_null_models:
+            if not state.is_finished:
                 return state
-            return replace(state, selection=replace(state.candidates, included=included))
+            kept = included.take(np.arange(len(tables[place])), tables[place])
+            if not self._keeps_null_models:
+                kept = replace(kept, null_models=None)
+            return replace(state, selection=replace(state.candidates, included=kept))
 
         return parallel_for(make, range(len(batch.states)), selector.local_backend.threads)
 
     @property
     def _keeps_null_models(self) -> bool:
         """Whether hits of profiles have the nulls that reported ones would get: no larger limit takes more copies."""
-        reported, inclusion = self.criteria.options.evalue_threshold, self.criteria.options.inclusion.evalue
-        return self.criteria.fit is not None and reported is not None and reported >= inclusion
+        reported = self.criteria.options.evalue_threshold
+        return reported is not None and reported >= self.criteria.options.inclusion.evalue
 
     def _next_state(self, state: QueryState, grown: QueryAlignment, is_cut: bool) -> QueryState:
         history, profile = state.history, state.query.profile

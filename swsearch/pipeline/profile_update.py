@@ -78,7 +78,9 @@ class ProfileHitSelector:
             EvalueCalculator(self.inclusion, self.backend, batch.subjects).assign(batch.queries, chosen)
         )
 
-    def extend(self, batch: Batch, bases: Sequence[QueryAlignment]) -> list[QueryAlignment]:
+    def extend(
+        self, batch: Batch, bases: Sequence[QueryAlignment]
+    ) -> tuple[list[QueryAlignment], list[AlignmentTable]]:
         """Lay the hits of an iteration below their queries.
 
         Parameters
@@ -87,6 +89,13 @@ class ProfileHitSelector:
             What `select` returned, or a part of it.
         bases : sequence of QueryAlignment
             The alignment of each query without what these subjects add.
+
+        Returns
+        -------
+        alignments : list of QueryAlignment
+            Each query with all its hits that pass the inclusion rules.
+        tables : list of AlignmentTable
+            The best alignments of each query's first candidates, as many as may enter.
         """
         options = self.criteria.options
         max_subjects = options.inclusion.most
@@ -101,6 +110,7 @@ class ProfileHitSelector:
         of_profiles = batch.with_selections(candidates)
         lists = self._builder.build(of_profiles, aligned=True)
         parts = [_Parts.from_hits(hits) for hits in lists]
+        tables = [each.table for each in parts]
         if options.inclusion.several and options.mode == "local":
             self._add_hsps(of_profiles, bases, lists, parts)
 
@@ -108,7 +118,7 @@ class ProfileHitSelector:
             check_cancelled()
             return self._extend_alignment(batch.states[place].query, bases[place], lists[place], parts[place])
 
-        return parallel_for(lay, range(len(lists)), self.local_backend.threads)
+        return parallel_for(lay, range(len(lists)), self.local_backend.threads), tables
 
     @property
     def _builder(self) -> HitBuilder:

@@ -58,6 +58,14 @@ class RankedSubjects:
         evalues = None if self.evalues is None else self.evalues[part]
         return RankedSubjects(self.scores[part], self.subjects[part], evalues)
 
+    def find(self, subjects: IntArray) -> IntArray:
+        """Return the row of each of some subjects, -1 where it is not among these; both of shape (m,), int64."""
+        if not len(self):
+            return np.full(len(subjects), -1, dtype=np.int64)
+        order = np.argsort(self.subjects)
+        rows = order[np.minimum(np.searchsorted(self.subjects, subjects, sorter=order), len(order) - 1)]
+        return np.where(self.subjects[rows] == subjects, rows, -1)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RankedSubjects):
             return NotImplemented
@@ -269,7 +277,8 @@ class QueryCandidates:
     alignments : AlignmentTable or None
         Of the candidates, in their order, where these were needed to choose hits; then candidates are hits.
     included : QueryCandidates or None
-        The hits of the query's last profile, whose nulls are not made again for the candidates.
+        The hits of the query's last profile, with their alignments, which are not made again for the candidates. They
+        have nulls if candidates would get the same.
     """
 
     candidates: RankedSubjects
