@@ -26,7 +26,7 @@ bool ascends(const int64_t* offsets, int64_t n, int64_t limit) {
 bool lanes_fit(const Shuffle& shuffle, int64_t n_sequences) {
   for (int64_t lane = 0; lane < shuffle.n_lanes; ++lane) {
     const int64_t sequence = shuffle.sequences[lane], block = lane / kBlock;
-    if (sequence < 0 || sequence >= n_sequences || shuffle.copies[lane] < kReversed) return false;
+    if (sequence < 0 || sequence >= n_sequences || shuffle.copies[lane] < kUnchanged) return false;
     const int64_t length = shuffle.offsets[sequence + 1] - shuffle.offsets[sequence];
     if (length > shuffle.column_offsets[block + 1] - shuffle.column_offsets[block]) return false;
   }
@@ -128,7 +128,7 @@ PyObject* py_score_shuffled(PyObject*, PyObject* arguments) {
       ascends(asked.query_offsets, asked.n_queries + 1, queries.size()) &&
       ascends(asked.offsets, asked.n_sequences + 1, codes.size()) &&
       lengths_fit(asked.query_offsets, asked.n_queries) && lengths_fit(asked.offsets, asked.n_sequences) &&
-      pairs_fit(asked) && asked.first_copy >= kReversed && asked.n_copies >= 1 && asked.n_copies <= 1 << 20 &&
+      pairs_fit(asked) && asked.first_copy >= kUnchanged && asked.n_copies >= 1 && asked.n_copies <= 1 << 20 &&
       asked.first_copy <= INT32_MAX - asked.n_copies && out.count<int32_t>() == asked.n_pairs * asked.n_copies &&
       window >= 1 && mode_fits(mode, shift, asked.first_bits, row_scores) && first >= extend && costs_fit(first, extend) && asked.threads >= 1 &&
       way >= 0 && way <= 2 && is_width(asked.first_bits) && is_width(asked.last_bits);

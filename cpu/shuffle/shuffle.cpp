@@ -38,7 +38,7 @@ uint64_t hash_of(const uint8_t* codes, int64_t n) {
   return hash;
 }
 
-// Shuffle, or reverse, up to kTogether copies of a sequence into `held`, residue by residue and copy by copy.
+// Shuffle, reverse or copy up to kTogether copies of a sequence into `held`, residue by residue and copy by copy.
 void shuffle_together(const uint8_t* codes, int64_t n, uint64_t hash, const int32_t* copies, int64_t count,
                       int64_t window, uint8_t* held) {
   uint64_t states[kTogether];
@@ -46,7 +46,8 @@ void shuffle_together(const uint8_t* codes, int64_t n, uint64_t hash, const int3
     states[c] = hash + static_cast<uint64_t>(copies[std::min(c, count - 1)]) * 0xD1342543DE82EF95u;
   }
   for (int64_t k = 0; k < n; ++k) std::memset(held + k * kTogether, codes[k], kTogether);
-  for (int64_t start = 0; start < n; start += window) {
+  const bool any = std::any_of(copies, copies + count, [](int32_t copy) { return copy > kReversed; });
+  for (int64_t start = 0; any && start < n; start += window) {
     const int64_t stop = std::min(start + window, n);
     uint8_t* const from = held + start * kTogether;
     for (int64_t k = stop - 1 - start; k > 0; --k) {
@@ -56,8 +57,9 @@ void shuffle_together(const uint8_t* codes, int64_t n, uint64_t hash, const int3
     }
   }
   for (int64_t c = 0; c < count; ++c) {
-    if (copies[c] != kReversed) continue;
-    for (int64_t k = 0; k < n; ++k) held[k * kTogether + c] = codes[n - 1 - k];
+    if (copies[c] > kReversed) continue;
+    const bool backwards = copies[c] == kReversed;
+    for (int64_t k = 0; k < n; ++k) held[k * kTogether + c] = codes[backwards ? n - 1 - k : k];
   }
 }
 

@@ -2,8 +2,8 @@
 //
 // A copy follows from the sequence's own codes and the copy's number alone, on every machine: the generator is
 // splitmix64 (Steele, Lea and Flood, OOPSLA 2014), started with the FNV-1a hash of the codes, and a window is shuffled
-// by Fisher and Yates' method. The copy numbered kReversed is the sequence backwards. tests/support/shuffled.py states
-// the same in Python.
+// by Fisher and Yates' method. The copy numbered kReversed is the sequence backwards, kUnchanged the sequence itself.
+// tests/support/shuffled.py states the same in Python.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace swsearch {
 
-constexpr int32_t kReversed = -1;
+constexpr int32_t kReversed = -1, kUnchanged = -2;
 
 struct Shuffle {
   const uint8_t* codes;           // the sequences, one after the other

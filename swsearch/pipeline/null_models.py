@@ -37,8 +37,8 @@ from swsearch.statistics.null_model import (
 )
 from swsearch.statistics.random_panel import COPIES, WINDOW, Panel, choose_panel, probability_of
 
-REVERSED = -1
-"""Number of the copy that is the sequence backwards."""
+REVERSED, UNCHANGED = -1, -2
+"""Numbers of the copies that are the sequence backwards, and the sequence itself."""
 
 CELLS_OF_CALL = 1 << 33
 """Cells of each thread in one call of the extension, a quarter of a second: where the call does not come from the
@@ -64,7 +64,7 @@ def score_shuffled(
     pairs : ndarray, shape (n_pairs, 2), int64
         The query's place and the sequence's.
     copies : range
-        Numbers of the copies, from `REVERSED` on; other numbers are other copies.
+        Numbers of the copies, from `UNCHANGED` on; other numbers are other copies.
 
     Returns
     -------

@@ -32,7 +32,7 @@ from swsearch.engines.pools import PoolPairs, make_pool, rows_pool
 from swsearch.errors import EngineError, InputError, MemoryLimitError, check_choice
 from swsearch.inputs import Query, apply_profile_gap_costs, read_pair, read_queries
 from swsearch.options.kinds import PairSelection
-from swsearch.pipeline.null_models import NullModelFitter, NullModelRequest
+from swsearch.pipeline.null_models import UNCHANGED, NullModelFitter, NullModelRequest, score_shuffled
 from swsearch.pipeline.options import check_integer_gap_costs
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.profiles.profile import Profile
@@ -285,6 +285,13 @@ class LocalPairBackend:
             aligner = self._aligner_for(len(of_query))
         with nullcontext() if aligner is None else self._guard:
             return align_pairs(self.recurrence, queries, subjects, of_query, scores, self.threads, aligner)
+
+    def score_codes(self, queries: Sequence[Query], of_query: IntArray, subjects: SubjectCodes) -> ScoreArray:
+        """Score n subjects, each with a query of ``of_query``, shape (n,): twenty times as fast as to align them."""
+        inputs = [query.alignment_input(self.recurrence.scoring) for query in queries]
+        pairs, pool = np.stack([of_query, np.arange(len(of_query))], axis=1), (subjects.codes, subjects.offsets)
+        itself = range(UNCHANGED, UNCHANGED + 1)
+        return score_shuffled(inputs, pool, pairs, itself, self.recurrence, self.threads)[:, 0]
 
     def _aligner_for(self, n: int) -> PairAligner | None:
         if self._lent is None and self._engine is not None:

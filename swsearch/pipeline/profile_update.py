@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -158,20 +157,33 @@ class ProfileHitSelector:
         self, batch: Batch, bases: Sequence[QueryAlignment], lists: Sequence[HitList], all_parts: Sequence[_Parts]
     ) -> None:
         """Align what subjects have beside their alignments, round after round; add the results to ``all_parts``."""
-        options, queries = self.criteria.options, batch.queries
         flanks = list(map(self._find_flanks, batch.states, bases, lists, all_parts))
         for _ in range(MAX_REPEATS):
             check_cancelled()
-            if not any(len(each) for each in flanks):
+            if not any(map(len, flanks)):
                 return
-            pool, of_query, min_scores = _concatenate(lists, flanks)
-            table = self.local_backend.align_codes(queries, of_query, pool, min_scores)
+            scores = self.local_backend.score_codes(batch.queries, *_concatenate(lists, flanks))
+            by_list = np.split(scores.astype(np.int64), np.cumsum([len(each) for each in flanks])[:-1])
+            good = list(map(self._good_flanks, batch.states, lists, flanks, by_list))
+            flanks = [each for each, _, _ in good]
+            if not any(map(len, flanks)):
+                return
+            known = np.concatenate([each for _, each, _ in good])
+            table = self.local_backend.align_codes(batch.queries, *_concatenate(lists, flanks), known)
             begin = 0
             for place, each in enumerate(flanks):
                 some = table[begin : begin + len(each)]
                 begin += len(each)
-                numbers = partial(self._evalues, batch.states[place], lists[place])
-                flanks[place] = all_parts[place].add(each, some, numbers, options.inclusion.evalue)
+                flanks[place] = all_parts[place].add(each, some, good[place][2])
+
+    def _good_flanks(
+        self, state: QueryState, hits: HitList, flanks: _Flanks, scores: IntArray
+    ) -> tuple[_Flanks, IntArray, FloatArray]:
+        """Return the flanks whose scores, shape (n,), are good enough, with scores and E-values."""
+        reached = np.flatnonzero(scores >= flanks.min_scores)
+        evalues = self._evalues(state, hits, flanks.of_hit[reached], scores[reached])
+        good = evalues <= self.criteria.options.inclusion.evalue
+        return flanks.take(reached[good]), scores[reached[good]], evalues[good]
 
     def _is_last(self, state: QueryState) -> bool:
         """Whether no profile is made of what a query finds: its subjects are only counted."""
@@ -231,22 +243,14 @@ class _Parts:
         """Return the places of all alignments: the best hit first, and of each the best part."""
         return np.lexsort((self.table.subject_start, self.evalues, self.of_hit))
 
-    def add(self, flanks: _Flanks, table: AlignmentTable, evalues_of: _EvaluesOf, evalue: float) -> _Flanks:
-        """Add the alignments of flanks that are good enough, and return the flanks beside them."""
-        reached = np.flatnonzero(table.score >= flanks.min_scores)
-        evalues = evalues_of(flanks.of_hit[reached], table.score[reached])
-        reached, evalues = reached[evalues <= evalue], evalues[evalues <= evalue]
-        good, begins = table.take(reached), flanks.begins[reached]
-        good = replace(good, subject_start=good.subject_start + begins, subject_end=good.subject_end + begins)
-        reached_flanks = flanks.take(reached)
-        self.table = AlignmentTable.concatenate([self.table, good])
-        self.of_hit = np.concatenate([self.of_hit, reached_flanks.of_hit])
+    def add(self, flanks: _Flanks, table: AlignmentTable, evalues: FloatArray) -> _Flanks:
+        """Add the alignments of flanks, shape (n,), and return the flanks beside them."""
+        begins = flanks.begins
+        found = replace(table, subject_start=table.subject_start + begins, subject_end=table.subject_end + begins)
+        self.table = AlignmentTable.concatenate([self.table, found])
+        self.of_hit = np.concatenate([self.of_hit, flanks.of_hit])
         self.evalues = np.concatenate([self.evalues, evalues])
-        return reached_flanks.beside_found(good)
-
-
-_EvaluesOf = Callable[[IntArray, IntArray], FloatArray]
-"""Returns the E-values of scores with the subjects of some hits' rows."""
+        return flanks.beside_found(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,8 +297,8 @@ class _Flanks:
         return both.take(np.flatnonzero((both.ends > both.begins) & (reach >= both.min_scores)))
 
 
-def _concatenate(lists: Sequence[HitList], flanks: Sequence[_Flanks]) -> tuple[SubjectCodes, IntArray, IntArray]:
-    """Return the residues of all flanks end to end, the place of each one's list, and its least score."""
+def _concatenate(lists: Sequence[HitList], flanks: Sequence[_Flanks]) -> tuple[IntArray, SubjectCodes]:
+    """Return the place of each flank's list, and the residues of all flanks end to end."""
     of_lists = [(hits.subjects, each) for hits, each in zip(lists, flanks, strict=True) if hits.subjects is not None]
     codes = [
         subjects.codes[ranges(subjects.offsets[each.of_hit] + each.begins, each.ends - each.begins)]
@@ -302,8 +306,7 @@ def _concatenate(lists: Sequence[HitList], flanks: Sequence[_Flanks]) -> tuple[S
     ]
     offsets = offsets_of(np.concatenate([each.ends - each.begins for each in flanks]))
     of_query = np.repeat(np.arange(len(flanks)), [len(each) for each in flanks])
-    min_scores = np.concatenate([each.min_scores for each in flanks])
-    return SubjectCodes(np.concatenate(codes), None, offsets), of_query, min_scores
+    return of_query, SubjectCodes(np.concatenate(codes), None, offsets)
 
 
 def unmask_codes(codes: ByteArray, letters: ByteArray | None) -> ByteArray:

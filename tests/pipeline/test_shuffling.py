@@ -12,7 +12,7 @@ from swsearch.errors import InputError
 from swsearch.options.kinds import MODES
 from swsearch.pipeline import null_models as module
 from swsearch.pipeline.null_models import (
-    REVERSED,
+    UNCHANGED,
     make_shuffled_chunk,
     score_shuffled,
     scores_with_copies,
@@ -40,7 +40,7 @@ def rows(chunk, n_copies):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_copies_are_those_that_python_makes(threads):
     sequences = some_sequences()
-    for copies in (range(2, 7), range(REVERSED, 6)):
+    for copies in (range(2, 7), range(UNCHANGED, 6)):
         chunk = make_shuffled_chunk(sequences, copies, threads)
         found = rows(chunk, len(copies))
         assert len(found) == len(copies) * len(sequences)
@@ -99,9 +99,9 @@ def test_copies_score_what_the_reference_says(mode):
     sequences = some_sequences((35, 0, 12, 61), seed=5)
     recurrence = Recurrence(Scoring(), mode)
     pairs = [(m, n) for n in range(4) for m in range(4)]
-    found = scored(queries, sequences, pairs, range(REVERSED, 2), recurrence)
+    found = scored(queries, sequences, pairs, range(UNCHANGED, 2), recurrence)
     for (m, n), row in zip(pairs, found.tolist(), strict=True):
-        copies = [shuffled(sequences[n], copy, WINDOW) for copy in range(REVERSED, 2)]
+        copies = [shuffled(sequences[n], copy, WINDOW) for copy in range(UNCHANGED, 2)]
         assert row == [score(queries[m], copy, recurrence.scoring, mode) for copy in copies], (m, n)
 
 

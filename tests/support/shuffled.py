@@ -25,7 +25,12 @@ class Splitmix:
 
 
 def shuffled(codes, copy, window):
-    """Return a copy of codes, shape (n,), uint8, with each window's residues in random order; copy -1 is reversed."""
+    """Return a copy of codes, shape (n,), uint8, with each window's residues in random order.
+
+    Copy -1 is reversed, copy -2 unchanged.
+    """
+    if copy == -2:
+        return codes
     if copy == -1:
         return np.ascontiguousarray(codes[::-1])
     seed = 0xCBF29CE484222325
