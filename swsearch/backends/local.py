@@ -28,6 +28,10 @@ SCORED_SHARE = 0.5
 one query of 300 residues, the gathering of half of Swiss-Prot takes as long as the scoring of the other half."""
 
 
+PARALLEL_THREADS = 8
+"""Threads from which on two batches of candidates are rated, and of hits aligned, at a time."""
+
+
 class LocalBackend:
     """A database and an engine for one search; see `swsearch.pipeline.backend.Backend`.
 
@@ -89,7 +93,10 @@ class LocalSession:
 
     def __init__(self, backend: LocalBackend, request: SessionRequest) -> None:
         criteria, threads, engine = request.criteria, backend.threads, backend.engine
-        self.pairs = LocalPairBackend(criteria.recurrence, threads, criteria.null_model_fitter(threads), engine)
+        self.pairs = LocalPairBackend(
+            criteria.recurrence, threads, criteria.null_model_fitter(threads), engine,
+            2 if threads >= PARALLEL_THREADS else 1,
+        )  # fmt: skip
         self._scorer, self._progress = Scorer(engine, criteria, threads), request.progress
         scored = _subjects_to_score(request)
         self.n_residues = scored.n_residues

@@ -133,12 +133,21 @@ GROUP_RESIDUES = 16_000
 """Query residues that are scored together. Each group reads the database once, which takes less than a hundredth of
 the time of scoring this many. With larger groups, stages after scoring would begin later and end later."""
 
+QUERY_RESIDUES = 100
+"""Residues that a query counts as besides its own: that many take as long to score as the work that each query is."""
+
 FIRST_GROUP_RESIDUES, SMALL_GROUP_RESIDUES, MIN_GROUPS = (4_000, 16_000), 8_000, 8
 """Query residues of the first groups. Where all queries are few, the others have an eighth of all residues, and at
-least `SMALL_GROUP_RESIDUES`: the first results come early, and later stages work beside scoring."""
+least `SMALL_GROUP_RESIDUES`: the first results come early, and later stages work beside scoring. The last groups have
+half of what is left, down to the size of the first, so that little is left to do when the last one is scored."""
 
 HITS_PER_BATCH = 16_000
 """Hits that are read and aligned together, those of whole queries."""
+
+
+def size_in_group(query: Query) -> int:
+    """Return the residues that a query counts as in a group."""
+    return len(query.codes) + QUERY_RESIDUES
 
 
 def query_groups(
@@ -151,19 +160,19 @@ def query_groups(
     multiple : int
         Frames of one query, which stay in one group.
     """
-    total = sum(len(query.codes) for query in queries)
-    usual = min(GROUP_RESIDUES, max(SMALL_GROUP_RESIDUES, total // MIN_GROUPS))
-    sizes = (min(size, usual) for size in (FIRST_GROUP_RESIDUES if total > 2 * FIRST_GROUP_RESIDUES[0] else ()))
+    left = sum(map(size_in_group, queries))
+    usual = min(GROUP_RESIDUES, max(SMALL_GROUP_RESIDUES, left // MIN_GROUPS))
+    sizes = (min(size, usual) for size in (FIRST_GROUP_RESIDUES if left > 2 * FIRST_GROUP_RESIDUES[0] else ()))
     limit = next(sizes, usual)
     group: list[Query] = []
     residues = 0
     for first in range(0, len(queries), multiple):
         some = queries[first : first + multiple]
-        n = sum(len(query.codes) for query in some)
+        n = sum(map(size_in_group, some))
         if group and (residues + n > limit or (max_queries is not None and len(group) + multiple > max_queries)):
             yield group
-            group, residues = [], 0
-            limit = next(sizes, usual)
+            group, residues, left = [], 0, left - residues
+            limit = next(sizes, min(usual, max(left // 2, FIRST_GROUP_RESIDUES[0])))
         group += some
         residues += n
     if group:

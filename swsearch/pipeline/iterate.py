@@ -24,7 +24,7 @@ from swsearch.pipeline.batch import (
     subjects_of,
 )
 from swsearch.pipeline.criteria import Criteria
-from swsearch.pipeline.prefetch import SearchCancelled, check_cancelled, parallel_for
+from swsearch.pipeline.prefetch import SearchCancelled, check_cancelled, map_in_threads, parallel_for
 from swsearch.pipeline.profile_update import ProfileHitSelector, unmask_codes
 from swsearch.pipeline.subjects import SubjectReader
 from swsearch.profiles.calibration import lambda_of
@@ -148,8 +148,11 @@ class ProfileGrower:
         self, batches: Iterable[Batch], selector: ProfileHitSelector
     ) -> Generator[tuple[Batch, Batch | None]]:
         """Choose the candidates for profiles; finished queries pass, with None."""
-        for batch in batches:
-            yield batch, None if batch.is_finished else selector.select(batch)
+
+        def select(batch: Batch) -> tuple[Batch, Batch | None]:
+            return batch, None if batch.is_finished else selector.select(batch)
+
+        yield from map_in_threads(select, batches, selector.backend.parallel)
 
     def grow_profiles(
         self,
@@ -166,24 +169,33 @@ class ProfileGrower:
         forgone : callable
             Called with the query residues of iterations that a query did not need.
         """
-        for batch, chosen in batches:
-            if chosen is None:
+
+        def parts() -> Iterator[tuple[Batch, Batch | None]]:
+            for batch, chosen in batches:
+                if chosen is None:
+                    yield batch, None
+                    continue
+                for part in split_by_size([len(each.candidates) for each in chosen.selections], HITS_PER_BATCH):
+                    yield batch.part(part), chosen.part(part)
+
+        def grow(part: tuple[Batch, Batch | None]) -> tuple[Batch, list[QueryState] | None]:
+            batch, chosen = part
+            return batch, None if chosen is None else self._next_states(batch, chosen, selector)
+
+        for batch, states in map_in_threads(grow, parts(), selector.backend.parallel):
+            if states is None:
                 rounds.requeue([], len(batch.states))
                 yield batch
                 continue
-            ended: list[QueryState] = []
-            for part in split_by_size([len(each.candidates) for each in chosen.selections], HITS_PER_BATCH):
-                states = self._next_states(batch.part(part), chosen.part(part), selector)
-                going = [state for state in states if not state.is_finished]
-                done = [state for state in states if state.is_finished]
-                for state in done:
-                    assert state.history is not None
-                    forgone((state.history.last - search_iteration(state.query.profile)) * len(state))
-                keep(going, batch.subjects)
-                rounds.requeue(going, len(done))
-                ended += done
-            if ended:
-                yield Batch(ended, batch.subjects)
+            going = [state for state in states if not state.is_finished]
+            done = [state for state in states if state.is_finished]
+            for state in done:
+                assert state.history is not None
+                forgone((state.history.last - search_iteration(state.query.profile)) * len(state))
+            keep(going, batch.subjects)
+            rounds.requeue(going, len(done))
+            if done:
+                yield Batch(done, batch.subjects)
 
     def _next_states(self, batch: Batch, chosen: Batch, selector: ProfileHitSelector) -> list[QueryState]:
         """Return the next state of each query: with its next profile, or ended."""

@@ -253,13 +253,19 @@ class LocalPairBackend:
         Makes nulls, where statistics are fitted.
     engine : Engine or None
         May lend an aligner, which works in place of few threads.
+    parallel : int
+        Batches that are worked on at a time: with two, one computes while Python prepares the other.
     """
 
-    parallel = 1
-
     def __init__(
-        self, recurrence: Recurrence, threads: int, fitter: NullModelFitter | None, engine: Engine | None = None
+        self,
+        recurrence: Recurrence,
+        threads: int,
+        fitter: NullModelFitter | None,
+        engine: Engine | None = None,
+        parallel: int = 1,
     ) -> None:
+        self.parallel = parallel
         self.recurrence, self.threads, self.fitter = recurrence, threads, fitter
         self._engine = engine if threads < CPU_ALIGN_MIN_THREADS else None
         self._guard, self._aligner = threading.Lock(), ExitStack()

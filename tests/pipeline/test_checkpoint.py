@@ -60,6 +60,7 @@ def written_at_once(monkeypatch):
 def small_groups(monkeypatch):
     monkeypatch.setattr(batch, "GROUP_RESIDUES", 60)
     monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (60,))
+    monkeypatch.setattr(batch, "QUERY_RESIDUES", 0)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 import swsearch
 from support.cases import flat_matrix
 from swsearch.alphabet import PROTEIN
+from swsearch.backends import local
 from swsearch.backends.local import LocalBackend
 from swsearch.engines import create_engine
 from swsearch.errors import InputError, OptionError
@@ -157,6 +158,7 @@ def test_results_are_the_same_in_all_groups_and_with_all_threads(database, monke
     monkeypatch.setattr(batch, "GROUP_RESIDUES", rows)
     monkeypatch.setattr(batch, "FIRST_GROUP_RESIDUES", (rows, rows))
     monkeypatch.setattr(iterate, "HITS_PER_BATCH", rows)
+    monkeypatch.setattr(local, "PARALLEL_THREADS", 2)
     assert facts_of(search(database, iterations=3, threads=threads)) == expected
 
 
