@@ -64,8 +64,8 @@ void trim_ends(const Trim& trim, const Trimmed& trimmed) {
   trimmed.offsets[0] = 0;
   for (int64_t k = 0; k < count; ++k) {
     const Part part = best_part(trim, k);
-    int64_t column = 0, pairs = 0, query_start = trim.runs.query_starts[k], subject_start = trim.runs.subject_starts[k];
-    int64_t query_end = query_start, subject_end = subject_start;
+    int64_t query_start = trim.runs.query_starts[k], subject_start = trim.runs.subject_starts[k];
+    int64_t column = 0, pairs = 0, query_end = query_start, subject_end = subject_start;
     walk(trim.runs, k, [&](uint8_t operation, int64_t n, int64_t a, int64_t b) {
       const int64_t begin = std::max(part.begin - column, int64_t{0}), end = std::min(part.end - column, n);
       if (begin < end) {
@@ -131,8 +131,9 @@ void low_complexity(const uint8_t* codes, int64_t n, Each&& each) {
 constexpr int64_t kHeptad = 7;
 constexpr int64_t kHeptadsWindow = 4 * kHeptad;  // residues, as in COILS (Lupas et al., Science 252:1162, 1991)
 
-// At the positions a and d of a window's heptads, 8 residues, at least so many are core; at most so many of the other 20,
-// of which at least so many are charged. A choice: most windows of tropomyosin pass, and none of myoglobin.
+// At the positions a and d of a window's heptads, 8 residues, at least so many are core (McLachlan and Stewart, J. Mol.
+// Biol. 98:293, 1975). Of the other 20 at most so many are, and at least so many charged. A choice: most windows of
+// tropomyosin pass, and none of myoglobin.
 constexpr int kCoreInside = 6, kCoreOutside = 5, kChargedOutside = 10;
 
 // Numbers of residues of one kind in a window, by their place modulo 7.
