@@ -88,15 +88,17 @@ double share_that_matters(const Problem& p, int64_t least) {
 }
 
 // Large tiles run at 5.7 Gcells/s, smaller ones at 4.3, but leave out more, and less of them is computed again for
-// the way back.
+// the way back. Where all fits one tile, nothing is computed again.
 int choose_tile(const Problem& p, const Settings& settings, double share) {
   if (settings.tile > 0) return settings.tile;
-  int tile = share > 0.1 ? kLargeTile : kSmallTile;
-  const auto too_large = [&] {
-    return static_cast<int64_t>(direction_bytes(tile, tile)) > settings.memory / 8 ||
-           !fits_16_bits(tile, p.max_score, p.open, p.extend);
+  const auto too_large = [&](int64_t tile) {
+    return static_cast<int64_t>(direction_bytes(static_cast<int>(tile), static_cast<int>(tile))) > settings.memory / 8 ||
+           !fits_16_bits(static_cast<int>(tile), p.max_score, p.open, p.extend);
   };
-  while (tile > kLeastTile && too_large()) tile /= 2;
+  const int64_t whole = std::max(p.m, p.n);
+  if (whole <= kLargeTile && !too_large(whole)) return static_cast<int>(whole);
+  int tile = share > 0.1 ? kLargeTile : kSmallTile;
+  while (tile > kLeastTile && too_large(tile)) tile /= 2;
   return tile;
 }
 
@@ -174,7 +176,12 @@ Aligned align(const Problem& problem, const Settings& wanted, bool with_path, in
     Grid grid(problem, settings);
     Region region = grid.whole(least);
     Checkpoints checkpoints;
-    for (int64_t K = grid.choose_step(region, memory / 2, share);; K *= 2) {
+    const bool in_one = with_path && grid.tile_rows() == 1 && grid.tile_columns() == 1;
+    if (in_one) {
+      grid.through_whole(region, end, path);
+      result.passes += 1;
+    }
+    for (int64_t K = grid.choose_step(region, memory / 2, share); !in_one; K *= 2) {
       checkpoints.kept.clear();
       checkpoints.used = 0;
       checkpoints.step = K;
@@ -190,9 +197,11 @@ Aligned align(const Problem& problem, const Settings& wanted, bool with_path, in
       if (K >= std::max(grid.tile_rows(), grid.tile_columns())) throw needed;
     }
     if (end.score < least) return align(problem, wanted, with_path);  // what was known is not so
-    path.i = end.i;
-    path.j = end.j;
-    if (with_path && !grid.back_through(region, checkpoints, path, memory / 2, least)) throw needed;
+    if (!in_one) {
+      path.i = end.i;
+      path.j = end.j;
+    }
+    if (with_path && !in_one && !grid.back_through(region, checkpoints, path, memory / 2, least)) throw needed;
     result.cells += grid.cells();
   } else {
     path.i = end.i;

@@ -51,18 +51,37 @@ bool Grid::back_through(const Region& frame, Checkpoints& checkpoints, Path& pat
 void Grid::through_tile(Region& region, Path& path) {
   const int64_t i0 = region.I0 * T_, j0 = region.J0 * T_;
   Tile tile = make_tile(region, region.I0, region.J0, region.corner);
-  int row = static_cast<int>(path.i - i0), column = static_cast<int>(path.j - j0);
-  tile.rows = row;
-  tile.columns = column;
-  cells_ += int64_t{row} * column;
-  directions_.resize(direction_bytes(T_, T_));
-  tile.directions = directions_.data();
+  tile.rows = static_cast<int>(path.i - i0);
+  tile.columns = static_cast<int>(path.j - j0);
+  trace(tile);
+  follow(tile, i0, j0, path);
+}
+
+void Grid::through_whole(Region& region, End& end, Path& path) {
+  Tile tile = make_tile(region, 0, 0, region.corner);
+  trace(tile);
+  look_for_ends(end, tile, 0, 0);
+  path.i = end.i;
+  path.j = end.j;
+  follow(tile, 0, 0, path);
+}
+
+void Grid::trace(Tile& tile) {
+  cells_ += int64_t{tile.rows} * tile.columns;
+  // not a vector, which would write zeros first
+  const int rows = static_cast<int>(rows_of(0)), columns = static_cast<int>(columns_of(0));
+  if (!directions_) directions_.reset(new uint8_t[direction_bytes(rows, columns)]);
+  tile.directions = directions_.get();
   const PairKernels& all = *s_.kernels;
   const auto& as_given = p_.local ? all.trace_local : all.trace;
   const auto& turned = p_.local ? all.turned_local : all.turned;
-  (p_.turned ? turned : as_given)[lanes_](tile, workspaces_[0].get(row, column));
+  (p_.turned ? turned : as_given)[lanes_](tile, workspaces_[0].get(tile.rows, tile.columns));
+}
+
+void Grid::follow(const Tile& tile, int64_t i0, int64_t j0, Path& path) const {
+  int row = static_cast<int>(path.i - i0), column = static_cast<int>(path.j - j0);
   while (row > 0 && column > 0 && !path.done) {
-    const uint8_t direction = directions_[direction_at(tile.rows, row, column)];
+    const uint8_t direction = tile.directions[direction_at(tile.rows, row, column)];
     if (path.state == 'M') {
       switch (direction & kSourceMask) {
         case kPair:

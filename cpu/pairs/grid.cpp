@@ -205,7 +205,10 @@ void Grid::compute(Region& region, Pass& pass, Strips& strips, Strip& strip, boo
   if (pass.checkpoints) keep(region, pass, I, J, strip.corner);
   const TileKernel kernel = (p_.local ? s_.kernels->local : s_.kernels->score)[lanes_];
   kernel(tile, workspaces_[static_cast<size_t>(worker)].get(tile.rows, tile.columns));
-  if (pass.end) look_for_ends(pass, tile, I, J, strips);
+  if (pass.end && (p_.local || I == NI_ - 1 || J == NJ_ - 1)) {
+    const std::lock_guard<std::mutex> guard(strips.end_lock);
+    look_for_ends(*pass.end, tile, I, J);
+  }
   const int64_t i = I * T_ + tile.rows, j = J * T_ + tile.columns, least = strip.least;
   const int64_t below = potential(p_, tile.row_H, tile.columns, i, J * T_ + 1, 0, 1, pass.beam ? kDone : least);
   region.row_alive[place] = below >= least;
@@ -255,11 +258,8 @@ void Grid::take(Region& region, Pass& pass, Strips& strips, int64_t I, int worke
   strips.progress[at].store(kDone, std::memory_order_release);
 }
 
-void Grid::look_for_ends(Pass& pass, const Tile& tile, int64_t I, int64_t J, Strips& strips) const {
+void Grid::look_for_ends(End& end, const Tile& tile, int64_t I, int64_t J) const {
   const bool last_row = I == NI_ - 1, last_column = J == NJ_ - 1;
-  if (!p_.local && !last_row && !last_column) return;
-  const std::lock_guard<std::mutex> guard(strips.end_lock);
-  End& end = *pass.end;
   if (p_.local) {
     if (tile.best > 0) end.look(tile.best, I * T_ + tile.best_row, J * T_ + tile.best_column);
     return;

@@ -61,6 +61,8 @@ class Grid {
   bool back(Region&& region, Path& path, int64_t memory, int64_t least);
   // The same, from checkpoints that a pass has kept already.
   bool back_through(const Region& frame, Checkpoints& checkpoints, Path& path, int64_t memory, int64_t least);
+  // Where the matrix is one tile: its end, and the whole path, from one pass.
+  void through_whole(Region& region, End& end, Path& path);
 
  private:
   struct Strips;
@@ -73,8 +75,10 @@ class Grid {
   bool enter(const Region& region, const Pass& pass, Strips& strips, Strip& strip, int worker) const;
   void compute(Region& region, Pass& pass, Strips& strips, Strip& strip, bool made, int worker);
   void keep(const Region& region, Pass& pass, int64_t I, int64_t J, int32_t corner);
-  void look_for_ends(Pass& pass, const Tile& tile, int64_t I, int64_t J, Strips& strips) const;
+  void look_for_ends(End& end, const Tile& tile, int64_t I, int64_t J) const;
   void through_tile(Region& region, Path& path);
+  void trace(Tile& tile);
+  void follow(const Tile& tile, int64_t i0, int64_t j0, Path& path) const;
   Tile make_tile(Region& region, int64_t I, int64_t J, int32_t corner) const;
 
   const Problem& p_;
@@ -83,7 +87,7 @@ class Grid {
   int64_t NI_, NJ_;
   int lanes_;  // 0: 16 bits, 1: 32 bits
   std::vector<Workspace> workspaces_;
-  std::vector<uint8_t> directions_;
+  std::unique_ptr<uint8_t[]> directions_;  // of a tile
   int64_t cells_ = 0;
 };
 

@@ -117,7 +117,8 @@ inline void step(const Diagonal<T>& at, int count, T open, T bias, T zero, T now
       source = h == pair ? kPair : source;
       if (kLocal) source = h == zero ? kStop : source;
       directions[k] = static_cast<uint8_t>(source | (f == F1[k] ? kExtendsF : 0) | (e == E[k] ? kExtendsE : 0));
-    } else if (kLocal) {
+    }
+    if (kLocal) {
       // both read before they are chosen from: else clang stores on a condition, for which SSE and AVX2 have no vectors
       const T gained = static_cast<T>(h - zero), most = best[k], most_at = best_at[k];
       best_at[k] = gained > most ? now : most_at;
@@ -195,7 +196,7 @@ void run(Tile& tile, const TileMemory& memory) {
     F[1] = F[0];
     F[0] = other;
   }
-  if (!kLocal || kTrace) return;
+  if (!kLocal) return;
   tile.best = 0;
   const int32_t zero = static_cast<int32_t>(inward(0, 0));
   for (int row = 1; row <= R; ++row) {
