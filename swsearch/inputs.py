@@ -298,7 +298,8 @@ def apply_profile_gap_costs(queries: Sequence[Query], scoring: Scoring, has_expl
             f"queries: got gap costs {a[0][0]}/{a[0][1]} from {a[1]} and {b[0][0]}/{b[0][1]} from {b[1]}, expected "
             "equal costs in one search; set them with --gap-open and --gap-extend (in Python scoring=)"
         )
-    return Scoring(scoring.matrix, *next(iter(costs_by_profile))) if costs_by_profile else scoring
+    own = scoring.gap_open, scoring.gap_extend
+    return Scoring(scoring.matrix, *next(iter(costs_by_profile))) if costs_by_profile.keys() - {own} else scoring
 
 
 def read_pair(

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -145,13 +145,13 @@ class Matrix:
     scores: npt.NDArray[np.int32] = field(repr=False, compare=False)
     published: bool = False
 
-    @property
+    @cached_property
     def max(self) -> int:
         """Largest score of two letters."""
         n = len(self.alphabet.letters)
         return int(self.scores[:n, :n].max())
 
-    @property
+    @cached_property
     def min(self) -> int:
         """Smallest score of two letters."""
         n = len(self.alphabet.letters)

@@ -20,6 +20,7 @@ from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.ranking import EvalueFunction
 from swsearch.pipeline.subjects import SubjectCounts, SubjectReader, Subjects
 from swsearch.recurrence import Recurrence
+from swsearch.statistics.distributions import Lengths
 from swsearch.statistics.karlin_altschul import KarlinAltschul, ScoreCutoffs, published_statistics
 from swsearch.statistics.null_model import FitSettings, FittedStatistics
 
@@ -157,8 +158,11 @@ class Criteria:
         residues = self.effective_residues
 
         def lowest(evalue: float, shortest: int, longest: int) -> int:
-            min_scores = null.min_scores(evalue, longest, residues)[max(shortest, 1) :]
-            return int(max(min_scores.min(), np.iinfo(np.int32).min))
+            min_scores = null.min_scores(evalue, self._lengths, residues)
+            if min_scores is None:
+                return int(np.iinfo(np.int32).min)
+            first, last = np.searchsorted(self._lengths.distinct, (shortest, longest + 1)).tolist()
+            return int(max(min_scores[first:last].min(), np.iinfo(np.int32).min))
 
         return EvalueFunction(
             lambda scores, lengths: null.evalues(scores, null.query_length, lengths, residues), lowest
@@ -179,7 +183,10 @@ class Criteria:
             assert self._cutoffs_by_length is not None
             thresholds[lengths] = self._cutoffs_by_length.by_length(threshold, query_length)
         if null is not None and threshold is not None:
-            np.maximum(thresholds, null.min_scores(threshold, longest, self.effective_residues), out=thresholds)
+            min_scores = null.min_scores(threshold, self._lengths, self.effective_residues)
+            if min_scores is not None:
+                thresholds[lengths] = np.maximum(thresholds[lengths], min_scores)
+                thresholds[0] = np.iinfo(np.int32).max  # no score is larger
         if self.options.filters.min_score is not None:
             np.maximum(thresholds, self.options.filters.min_score, out=thresholds)
         return thresholds
@@ -215,6 +222,10 @@ class Criteria:
     def lengths(self) -> npt.NDArray[np.int32]:
         """Every subject length that the statistics in force use, shape (n,), ascending, without 0."""
         return self.counts.lengths if self.options.uses_fitted_statistics else self.counts.published_lengths
+
+    @cached_property
+    def _lengths(self) -> Lengths:
+        return Lengths(self.lengths)
 
     @cached_property
     def _cutoffs_by_length(self) -> ScoreCutoffs | None:

@@ -181,6 +181,6 @@ def _logs() -> FloatArray:
 
 
 @lru_cache(maxsize=4)
-def line_to(longest: int, knots: tuple[int, ...]) -> PiecewiseLinear:
-    """Return the line at every length from 0 to ``longest``; local and semi-global queries share it."""
-    return PiecewiseLinear(np.arange(longest + 1), knots)
+def line_on(lengths: Lengths, knots: tuple[int, ...]) -> PiecewiseLinear:
+    """Return the line at the lengths of subjects; local and semi-global queries share it."""
+    return PiecewiseLinear(lengths.distinct, knots)

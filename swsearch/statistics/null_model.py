@@ -44,9 +44,10 @@ from swsearch.statistics.distributions import (
     MAX_SHAPE,
     Distribution,
     Gumbel,
+    Lengths,
     PearsonThree,
     PiecewiseLinear,
-    line_to,
+    line_on,
     log_of,
 )
 from swsearch.statistics.random_panel import COPIES
@@ -219,24 +220,20 @@ class FittedStatistics:
         """
         return self._on(PiecewiseLinear(subject_lengths, self.lengths), subject_lengths)
 
-    def min_scores(self, evalue: float, longest: int, database_residues: int) -> IntArray:
+    def min_scores(self, evalue: float, lengths: Lengths, database_residues: int) -> IntArray | None:
         """Bound from below the scores for which `evalues` are at most ``evalue``, by subject length.
 
         Returns
         -------
-        ndarray, shape (longest + 1,), int64
-            At most two less than the least such score. A subject without residues has no such score, unless
-            everything better than average does.
+        ndarray, shape (n_distinct_lengths,), int64, or None
+            At most two less than the least such score; None where everything better than average has such an E-value.
+            If it does not, neither has a subject without residues, whose E-value is the number of subjects.
         """
         probability = max(evalue / max(self.fit.subjects(database_residues), 1e-300), 1e-300)
         if probability >= LIKELY:
-            return np.full(longest + 1, np.iinfo(np.int64).min)
-        means, variances = self._on(line_to(longest, self.lengths), np.arange(longest + 1))
-        min_scores: IntArray = np.floor(means + self.distribution.upper(probability) * np.sqrt(variances)).astype(
-            np.int64
-        )
-        min_scores[0] = np.iinfo(np.int32).max  # no score is larger: its E-value is the number of subjects
-        return min_scores
+            return None
+        means, variances = self._on(line_on(lengths, self.lengths), lengths.distinct)
+        return np.floor(means + self.distribution.upper(probability) * np.sqrt(variances)).astype(np.int64)
 
     def _on(self, line: PiecewiseLinear, lengths: npt.NDArray[np.integer]) -> tuple[FloatArray, FloatArray]:
         means = line.at(np.array(self.means), beyond=True) - self._known(lengths)
@@ -531,11 +528,9 @@ def fit_panels(
     scores : sequence of ndarray, shape (n_queries, n_sequences, COPIES), integer
         For each length; see `fit_panel`.
     """
-    moments = [_moments(of_length) for of_length in scores]  # by length, then by kind, then by query
     weights = [float(of_length[0].size) for of_length in scores]
     fitted = []
-    for place, query_length in enumerate(query_lengths):
-        means, variances, skews = ([kind[place] for kind in kinds] for kinds in zip(*moments, strict=True))
+    for query_length, means, variances, skews in zip(query_lengths, *_moments(scores), strict=True):
         share = SPREADS[fit.mode].share(query_length)
         length_costs = _length_cost(fit, query_length, np.array(lengths))
         adjusted = tuple(mean + float(cost) for mean, cost in zip(means, length_costs.tolist(), strict=True))
@@ -545,21 +540,26 @@ def fit_panels(
     return fitted
 
 
-def _moments(scores: npt.NDArray[np.integer]) -> tuple[list[float], list[float], list[float]]:
-    """Return each query's mean, variance and skewness of scores with sequences of one length.
+def _moments(scores: Sequence[npt.NDArray[np.integer]]) -> tuple[list[list[float]], ...]:
+    """Return each query's means, variances and skewnesses of scores with the sequences of each length.
 
-    These have shape (n_queries, n_sequences, COPIES); sums of whole numbers are exact, those of cubes too.
+    Scores have shape (n_queries, n_sequences, COPIES); sums of whole numbers are exact, those of cubes too.
     """
-    whole = scores.astype(np.int64)
-    n = float(whole[0].size)
+    whole = np.concatenate(scores, axis=1).astype(np.int64)
+    sizes = np.array([of_length.shape[1] for of_length in scores])
+    n, firsts = (sizes * COPIES).astype(np.float64), np.cumsum(sizes) - sizes
+
+    def of_lengths(sums: IntArray) -> FloatArray:
+        return np.add.reduceat(sums, firsts, axis=1).astype(np.float64)
+
     centred = whole - whole[:, :, :1]
     square = centred * centred
     one, two, three = centred.sum(axis=2), square.sum(axis=2), (square * centred).sum(axis=2)
-    squares = np.sum(COPIES * two - one * one, axis=1).astype(np.float64)
+    squares = of_lengths(COPIES * two - one * one)
     variances = np.maximum(squares / (n * (COPIES - 1)), MIN_VARIANCE)
-    cubes = np.sum(COPIES**2 * three - 3 * COPIES * one * two + 2 * one**3, axis=1).astype(np.float64)
+    cubes = of_lengths(COPIES**2 * three - 3 * COPIES * one * two + 2 * one**3)
     thirds = cubes / (n * (COPIES - 1) * (COPIES - 2))
-    means = whole.sum(axis=(1, 2)).astype(np.float64) / n
+    means = of_lengths(whole.sum(axis=2)) / n
     skews = thirds / (variances * np.sqrt(variances))
     return means.tolist(), variances.tolist(), skews.tolist()
 
