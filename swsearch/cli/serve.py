@@ -123,7 +123,7 @@ def serve_command(
     memory_limit.limit_malloc_arenas(ARENAS, MAPPED_ALONE, KEPT_FREE)
     if engine.engine in ("auto", "gpu"):
         warm_up_gpu(engine.device)
-    from swsearch.server.run import bind, is_for_others, logging_to
+    from swsearch.server.run import bind, collect_garbage_rarely, is_for_others, logging_to
 
     limits = ServerLimits.from_values(given)
     file = options.token_file
@@ -151,6 +151,7 @@ def serve_command(
                 print_message(f"listening on {server.url}")
                 if is_for_others(listener):
                     print_message("other machines use this machine's address, or a name of --allow-host, in that URL")
+            collect_garbage_rarely()
             server.serve_until_ended()
             if not messages.quiet:
                 print_message("ending; jobs that run go on at the next start")
