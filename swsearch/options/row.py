@@ -192,17 +192,18 @@ class OptionTable:
         return cls(**{name: values[row.name] for name, row in rows_of(cls).items() if row.name in values})
 
 
-_ROWS: dict[type[OptionTable], Mapping[str, Option]] = {}
+_ROWS: dict[tuple[type[OptionTable], Interface | None], Mapping[str, Option]] = {}
 
 
 def rows_of(table: type[OptionTable], interface: Interface | None = None) -> Mapping[str, Option]:
     """Return the rows of a table by field, in its order; only those of an interface if one is given."""
-    if table not in _ROWS:
-        _ROWS[table] = MappingProxyType(
-            {each.name: _complete(table, each) for each in fields(table) if "row" in each.metadata}
-        )
-    rows = _ROWS[table]
-    return rows if interface is None else {name: row for name, row in rows.items() if interface in row.interfaces}
+    if (table, interface) not in _ROWS:
+        if interface is None:
+            rows = {each.name: _complete(table, each) for each in fields(table) if "row" in each.metadata}
+        else:
+            rows = {name: row for name, row in rows_of(table).items() if interface in row.interfaces}
+        _ROWS[table, interface] = MappingProxyType(rows)
+    return _ROWS[table, interface]
 
 
 def _complete(table: type[OptionTable], declared: DataclassField[Any]) -> Option:

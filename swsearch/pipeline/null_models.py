@@ -330,11 +330,12 @@ def _undecided(
         DECISIVE_ERRORS * error[rows] * np.sqrt(of_query.variances)
         for error, rows, of_query in zip(errors, doubted, some, strict=True)
     ]
-    lows = probabilities_of(some, [score + shift for score, shift in zip(scores, shifts, strict=True)])
-    highs = probabilities_of(some, [score - shift for score, shift in zip(scores, shifts, strict=True)])
+    bounds = [score + shift for score, shift in zip(scores, shifts, strict=True)]
+    bounds += [score - shift for score, shift in zip(scores, shifts, strict=True)]
+    chances = probabilities_of(some * 2, bounds)
     return [
         rows[(low <= each.limit) & (high >= NEGLIGIBLE_PROBABILITY)]
-        for each, rows, low, high in zip(requests, doubted, lows, highs, strict=True)
+        for each, rows, low, high in zip(requests, doubted, chances, chances[len(some) :], strict=False)
     ]
 
 
