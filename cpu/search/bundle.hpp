@@ -11,7 +11,7 @@ namespace swsearch {
 class OwnedBundle {
  public:
   // Queries, at least one, none empty: their place, rows and length. Either all have scores by row or none. `leaning`
-  // is null, or their scores with lean() in them.
+  // is null, or their scores for a piece that leans.
   struct Query {
     int place;
     QueryRows at;

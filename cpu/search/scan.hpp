@@ -9,14 +9,10 @@
 
 #include "codes.hpp"
 
-// Where the rest of an unrolled loop has nothing to do: clang unrolls none that is left early, and what gcc makes of one
-// that goes on takes 12 % longer with AVX2 (gcc 12, Zen 4).
 #if defined(__clang__)
 #define SWSEARCH_UNROLL _Pragma("unroll")
-#define SWSEARCH_LEAVE_UNROLLED continue
 #else
 #define SWSEARCH_UNROLL _Pragma("GCC unroll 8")
-#define SWSEARCH_LEAVE_UNROLLED break
 #endif
 
 namespace swsearch {
@@ -50,17 +46,14 @@ struct QueryRows {
   }
 };
 
-// Local mode, rows with scores of their own: all values of a row are kept higher by (row % kLean) * extend, so that what
-// extending a gap costs that runs down the rows is taken once every kLean rows. A row's scores then hold the difference
-// to the row above, which is lean() of the row.
-constexpr int kLean = 4;
-constexpr int lean(int64_t row, int32_t extend) { return row % kLean == 0 ? -(kLean - 1) * extend : extend; }
-
 // Rows of one query, whole or in part.
 struct Piece {
   int query;
   QueryRows at;
-  bool leans;  // whether lean() is in its scores
+  // Local mode, rows with scores of their own: of the columns that are computed at a time, all values of the k-th one are
+  // kept higher by k * extend, so that what extending a gap costs that runs along a row is taken once for all of them.
+  // The scores then hold `extend` more.
+  bool leans;
   int rows;
   int64_t rows_before;  // of the query, in strips above
   bool first, last;     // of the query's pieces
@@ -164,6 +157,5 @@ constexpr int kShiftRows = 12, kShiftBoundary = 7;
 // Most rows of a strip. What is kept of a row, H and E of 64 lanes, then takes half of a small L2 cache.
 constexpr int strip_rows(int bits) { return 2016 * 8 / bits; }
 static_assert(strip_rows(32) % kShiftRows == 0 && strip_rows(16) % kShiftRows == 0 && strip_rows(8) % kShiftRows == 0);
-static_assert(strip_rows(32) % kLean == 0 && strip_rows(16) % kLean == 0 && strip_rows(8) % kLean == 0);
 
 }  // namespace swsearch

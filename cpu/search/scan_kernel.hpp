@@ -147,68 +147,75 @@ __attribute__((noinline)) void fill(const Rectangle<T>& at) {
   }
 }
 
-// The same in local mode for rows that lean (scan.hpp): 2.25 differences a cell. E and F are kept before their next
-// extension, so that both open a gap by one difference; E runs along a row and is extended in each cell, F only where
-// the rows' values fall back. A score close below the lane's highest value may be flagged as saturated, too.
+// What fill_leaning needs of a cell: H without what E brings, and then the whole H and what goes on from it.
+template <class V>
+inline V enter(V diagonal, V score, V F, V zero) {
+  return max(max(saturated_sum(diagonal, score), F), zero);
+}
+template <class V>
+inline V leave(V H, V& E, V& F, V& best, V open, V extend) {
+  const V opened = sub(H, open), whole = max(H, E);
+  E = max(E, opened);
+  F = sub(max(F, opened), extend);
+  best = max(best, H);
+  return whole;
+}
+
+// The same in local mode for rows with scores of their own whose columns lean (scan.hpp): 2 differences a cell and 2 a
+// row. E is kept before its next extension, so that both E and F open a gap by one difference. A row is looked up while
+// E goes along the row above it, which processors overlap better than one after the other. A score close below the
+// lane's highest value may be flagged as saturated, too.
 template <class T>
 __attribute__((noinline)) void fill_leaning(const Rectangle<T>& at) {
   typedef Vector<T, kVectorBytes> V;
   constexpr int kLanes = V::kLanes;
-  const V top = V::all(static_cast<T>((kLean - 1) * at.extend));
   const V extend = V::all(at.extend), open = V::all(static_cast<T>(at.first - at.extend));
-  const V fall = V::all(static_cast<T>(kLean * at.extend));
+  const V fall = V::all(static_cast<T>(kColumns * at.extend));
   Letters<T> letters[kColumns];
-  V F[kColumns], up[kColumns], zero[kLean], best[kLean];
+  V F[kColumns], H[kColumns], by[kColumns], zero[kColumns], best[kColumns];
+  const int8_t* scores = at.at.scores;
+  RowScores<T> top;
+  top.load(scores);
+  V diagonal = sub(V::load(at.corner), extend);
   SWSEARCH_UNROLL
   for (int k = 0; k < kColumns; ++k) {
+    by[k] = V::all(static_cast<T>(k * at.extend));
+    best[k] = zero[k] = add(V::all(at.zero), by[k]);
     letters[k].load(at.residues + k * kBlockLanes);
-    up[k] = add(V::load(at.above + 2 * k * kBlockLanes), top);
-    F[k] = V::load(at.above + (2 * k + 1) * kBlockLanes);
+    F[k] = add(V::load(at.above + (2 * k + 1) * kBlockLanes), by[k]);
+    H[k] = enter(diagonal, top.of(letters[k]), F[k], zero[k]);
+    diagonal = add(V::load(at.above + 2 * k * kBlockLanes), by[k]);
   }
-  SWSEARCH_UNROLL
-  for (int r = 0; r < kLean; ++r) best[r] = zero[r] = V::all(static_cast<T>(at.zero + r * at.extend));
-  V corner = add(V::load(at.corner), top);
-  const int rows = at.rows;
-  const int8_t* scores = at.at.scores;
   T* state = at.state;
-  for (int i = 0; i < rows; i += kLean) {
+  for (int left = at.rows - 1; left > 0; --left, state += 2 * kLanes) {
+    scores += kCodes;
+    RowScores<T> row;
+    row.load(scores);
+    V E = V::load(state + kLanes), diagonal = V::load(state);
     SWSEARCH_UNROLL
-    for (int r = 0; r < kLean; ++r, state += 2 * kLanes, scores += kCodes) {
-      if (i + r >= rows) SWSEARCH_LEAVE_UNROLLED;
-      RowScores<T> row;
-      row.load(scores);
-      V diagonal = corner, E = V::load(state + kLanes);
-      corner = V::load(state);
-      SWSEARCH_UNROLL
-      for (int k = 0; k < kColumns; ++k) {
-        V H = saturated_sum(diagonal, row.of(letters[k]));
-        diagonal = up[k];
-        E = sub(E, extend);
-        H = max(H, max(F[k], zero[r]));
-        best[r] = max(best[r], H);
-        const V opened = sub(H, open);
-        H = max(H, E);
-        E = max(E, opened);
-        F[k] = max(F[k], opened);
-        if (r == kLean - 1) F[k] = sub(F[k], fall);
-        up[k] = H;
-      }
-      up[kColumns - 1].store(state);
-      E.store(state + kLanes);
+    for (int k = 0; k < kColumns; ++k) {
+      const V whole = leave(H[k], E, F[k], best[k], open, extend);
+      H[k] = enter(diagonal, row.of(letters[k]), F[k], zero[k]);
+      diagonal = whole;
     }
+    sub(diagonal, fall).store(state);
+    sub(E, fall).store(state + kLanes);
   }
-  V highest = V::load(at.best);
+  V E = V::load(state + kLanes), highest = V::load(at.best);
   SWSEARCH_UNROLL
-  for (int r = 0; r < kLean; ++r) {
-    const V own = sub(best[r], sub(zero[r], zero[0]));
-    highest = max(highest, V{best[r].v == V::all(at.highest).v ? best[r].v : own.v});
+  for (int k = 0; k < kColumns; ++k) {
+    H[k] = leave(H[k], E, F[k], best[k], open, extend);
+    const V own = sub(best[k], by[k]);
+    highest = max(highest, V{best[k].v == V::all(at.highest).v ? best[k].v : own.v});
   }
+  sub(H[kColumns - 1], fall).store(state);
+  sub(E, fall).store(state + kLanes);
   highest.store(at.best);
   if (at.last) return;
   SWSEARCH_UNROLL
   for (int k = 0; k < kColumns; ++k) {
-    sub(up[k], top).store(at.below + 2 * k * kBlockLanes);
-    F[k].store(at.below + (2 * k + 1) * kBlockLanes);
+    sub(H[k], by[k]).store(at.below + 2 * k * kBlockLanes);
+    sub(F[k], by[k]).store(at.below + (2 * k + 1) * kBlockLanes);
   }
 }
 
@@ -333,12 +340,12 @@ void scan_strip(const Costs& costs, const Strip& strip, const Block& block, cons
       const Piece& piece = strip.pieces[n];
       LeftEdge left(costs, values.zero, piece);
       for (int i = 0; i < piece.rows; ++i, row += 2 * kLanes) {
-        const T H = static_cast<T>(left.next() + (piece.leans ? i % kLean * costs.extend : 0));
-        T opening = piece.at.costs ? static_cast<T>(piece.at.costs[i].insertion_first) : first;
-        if (piece.leans) opening = static_cast<T>(costs.first - costs.extend);
+        const T H = static_cast<T>(left.next());
+        const T opening = piece.at.costs ? static_cast<T>(piece.at.costs[i].insertion_first) : first;
+        const T left_H = static_cast<T>(piece.leans ? H - costs.extend : H), E = static_cast<T>(H - opening);
         for (int lane = 0; lane < kLanes; ++lane) {
-          row[lane] = H;
-          row[kLanes + lane] = static_cast<T>(H - opening);
+          row[lane] = left_H;
+          row[kLanes + lane] = E;
         }
       }
     }

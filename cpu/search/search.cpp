@@ -22,7 +22,7 @@ namespace {
 constexpr auto kPatience = std::chrono::milliseconds(50);  // between two looks at whether to stop
 constexpr int kColumnMultiple = 8;                         // of a block: COLUMN_MULTIPLE of swsearch/blocks.py
 constexpr uint8_t kPad = 31;                               // PAD of swsearch/alphabet.py
-constexpr int kPadScore = -128;                            // PAD_SCORE of swsearch/scoring.py
+constexpr int kMostLeaning = 64;                           // of the columns that are computed at a time, in all
 
 // Memory that grows, aligned for any vector; what it held is lost when it does.
 class AlignedMemory {
@@ -86,29 +86,18 @@ class Job {
   }
 
  private:
-  // Add what rows lean by to their scores, if all of these then fit 8 bits, and padding, whose score stays, still gains
-  // nothing.
+  // Add to all scores by row what a column is kept higher by than the one before it, if they then fit 8 bits and
+  // lanes of 8 bits have room.
   void make_leaning() {
     const int64_t begin = s_.query_offsets[0], end = s_.query_offsets[s_.n_queries];
-    int lowest = INT8_MAX, highest = INT8_MIN;
-    for (int64_t k = begin * kCodes; k < end * kCodes; ++k) {
-      const int score = s_.row_scores[k];
-      highest = std::max(highest, score);
-      lowest = std::min(lowest, score == kPadScore ? INT8_MAX : score);
-    }
-    const int32_t up = lean(1, s_.costs.extend), down = lean(0, s_.costs.extend);
-    if (highest + up > INT8_MAX || lowest + down < INT8_MIN || kPadScore - down >= 0) return;
-    leaning_.resize(static_cast<size_t>(end - begin) * kCodes);
+    const int8_t *const first = s_.row_scores + begin * kCodes, *const last = s_.row_scores + end * kCodes;
+    const int32_t extend = s_.costs.extend;
+    if (extend > kMostLeaning / s_.kernels->columns) return;
+    if (*std::max_element(first, last) + extend > INT8_MAX) return;
+    leaning_.resize(static_cast<size_t>(last - first));
+    std::transform(first, last, leaning_.begin(), [&](int8_t score) { return static_cast<int8_t>(score + extend); });
     for (OwnedBundle::Query& query : queries_) {
-      int8_t* const out = leaning_.data() + (s_.query_offsets[query.place] - begin) * kCodes;
-      for (int64_t row = 0; row < query.rows; ++row) {
-        const int by = lean(row, s_.costs.extend);
-        for (int64_t k = row * kCodes; k < (row + 1) * kCodes; ++k) {
-          const int score = query.at.scores[k];
-          out[k] = static_cast<int8_t>(score == kPadScore ? score : score + by);
-        }
-      }
-      query.leaning = out;
+      query.leaning = leaning_.data() + (s_.query_offsets[query.place] - begin) * kCodes;
     }
   }
 
