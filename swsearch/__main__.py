@@ -1,6 +1,5 @@
 """Entry point of the ``swsearch`` command and of ``python -m swsearch``."""
 
-import gc
 import os
 import sys
 
@@ -42,6 +41,8 @@ def _run() -> int:
     signals.reopen_closed_streams()
     # numpy is not asked for what would take threads of its library, which ends a process that may not start them
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    import gc
+
     gc.disable()  # until a command begins: what modules make stays, and looking through it takes a tenth of the time
     try:
         memory_limit.begin()
