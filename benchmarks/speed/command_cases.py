@@ -59,7 +59,7 @@ def scan_seconds(engine: str, queries: Path, database: Path, **options: Any) -> 
         closing(Scan(made, opened, groups)) as scan,
     ):
         for _ in range(2):  # kernels are compiled, and the database is on the device in one piece, if it stays
-            scan.select(found[: 20 if engine == "gpu" else 1])
+            scan.select(groups[0] if engine == "gpu" else found[:1])
         return scan.score(*groups)
 
 

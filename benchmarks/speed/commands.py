@@ -282,7 +282,7 @@ def read_options() -> argparse.Namespace:
     add("--domains", type=Path, help="iterated: SCOPe's FASTA, plain or .xz")
     add("--work", type=Path, help="folder for what is made; it stays there")
     add("--note", default="", help="a sentence for the report, such as what else ran")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     least = {"evalues": 2, "jobs": 3, "places": 3, "iterated": 1, "taxa": 1, "memory": 1, "build": 1}
     if len(options.files) < least.get(options.case, 0):
         parser.error(f"{options.case}: got {len(options.files)} files, expected those that its line above names")

@@ -20,6 +20,7 @@ from swsearch.pipeline.batch import (
     History,
     QueryState,
     search_iteration,
+    size_in_group,
     split_by_size,
     subjects_of,
 )
@@ -108,9 +109,10 @@ class IterationQueue:
         self._waiting.sort(key=lambda turn: turn.index)
         rows = n = 0
         for turn in self._waiting:
-            if n and (rows + len(turn) > batch_module.GROUP_RESIDUES or n == self._most):
+            size = size_in_group(turn.query)
+            if n and (rows + size > batch_module.GROUP_RESIDUES or n == self._most):
                 break
-            rows, n = rows + len(turn), n + 1
+            rows, n = rows + size, n + 1
         returned, self._waiting = self._waiting[:n], self._waiting[n:]
         return returned
 
