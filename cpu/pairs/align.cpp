@@ -175,33 +175,31 @@ Aligned align(const Problem& problem, const Settings& wanted, bool with_path, in
     if (memory <= 0) throw needed;
     Grid grid(problem, settings);
     Region region = grid.whole(least);
-    Checkpoints checkpoints;
-    const bool in_one = with_path && grid.tile_rows() == 1 && grid.tile_columns() == 1;
-    if (in_one) {
+    if (with_path && grid.tile_rows() == 1 && grid.tile_columns() == 1) {
       grid.through_whole(region, end, path);
       result.passes += 1;
-    }
-    for (int64_t K = grid.choose_step(region, memory / 2, share); !in_one; K *= 2) {
-      checkpoints.kept.clear();
-      checkpoints.used = 0;
-      checkpoints.step = K;
-      checkpoints.limit = memory / 2;
-      Pass pass;
-      pass.least = least;
-      pass.checkpoints = with_path ? &checkpoints : nullptr;
-      pass.end = &end;
-      Region copy = region;
-      grid.forward(copy, pass);
-      result.passes += 1;
-      if (!pass.full) break;
-      if (K >= std::max(grid.tile_rows(), grid.tile_columns())) throw needed;
-    }
-    if (end.score < least) return align(problem, wanted, with_path);  // what was known is not so
-    if (!in_one) {
+    } else {
+      Checkpoints checkpoints;
+      for (int64_t K = grid.choose_step(region, memory / 2, share);; K *= 2) {
+        checkpoints.kept.clear();
+        checkpoints.used = 0;
+        checkpoints.step = K;
+        checkpoints.limit = memory / 2;
+        Pass pass;
+        pass.least = least;
+        pass.checkpoints = with_path ? &checkpoints : nullptr;
+        pass.end = &end;
+        Region copy = region;
+        grid.forward(copy, pass);
+        result.passes += 1;
+        if (!pass.full) break;
+        if (K >= std::max(grid.tile_rows(), grid.tile_columns())) throw needed;
+      }
+      if (end.score < least) return align(problem, wanted, with_path);  // what was known is not so
       path.i = end.i;
       path.j = end.j;
+      if (with_path && !grid.back_through(region, checkpoints, path, memory / 2, least)) throw needed;
     }
-    if (with_path && !in_one && !grid.back_through(region, checkpoints, path, memory / 2, least)) throw needed;
     result.cells += grid.cells();
   } else {
     path.i = end.i;

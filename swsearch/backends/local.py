@@ -95,7 +95,7 @@ class LocalSession:
         criteria, threads, engine = request.criteria, backend.threads, backend.engine
         self.pairs = LocalPairBackend(
             criteria.recurrence, threads, criteria.null_model_fitter(threads), engine,
-            2 if threads >= PARALLEL_THREADS else 1,
+            parallel=2 if threads >= PARALLEL_THREADS else 1,
         )  # fmt: skip
         self._scorer, self._progress = Scorer(engine, criteria, threads), request.progress
         scored = _subjects_to_score(request)

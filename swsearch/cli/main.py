@@ -53,8 +53,9 @@ class LazyGroup(CommandGroup):
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
         command = getattr(import_module(module), name)
-        gc.freeze()
-        gc.enable()  # see `swsearch.__main__`
+        if not gc.isenabled():  # see `swsearch.__main__`
+            gc.freeze()
+            gc.enable()
         if isinstance(command, typer.Typer):
             return typer.main.get_group(command)
         single = typer.Typer(add_completion=False)
