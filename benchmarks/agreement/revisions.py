@@ -228,8 +228,11 @@ def database_content(written: bytes, folder: Path) -> bytes:
             for key, value in sorted(item.attrs.items())
             if not re.search("created|version|time", key)
         )
-        if isinstance(item, h5py.Dataset) and name != "contents":  # the table of contents says again what is here
-            parts.append(f"{name}: {item.dtype} {item.shape} {item[()].tobytes().hex() if item.size else ''}")
+        if isinstance(item, h5py.Dataset):
+            content = item[()].tobytes() if item.size else b""
+            if name.startswith("contents/"):  # they say again when it was made
+                content = re.sub(rb'"created":"[^"]*"', b"", content)
+            parts.append(f"{name}: {item.dtype} {item.shape} {content.hex()}")
 
     with h5py.File(path) as file:
         visit("/", file)
