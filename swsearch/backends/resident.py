@@ -356,7 +356,8 @@ class ResidentSession:
 
     def __init__(self, backend: ResidentBackend, request: SessionRequest) -> None:
         criteria, threads = request.criteria, backend.threads
-        self.pairs = LocalPairBackend(criteria.recurrence, threads, criteria.null_model_fitter(threads))
+        fitter = criteria.null_model_fitter(threads)
+        self.pairs = LocalPairBackend(criteria.recurrence, threads, fitter, backend.engine)
         self.request, self.scorer = request, Scorer(backend.engine, criteria, threads)
         self.n_residues = request.subjects.n_residues
         self.max_queries = min(MAX_BATCH_QUERIES, criteria.max_queries or MAX_BATCH_QUERIES)
@@ -389,6 +390,7 @@ class ResidentSession:
     def close(self) -> None:
         """Drop the waiting parts, and stop a running part that only this session needs."""
         self._backend.drop(self)
+        self.pairs.close()
 
 
 @dataclass

@@ -151,6 +151,9 @@ def _table_of(alignments: Iterable[PairAlignment]) -> AlignmentTable:
     )
 
 
+PAIR_RESIDUES = 32 << 20
+"""Most residues that `Engine.score_pairs` takes."""
+
 ScoreArray = npt.NDArray[np.int32]
 Progress = Callable[[int], None]
 """Called with the number of cells (query residues times subject residues) that were just finished."""
@@ -430,6 +433,34 @@ class Engine(ABC):
 
     def release(self, loaded: LoadedChunk) -> None:  # noqa: B027  # most engines have nothing to do
         """Release a chunk; it may not be scored again."""
+
+    def score_pairs(
+        self, profiles: Sequence[QueryProfile], of_subject: IntArray, chunk: Chunk, recurrence: Recurrence
+    ) -> ScoreArray | None:
+        """Score each subject of a chunk with one query; any thread may call this while others score.
+
+        Parameters
+        ----------
+        profiles : sequence of QueryProfile
+            One per query; none is empty.
+        of_subject : ndarray, shape (n_subjects,), int64
+            The query of each subject.
+        chunk : Chunk
+            In the host's memory, at most `PAIR_RESIDUES` residues; no subject is empty.
+        recurrence : Recurrence
+            What is computed; its scores fit 32 bits.
+
+        Returns
+        -------
+        ndarray, shape (n_subjects,), int32, or None
+            Exact scores in matrix units, subjects in chunk order; None where the CPU scores them.
+
+        Raises
+        ------
+        MemoryLimitError, EngineError
+            If the device has no memory for it, or fails.
+        """
+        return None
 
     def pair_aligner(self, n_hits: int) -> PairAligner | None:
         """Make what aligns the hits of a search that this engine scored, to be closed by the caller.

@@ -2,12 +2,13 @@
 
 Every candidate is scored with its reversed subject and a few shuffled copies. More copies follow while the error of
 their mean could change whether the pair is a hit. A copy depends only on the sequence and the copy's number
-(``cpu/shuffle/shuffle.hpp``). The CPU extension scores the pairs of all queries of a group together, on all threads,
-whatever engine searches.
+(``cpu/shuffle/shuffle.hpp``). The pairs of all queries of a group are scored together: by a GPU that searches, if
+they are many, or by the CPU extension, on all threads.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,12 +19,12 @@ import numpy.typing as npt
 
 from swsearch import extension
 from swsearch.alphabet import ByteArray
-from swsearch.blocks import LANES, Chunk, FloatArray, IntArray, block_columns
-from swsearch.engines.base import ScoreArray
+from swsearch.blocks import LANES, Chunk, FloatArray, IntArray, block_columns, unique_with_places
+from swsearch.engines.base import PAIR_RESIDUES, Engine, ScoreArray
 from swsearch.engines.cpu.engine import CpuEngine
 from swsearch.engines.cpu.queries import QueryArguments, recurrence_arguments, shift_cost
 from swsearch.engines.pools import SequencePool, make_pool
-from swsearch.errors import InputError
+from swsearch.errors import EngineError, InputError, MemoryLimitError
 from swsearch.inputs import Query
 from swsearch.recurrence import Recurrence
 from swsearch.scoring import QueryLike, rows_of
@@ -44,6 +45,9 @@ CELLS_OF_CALL = 1 << 33
 """Cells of each thread in one call of the extension, a quarter of a second: where the call does not come from the
 main thread, what ends a search is heard between calls alone."""
 
+ENGINE_WORTH_CELLS = 300_000_000
+"""Cells from which on an engine may score copies: fewer are done by 16 threads before a GPU has them. A choice."""
+
 
 def score_shuffled(
     queries: Sequence[QueryLike],
@@ -52,6 +56,7 @@ def score_shuffled(
     copies: range,
     recurrence: Recurrence,
     threads: int,
+    engine: Engine | None = None,
 ) -> ScoreArray:
     """Score queries with shuffled copies of sequences.
 
@@ -65,6 +70,8 @@ def score_shuffled(
         The query's place and the sequence's.
     copies : range
         Numbers of the copies, from `UNCHANGED` on; other numbers are other copies.
+    engine : Engine, optional
+        Scores what is worth it, if it does; by default the CPU extension scores everything.
 
     Returns
     -------
@@ -77,6 +84,11 @@ def score_shuffled(
     joined = QueryArguments.from_queries(queries, recurrence)
     rows, lengths = joined.lengths[pairs[:, 0]], np.diff(sequences[1])[pairs[:, 1]]
     _check_reach(rows, lengths, joined.recurrence)
+    if engine is not None and rows.all() and lengths.all() and joined.recurrence.frame_shift is None:
+        with contextlib.suppress(EngineError, MemoryLimitError):
+            found = _score_by_engine(queries, sequences, pairs, copies, recurrence, threads, engine)
+            if found is not None:
+                return found
     score, computed = extension.load().score_shuffled, recurrence_arguments(joined.recurrence)
     rest = *computed, threads, 0, extension.active_instruction_set()
     for part in split_by_residues(rows * lengths * len(copies), CELLS_OF_CALL * threads):
@@ -85,6 +97,31 @@ def score_shuffled(
             np.ascontiguousarray(pairs[part]), copies.start, len(copies), WINDOW, *rest, scores[part],
             *shift_cost(joined.recurrence),
         )  # fmt: skip
+    return scores
+
+
+def _score_by_engine(
+    queries: Sequence[QueryLike],
+    sequences: SequencePool,
+    pairs: IntArray,
+    copies: range,
+    recurrence: Recurrence,
+    threads: int,
+    engine: Engine,
+) -> ScoreArray | None:
+    """Score queries with shuffled copies for `score_shuffled`; None where the engine leaves that to the CPU."""
+    heights, lengths = np.array([len(query) for query in queries]), np.diff(sequences[1])[pairs[:, 1]]
+    if int((heights[pairs[:, 0]] * lengths).sum()) * len(copies) < ENGINE_WORTH_CELLS:
+        return None
+    used, of_pair = unique_with_places(pairs[:, 0])
+    profiles = [rows_of(queries[k], recurrence.scoring) for k in used.tolist()]
+    scores = np.empty((len(pairs), len(copies)), dtype=np.int32)
+    for part in split_by_residues(lengths * len(copies), PAIR_RESIDUES):
+        chunk = _shuffle(sequences, pairs[part, 1], copies, threads)
+        found = engine.score_pairs(profiles, of_pair[part][chunk.subjects // len(copies)], chunk, recurrence)
+        if found is None:
+            return None
+        scores[part].reshape(-1)[chunk.subjects] = found
     return scores
 
 
@@ -123,17 +160,20 @@ def make_shuffled_chunk(sequences: Sequence[ByteArray], copies: range, threads: 
     Chunk
         Its ``subjects`` count the copies of the first sequence, then those of the second, and so on.
     """
-    codes, offsets = make_pool(list(sequences))
-    lengths = np.diff(offsets).astype(np.int32)
-    order = np.argsort(-lengths, kind="stable")
-    of_lane = np.repeat(order, len(copies)).astype(np.int64)
-    copy_of_lane = np.tile(np.arange(copies.start, copies.stop, dtype=np.int32), len(sequences))
+    return _shuffle(make_pool(list(sequences)), np.arange(len(sequences)), copies, threads)
+
+
+def _shuffle(sequences: SequencePool, places: IntArray, copies: range, threads: int) -> Chunk:
+    """Return copies of some sequences of a pool, by their places, shape (n,); see `make_shuffled_chunk`."""
+    codes, offsets = sequences
+    lengths = np.diff(offsets)[places].astype(np.int32)
+    of_lane = np.repeat(np.argsort(-lengths, kind="stable"), len(copies))
+    copy_of_lane = np.tile(np.arange(copies.start, copies.stop, dtype=np.int32), len(places))
     lane_lengths = lengths[of_lane]
     columns = np.concatenate([[0], np.cumsum(block_columns(lane_lengths))]).astype(np.int64)
     residues = np.empty((int(columns[-1]), LANES), dtype=np.uint8)
-    extension.load().shuffle(codes, offsets, of_lane, copy_of_lane, columns, WINDOW, threads, residues)
-    places = of_lane * len(copies) + (copy_of_lane - copies.start)
-    return Chunk(residues, columns, lane_lengths, places)
+    extension.load().shuffle(codes, offsets, places[of_lane], copy_of_lane, columns, WINDOW, threads, residues)
+    return Chunk(residues, columns, lane_lengths, of_lane * len(copies) + (copy_of_lane - copies.start))
 
 
 def scores_with_copies(
@@ -270,17 +310,21 @@ class NullModelFitter:
             for query, panel, row in zip(queries[part], panels[part], rows, strict=True):
                 yield from fit_panels(self.fit, [len(query)], panel.lengths, panel.split_scores(row[None]))
 
-    def fit_pairs(self, requests: Sequence[NullModelRequest], read: ReadMany) -> list[PairNullModels]:
-        """Return the nulls of the pairs of some queries."""
+    def fit_pairs(
+        self, requests: Sequence[NullModelRequest], read: ReadMany, engine: Engine | None = None
+    ) -> list[PairNullModels]:
+        """Return the nulls of the pairs of some queries; an engine may score copies in place of the CPU."""
         parts: list[list[PairNullModels]] = [[] for _ in requests]
         for places, run in _split_requests(requests):
-            for place, nulls in zip(places, self._fit_run(run, read), strict=True):
+            for place, nulls in zip(places, self._fit_run(run, read, engine), strict=True):
                 parts[place].append(nulls)
         return [
             PairNullModels.concatenate(each.statistics, models) for each, models in zip(requests, parts, strict=True)
         ]
 
-    def _fit_run(self, requests: Sequence[NullModelRequest], read: ReadMany) -> list[PairNullModels]:
+    def _fit_run(
+        self, requests: Sequence[NullModelRequest], read: ReadMany, engine: Engine | None
+    ) -> list[PairNullModels]:
         """Return the nulls of pairs whose subjects may all be at hand."""
         subjects, place = np.unique(np.concatenate([each.subjects for each in requests]), return_inverse=True)
         sequences = read(subjects)
@@ -290,7 +334,7 @@ class NullModelFitter:
         of_query = [slice(begin, end) for begin, end in pairwise(np.cumsum([0, *sizes]).tolist())]
 
         def scores(pairs: IntArray, copies: range) -> IntArray:
-            scored = score_shuffled(queries, sequences, pairs, copies, self.recurrence, self.threads)
+            scored = score_shuffled(queries, sequences, pairs, copies, self.recurrence, self.threads, engine)
             return scored.astype(np.int64)
 
         first = scores(pairs, range(REVERSED, N_COPIES[0]))

@@ -252,7 +252,7 @@ class LocalPairBackend:
     fitter : NullModelFitter or None
         Makes nulls, where statistics are fitted.
     engine : Engine or None
-        May lend an aligner, which works in place of few threads.
+        May score copies, and lend an aligner, which works in place of few threads.
     parallel : int
         Batches that are worked on at a time: with two, one computes while Python prepares the other.
     """
@@ -267,14 +267,14 @@ class LocalPairBackend:
     ) -> None:
         self.parallel = parallel
         self.recurrence, self.threads, self.fitter = recurrence, threads, fitter
-        self._engine = engine if threads < CPU_ALIGN_MIN_THREADS else None
+        self._engine = engine
         self._guard, self._aligner = threading.Lock(), ExitStack()
         self._lent: PairAligner | None = None
 
     def fit_null_models(self, requests: Sequence[NullModelRequest], subjects: SubjectReader) -> list[PairNullModels]:
         """Return the nulls of the pairs of some queries."""
         assert self.fitter is not None
-        return self.fitter.fit_pairs(requests, partial(subjects.read_masked, threads=self.threads))
+        return self.fitter.fit_pairs(requests, partial(subjects.read_masked, threads=self.threads), self._engine)
 
     def align(self, pairs: PairsToAlign, subjects: SubjectReader) -> tuple[AlignmentTable, SubjectCodes]:
         """Align pairs; return the alignments and the subjects."""
@@ -297,10 +297,10 @@ class LocalPairBackend:
         inputs = [query.alignment_input(self.recurrence.scoring) for query in queries]
         pairs, pool = np.stack([of_query, np.arange(len(of_query))], axis=1), (subjects.codes, subjects.offsets)
         itself = range(UNCHANGED, UNCHANGED + 1)
-        return score_shuffled(inputs, pool, pairs, itself, self.recurrence, self.threads)[:, 0]
+        return score_shuffled(inputs, pool, pairs, itself, self.recurrence, self.threads, self._engine)[:, 0]
 
     def _aligner_for(self, n: int) -> PairAligner | None:
-        if self._lent is None and self._engine is not None:
+        if self._lent is None and self._engine is not None and self.threads < CPU_ALIGN_MIN_THREADS:
             self._lent = self._engine.pair_aligner(n)
             if self._lent is not None:
                 self._aligner.enter_context(self._lent)

@@ -290,10 +290,13 @@ class Device:
         if data.nbytes:
             self._cuda.memcpy_dtoh(data, address)
 
-    def upload_async(self, address: int, pinned: npt.NDArray[Any], stream: Any) -> None:
-        """Copy page-locked memory, an array of any shape and type, to the device; do not wait."""
-        if pinned.nbytes:
-            self._cuda.memcpy_htod_async(address, pinned, stream)
+    def upload_async(self, address: int, data: npt.NDArray[Any], stream: Any) -> None:
+        """Copy an array of any shape and type to the device; do not wait.
+
+        What is not page-locked the driver has read when this returns.
+        """
+        if data.nbytes:
+            self._cuda.memcpy_htod_async(address, data, stream)
 
     def download_async(self, pinned: npt.NDArray[Any], address: int, stream: Any) -> None:
         """Copy device memory to page-locked memory, an array of any shape and type; do not wait."""

@@ -44,6 +44,7 @@ from swsearch.engines.gpu.memory import (
     demand_of,
     make_plan,
 )
+from swsearch.engines.gpu.pair_scores import PairScorer
 from swsearch.engines.gpu.queries import Group, Part, UploadedPart, UploadedParts, kernels_of
 from swsearch.engines.gpu.slot import Turn
 from swsearch.engines.gpu.slot_memory import EngineUsage, GpuChunk, Shared, SlotMemory, TurnOrder
@@ -95,6 +96,7 @@ class GpuEngine(Engine):
         self.compiler = find_compiler(self.info.architecture, self.info.driver_version)
         self._device = Device(self.info)
         self.kernels = Kernels(self._device, self.compiler)
+        self._pairs = PairScorer(self._device, self.kernels)
         self.usage = EngineUsage()
         self.memory_plan: MemoryPlan | None = None
         self._planned, self._n_planned = False, 0
@@ -456,6 +458,20 @@ class GpuEngine(Engine):
             )
         return values
 
+    def score_pairs(
+        self, profiles: Sequence[QueryProfile], of_subject: IntArray, chunk: Chunk, recurrence: Recurrence
+    ) -> ScoreArray | None:
+        """Score each subject of a chunk with one query, unless a memory limit leaves no room for more.
+
+        While a turn is in work this is left to the CPU too: the kernel would wait for those of the turn. With 1,000
+        queries x Swiss-Prot, a scan of 10.4 s, the whole took 15.3 s with all copies on the device, 13.1 to 13.6 s
+        with none, and 12.4 to 13.3 s so (H200, 16 processors, November 2026).
+        """
+        is_busy = any(slot.is_awaited for slot in self._slots)
+        if is_busy or self._memory_limit is not None or any(profile.gaps is not None for profile in profiles):
+            return None
+        return self._pairs.score(profiles, of_subject, chunk, recurrence)
+
     def pair_aligner(self, n_hits: int) -> PairAligner | None:
         """Make the aligner of hits: only the CPU if a memory limit leaves no room for both."""
         if n_hits < GPU_WORTH_HITS or self._memory_limit is not None:
@@ -486,6 +502,7 @@ class GpuEngine(Engine):
             with self._device.active("closing"):
                 self._copies.synchronize()
                 self._staging.clear()
+                self._pairs.close()
                 self.kernels.close()
                 del self._copies
         finally:

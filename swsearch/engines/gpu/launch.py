@@ -15,7 +15,7 @@ import numpy.typing as npt
 from swsearch.blocks import LANES
 from swsearch.engines.gpu.compiler import Kernel
 from swsearch.engines.gpu.kernels import THREADS
-from swsearch.engines.gpu.limits import LARGEST, UNCERTAIN, Lane16, half_lane
+from swsearch.engines.gpu.limits import LARGEST, UNCERTAIN, WIDE, Lane16, half_lane
 from swsearch.engines.gpu.memory import BOUNDARY_BYTES, LONG_COLUMNS
 from swsearch.engines.gpu.queries import UploadedBatch, UploadedPart, UploadedWavefront
 from swsearch.engines.gpu.slot_memory import GpuChunk, SlotMemory
@@ -43,9 +43,6 @@ LONE_JOB = 0.65
 PAIRS_PER_UNCERTAIN = 128
 """One in so many strips may reach the limit of half precision and be scored again in 32 bits; beyond, the kernel
 ends, and everything is scored as integers."""
-
-WIDE = Lane16(0, LARGEST)
-"""A lane of 32 bits."""
 
 ALWAYS = 10**6
 """A `FAIR_SHARE` with which the inter-task kernel takes everything, for tests."""

@@ -44,6 +44,9 @@ HALF_END = 2048
 LARGEST = 2**31 - 1
 """The largest threshold that the kernels hold: no score reaches it, and every score reaches its negative."""
 
+WIDE = Lane16(0, LARGEST)
+"""A lane of 32 bits."""
+
 
 def highest_score(profile: QueryProfile) -> int:
     """Return a bound for the score of any alignment of a query, matrix units: every row at its best letter."""

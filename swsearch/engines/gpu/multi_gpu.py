@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from operator import attrgetter, methodcaller
 from typing import Any
 
 import numpy as np
 
-from swsearch.blocks import LANES, Chunk, RunLengths
+from swsearch.blocks import LANES, Chunk, IntArray, RunLengths
 from swsearch.engines.base import (
     ChunkHits,
     ChunkPlan,
@@ -133,6 +134,7 @@ class MultiGpuEngine(Engine):
         self._shares: list[DeviceShare] = []
         self._loaded: list[DistributedChunk] = []
         self._merged: DistributedChunk | None = None
+        self._pair_calls = count()
 
     @property
     def _engines(self) -> list[GpuEngine]:
@@ -364,6 +366,16 @@ class MultiGpuEngine(Engine):
     def score(self, group: QueryGroup, loaded: LoadedChunk, progress: Progress | None = None) -> ScoreArray:
         """Score a group against a chunk, on all devices."""
         return MultiGpuScan(self, group, loaded.handle, None, progress).scores()
+
+    def score_pairs(
+        self, profiles: Sequence[QueryProfile], of_subject: IntArray, chunk: Chunk, recurrence: Recurrence
+    ) -> ScoreArray | None:
+        """Score each subject of a chunk with one query, on the devices in turn."""
+        usable = self.group.usable
+        if not usable:
+            return None
+        thread = usable[next(self._pair_calls) % len(usable)]
+        return thread.device.score_pairs(profiles, of_subject, chunk, recurrence)
 
     def pair_aligner(self, n_hits: int) -> PairAligner | None:
         """Make the aligner of hits: each device once, or only the CPU if a memory limit leaves no room."""
