@@ -155,6 +155,7 @@ PyMethodDef methods[] = {
     {"trim_ends", py_trim_ends, METH_VARARGS, "Cut alignments back; see swsearch.pipeline.inclusion."},
     {"select_hits", py_select_hits, METH_VARARGS, "Choose alignments for a profile; see swsearch.pipeline.inclusion."},
     {"lay_out", py_lay_out, METH_VARARGS, "Lay subjects out in columns; see swsearch.profiles.construction."},
+    {"write_table", py_write_table, METH_VARARGS, "Write lines of a table; see swsearch.report.base."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };

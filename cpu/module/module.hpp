@@ -131,4 +131,7 @@ PyObject* py_score_shuffled(PyObject*, PyObject* arguments);
 PyObject* py_read_ranges(PyObject*, PyObject* arguments);
 PyObject* py_copy_ranges(PyObject*, PyObject* arguments);
 
+// module_text.cpp
+PyObject* py_write_table(PyObject*, PyObject* arguments);
+
 }  // namespace swsearch

@@ -82,7 +82,7 @@ def descriptions_of(alignment: QueryAlignment) -> list[str]:
 
 def evalues_of(alignment: QueryAlignment) -> list[str]:
     """Return the E-value of each sequence as BLAST's tables print it; empty of the query and where there is none."""
-    texts = base.evalue_texts(alignment.evalues)
+    texts = base.number_texts(alignment.evalues, "evalue")
     has_evalue = ~np.isnan(alignment.evalues)
     has_evalue[:1] = False
     return [text if is_known else "" for text, is_known in zip(texts, has_evalue.tolist(), strict=True)]

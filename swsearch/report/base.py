@@ -13,16 +13,17 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from json.encoder import encode_basestring_ascii as string
-from typing import IO, Any, ClassVar, Generic, TypeVar, get_args
+from typing import IO, Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import FloatArray, IntArray
 from swsearch.errors import InputError, OptionError
+from swsearch.extension import load
 from swsearch.results import SearchResult
+from swsearch.results.fields import FieldType
 from swsearch.run_info import Program, RunInfo
 
 ONE_QUERY = "use swsearch msa for one file per query, or --outfmt stockholm for all queries"
@@ -139,48 +140,8 @@ def unknown_column(name: str, columns: Iterable[str], outfmt: str) -> OptionErro
 NO_NUMBER = "nan"
 """Table entry for a missing E-value or bit score, which every reader of floats accepts."""
 
-
-def evalue_text(evalue: float | None, small: str = ".0e") -> str:
-    """Return an E-value as blastp's pairwise report prints it: ``2e-68``, ``0.001``, ``0.50``, ``26``."""
-    if evalue is None or math.isnan(evalue):
-        return NO_NUMBER
-    if evalue < 1e-180:
-        return "0.0"
-    for limit, form in ((0.0009, small), (0.1, ".3f"), (1.0, ".2f"), (10.0, ".1f")):
-        if evalue < limit:
-            return format(evalue, form)
-    return format(evalue, ".0f")
-
-
-evalue_table = partial(evalue_text, small=".2e")
-"""Returns an E-value as blastp's tables print it: ``2.12e-68`` where the pairwise report has ``2e-68``."""
-
-
-def bit_score_text(bit_score: float | None) -> str:
-    """Return a bit score as blastp prints it, in tables too: `` 9.6``, ``85.1``, ``209``, ``10235``, ``1.120e+05``.
-
-    Above 99.9 it is cut, not rounded; below 10 a blank stands before it, as in blastp's tables.
-    """
-    if bit_score is None or math.isnan(bit_score):
-        return NO_NUMBER
-    if bit_score > 99999:
-        return f"{bit_score:.3e}"
-    if bit_score > 99.9:
-        return str(int(bit_score))
-    return f"{bit_score:z4.1f}"
-
-
-def z_score_text(z_score: float | None) -> str:
-    """Return a z-score with one decimal."""
-    return NO_NUMBER if z_score is None else f"{z_score:z.1f}"
-
-
-def whole_percentage(part: int, whole: int) -> int:
-    """Return a percentage as the pairwise report prints it: rounded half up, but 100 only where all is meant."""
-    if not whole:
-        return 0
-    rounded = (200 * part + whole) // (2 * whole)
-    return 99 if rounded == 100 and part < whole else rounded
+MISSING = "N/A"
+"""Text of an empty value, as in blastp's tables; an empty column would confuse readers."""
 
 
 def finite(value: float | None) -> float | None:
@@ -191,22 +152,37 @@ def finite(value: float | None) -> float | None:
 # columns
 
 
-def evalue_texts(evalues: FloatArray) -> list[str]:
-    """Apply `evalue_table` to E-values, shape (n,), NaN where there is none."""
-    return [f"{value:.2e}" if 1e-180 <= value < 0.0009 else evalue_table(value) for value in evalues.tolist()]
+Form = FieldType | Literal["evalue", "short_evalue", "bit_score", ".1f", ".2f", ".3f"]
+"""Form of values: texts, integers, or numbers as ``cpu/text/table.hpp`` names them; nan where there is none."""
+
+Values = Sequence[str] | IntArray | FloatArray
+"""A column, shape (n,): texts, int64 or float64."""
 
 
-def bit_score_texts(bit_scores: FloatArray) -> list[str]:
-    """Apply `bit_score_text` to bit scores, shape (n,), NaN where there is none."""
-    values = bit_scores.tolist()
-    text_of = {value: bit_score_text(value) for value in set(values)}  # hits of a query have many equal bit scores
-    return [text_of[value] for value in values]
+def write_table(columns: Iterable[tuple[Values, Form]], separator: str = "\t") -> str:
+    """Return the lines of a table with the values of each column; an empty text is `MISSING`."""
+    cells = [(values if form == "string" else np.ascontiguousarray(values), form) for values, form in columns]
+    text: str = load().write_table(cells, separator, MISSING)
+    return text
 
 
-def percentages(parts: IntArray, wholes: IntArray, decimals: int) -> list[str]:
-    """Return percentages, shape (n,), as blastp's tables print them; 0 of nothing is 0."""
-    shares = np.divide(100.0 * parts, wholes, out=np.zeros(len(parts)), where=wholes != 0).tolist()
-    return [f"{share:.{decimals}f}" for share in shares]
+def number_texts(values: FloatArray, form: Form) -> list[str]:
+    """Return numbers, shape (n,), in a form."""
+    return write_table([(values, form)]).splitlines()
+
+
+def percentages(parts: IntArray, wholes: IntArray) -> FloatArray:
+    """Return percentages, shape (n,), float64; 0 of nothing is 0."""
+    return 100.0 * parts / np.maximum(wholes, 1)
+
+
+def whole_percentages(parts: IntArray, wholes: IntArray) -> IntArray:
+    """Return percentages, shape (n,), int64, as the pairwise report prints them.
+
+    They are rounded half up, but 100 only where all is meant; 0 of nothing is 0.
+    """
+    rounded = (200 * parts + wholes) // np.maximum(2 * wholes, 1)
+    return np.where((rounded == 100) & (parts < wholes), 99, np.where(wholes == 0, 0, rounded))
 
 
 _HITS = '"hits":[]'

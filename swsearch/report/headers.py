@@ -16,16 +16,13 @@ from typing import Any
 from swsearch.db.name_lookup import names_of
 from swsearch.db.taxonomy import Taxon
 from swsearch.errors import InputError, printable
-from swsearch.report.base import Writer, encode, finite
+from swsearch.report.base import MISSING, Writer, encode, finite
 from swsearch.results import HitTable, SearchResult
 from swsearch.results.hit_batches import HitBatch
 from swsearch.results.table import shown_hits
 from swsearch.run_info import ActiveOptions, OptionValues, Program, RunInfo
 from swsearch.statistics.karlin_altschul import KarlinAltschul, Statistics
 from swsearch.statistics.null_model import FitSettings, FittedStatistics
-
-MISSING = "N/A"
-"""Text of an empty value, as in blastp's tables; an empty column would confuse readers."""
 
 _NOT_TBLASTX = ", for alignments with gaps; tblastx has other constants, for alignments without gaps"
 
@@ -173,7 +170,7 @@ def all_encodable(texts: Sequence[str]) -> list[str]:
 def printed_identifiers(texts: Sequence[str]) -> list[str]:
     """Apply `identifier` to each text."""
     if _is_plain(texts):
-        return [text.strip() or MISSING for text in texts]
+        return [text or MISSING for text in map(str.strip, texts)]
     return [identifier(text) for text in texts]
 
 

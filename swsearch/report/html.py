@@ -279,7 +279,7 @@ def _overview_row(data: dict[str, Any], hits: HitTable) -> list[str]:
     best = _cut(headers.identifier(hits.headers.identifiers[0])) + _title(headers.one_line(description).strip())
     has_evalues = not np.isnan(evalues[0])
     significant = f"{(evalues <= SIGNIFICANT_EVALUE).sum():,}" if has_evalues else ""
-    evalue = base.evalue_table(float(evalues[0])) if has_evalues else ""
+    evalue = base.number_texts(evalues[:1], "evalue")[0] if has_evalues else ""
     return [*cells, significant, best, str(hits.scores[0]), evalue]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from swsearch.blocks import IntArray
+from swsearch.blocks import FloatArray, IntArray
 from swsearch.frameshift_alignment import SHIFT_MARKS
 from swsearch.report import base, headers
 from swsearch.report.base import Writer
@@ -19,6 +19,7 @@ from swsearch.results import SearchResult
 from swsearch.results.hit_batches import AlignedHitBatch, aligned_batches, hit_batches
 from swsearch.run_info import RunInfo
 from swsearch.statistics.karlin_altschul import KarlinAltschul
+from swsearch.statistics.methods import HitStatistics
 from swsearch.statistics.null_model import FitSettings
 from swsearch.translation.genetic_codes import CODON
 
@@ -108,16 +109,26 @@ def _hit_list(result: SearchResult) -> Iterator[str]:
         yield f"{'Best sequences:':{width}}(Raw)"
     yield ""
     for batch in hit_batches(result):
-        bits, evalues, _, _ = batch.hit_statistics.optional
-        columns = zip(headers.subject_titles(batch), batch.hit_scores.tolist(), bits, evalues, strict=True)
-        for titles, score, bit_score, evalue in columns:
+        numbers = _number_texts(batch.hit_statistics)
+        columns = zip(headers.subject_titles(batch), batch.hit_scores.tolist(), *numbers, strict=True)
+        for titles, score, bits, evalue, *_ in columns:
             title = _shorten(titles[0])
             if has_statistics:
-                score_text = str(score) if bit_score is None else base.bit_score_text(bit_score)
-                yield f"{title:{width}}{score_text:7} {base.evalue_text(evalue)}"
+                yield f"{title:{width}}{score if bits == base.NO_NUMBER else bits!s:7} {evalue}"
             else:
                 yield f"{title:{width}}{score}"
     yield ""
+
+
+def _number_texts(statistics: HitStatistics) -> list[list[str]]:
+    """Return bit scores, E-values, z-scores and published E-values as the report prints them."""
+    forms: list[tuple[FloatArray, base.Form]] = [
+        (statistics.bit_scores, "bit_score"),
+        (statistics.evalues, "short_evalue"),
+        (statistics.z_scores, ".1f"),
+        (statistics.evalues_published, "short_evalue"),
+    ]
+    return [base.number_texts(values, form) for values, form in forms]
 
 
 def _hits(batch: AlignedHitBatch) -> Iterator[str]:
@@ -135,12 +146,10 @@ def _hits(batch: AlignedHitBatch) -> Iterator[str]:
 def _alignments(batch: AlignedHitBatch) -> list[str]:
     """Return the text of each alignment of a batch."""
     alignments = batch.alignments
+    counts = alignments.identities, alignments.positives, alignments.gaps
     columns = zip(
         _score_lines(batch),
-        alignments.length.tolist(),
-        alignments.identities.tolist(),
-        alignments.positives.tolist(),
-        alignments.gaps.tolist(),
+        *(_shares(each, alignments.length) for each in counts),
         zip(*batch.rows, strict=True),
         _sides(batch.query_spans, batch.query_frames),
         _sides(batch.subject_spans, batch.subject_frames),
@@ -149,9 +158,9 @@ def _alignments(batch: AlignedHitBatch) -> list[str]:
         strict=True,
     )
     return [
-        f"{score}\n Identities = {_share(identities, length)}, Positives = {_share(positives, length)}, "
-        f"Gaps = {_share(gaps, length)}\n{frames}\n{_blocks(rows, query, subject, largest)}"
-        for score, length, identities, positives, gaps, rows, query, subject, largest, frames in columns
+        f"{score}\n Identities = {identities}, Positives = {positives}, Gaps = {gaps}\n{frames}\n"
+        f"{_blocks(rows, query, subject, largest)}"
+        for score, identities, positives, gaps, rows, query, subject, largest, frames in columns
     ]
 
 
@@ -186,24 +195,23 @@ def _numbers(at: int, step: int, letters: str) -> tuple[int, int, int]:
     return at + (following == at), following + 1, following
 
 
-def _share(part: int, length: int) -> str:
-    return f"{part}/{length} ({base.whole_percentage(part, length)}%)"
+def _shares(parts: IntArray, lengths: IntArray) -> list[str]:
+    """Return parts of alignments with their percentages."""
+    columns = parts.tolist(), lengths.tolist(), base.whole_percentages(parts, lengths).tolist()
+    return [f"{part}/{length} ({percentage}%)" for part, length, percentage in zip(*columns, strict=True)]
 
 
 def _score_lines(batch: AlignedHitBatch) -> Iterator[str]:
     has_statistics = batch.result.statistics is not None
-    for score, bits, evalue, z_score, published in zip(
-        batch.scores.tolist(), *batch.statistics.optional, strict=True
-    ):
+    columns = zip(batch.scores.tolist(), *_number_texts(batch.statistics), strict=True)
+    for score, bits, evalue, z_score, published in columns:
         if not has_statistics:
             yield f" Score = {score}"
-        elif bits is None:
-            z_score_text = base.z_score_text(z_score)
-            yield f" Score = {score},  Z-score = {z_score_text},  Expect = {base.evalue_text(evalue)}"
+        elif bits == base.NO_NUMBER:
+            yield f" Score = {score},  Z-score = {z_score},  Expect = {evalue}"
         else:
-            beside = "" if published is None else f",  Published Expect = {base.evalue_text(published)}"
-            expected = base.evalue_text(evalue)
-            yield f" Score = {base.bit_score_text(bits)} bits ({score}),  Expect = {expected}{beside}"
+            beside = "" if published == base.NO_NUMBER else f",  Published Expect = {published}"
+            yield f" Score = {bits} bits ({score}),  Expect = {evalue}{beside}"
 
 
 def _blocks(rows: tuple[str, str, str], query: _Side, subject: _Side, largest: int) -> str:

@@ -167,7 +167,7 @@ def md_tag(pair: PairAlignment) -> str:
 def _score_tags(batch: AlignedHitBatch) -> list[list[str]]:
     """Return the tags EV, PI and BS of each line; without statistics EV or BS are left out."""
     alignments, statistics = batch.alignments, batch.statistics
-    identities = base.percentages(alignments.identities, alignments.length, 2)
+    identities = base.number_texts(base.percentages(alignments.identities, alignments.length), ".2f")
     columns = zip(statistics.evalues.tolist(), identities, statistics.bit_scores.tolist(), strict=True)
     return [
         [*_float_tag("EV", evalue), f"PI:f:{identity}", *_float_tag("BS", bits)] for evalue, identity, bits in columns
@@ -250,7 +250,7 @@ class SamWriter(Writer):
                 continue
             name = self._names[subject] = self._new_name(identifier, subject)
             if length:  # a reference without residues has no place in SAM, and nothing aligns to it
-                title = headers.one_line(" ".join(header)).strip() or headers.MISSING
+                title = headers.one_line(" ".join(header)).strip() or base.MISSING
                 self._references.append(f"@SQ\tSN:{name}\tLN:{length}\tDS:{title}\n")
         return [self._names[subject] for subject in subjects]
 

@@ -7,7 +7,6 @@ Values for translated DNA are those of blastx, tblastn and tblastx.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -43,59 +42,42 @@ class Column:
         Name in ``--outfmt``.
     title : str
         Name in blastp's ``# Fields:`` line.
-    texts : callable
-        Returns the text of each line of a `HitBatch`. If the column needs alignments, it takes an `AlignedHitBatch`.
+    values : callable
+        Returns the value of each line of a `HitBatch`. If the column needs alignments, it takes an `AlignedHitBatch`.
+    form : str
+        How the values are written.
     needs_alignment : bool
-        Whether the texts need alignments.
+        Whether the values need alignments.
     """
 
     name: str
     title: str
-    texts: Callable[[Any], list[str]]
+    values: Callable[[Any], base.Values]
+    form: base.Form = "string"
     needs_alignment: bool = True
 
 
-_FLOAT_TEXTS: dict[str, Callable[[FloatArray], list[str]]] = {
-    "bit_score": base.bit_score_texts,
-    "z_score": lambda values: list(map(base.z_score_text, values.tolist())),
-    "evalue": base.evalue_texts,
-    "evalue_published": base.evalue_texts,
-}
-"""Texts of numbers, by field; of other fields they have six digits."""
+_FLOAT_FORMS: dict[str, base.Form] = {
+    "bit_score": "bit_score", "z_score": ".1f", "evalue": "evalue", "evalue_published": "evalue"
+}  # fmt: skip
+"""Forms of numbers, by field."""
 
 
 def _field_column(name: str) -> Column:
     """Return the column of a field."""
     field = HIT_FIELDS[name]
-
-    floats = _FLOAT_TEXTS.get(name, _six_digits)
-
-    def texts(batch: HitBatch) -> list[str]:
-        return list(map(str, field.cells(batch, floats, _never_empty)))
-
-    return Column(field.column, field.title, texts, field.needs_alignment)
-
-
-def _never_empty(texts: list[str]) -> list[str]:
-    return [text or headers.MISSING for text in texts]
-
-
-def _six_digits(values: FloatArray) -> list[str]:
-    return [f"{value:g}" for value in values.tolist()]
-
-
-def _whole(values: IntArray) -> list[str]:
-    return list(map(str, values.tolist()))
+    form = _FLOAT_FORMS.get(name, field.type)
+    return Column(field.column, field.title, field.line_values, form, field.needs_alignment)
 
 
 def _hit_column(name: str, title: str, texts: Callable[[HitBatch], list[str]]) -> Column:
     """Return a column with the same text for all alignments of a hit."""
-    return Column(name, title, lambda batch: batch.of_lines(texts(batch)), False)
+    return Column(name, title, lambda batch: batch.of_lines(texts(batch)), needs_alignment=False)
 
 
 def _query_column(name: str, title: str, text: Callable[[SearchResult], str]) -> Column:
     """Return a column with the same text for all hits of a query."""
-    return Column(name, title, lambda batch: [text(batch.result)] * len(batch), False)
+    return Column(name, title, lambda batch: [text(batch.result)] * len(batch), needs_alignment=False)
 
 
 def _taxa_column(name: str, title: str, attribute: str, **kwargs: Any) -> Column:
@@ -112,50 +94,42 @@ def _entry_names(batch: HitBatch) -> list[list[str]]:
     return [[name for name, _ in headers.entries_of(titles)] for titles in headers.subject_titles(batch)]
 
 
-def _ends(name: str, title: str, ends: Callable[[AlignedHitBatch], IntArray]) -> Column:
-    """Return a column of first or last residues as BLAST counts them."""
-    return Column(name, title, lambda batch: _whole(ends(batch)))
-
-
-def _percentages(batch: AlignedHitBatch, field: str, decimals: int) -> list[str]:
+def _percentages(batch: AlignedHitBatch, field: str) -> FloatArray:
     """Return the percentage of each alignment's columns that a field counts."""
-    return base.percentages(HIT_FIELDS[field].values(batch), batch.alignments.length, decimals)
+    return base.percentages(HIT_FIELDS[field].values(batch), batch.alignments.length)
 
 
-def _frames(batch: AlignedHitBatch, side: str) -> list[str]:
+def _frames(batch: AlignedHitBatch, side: str) -> IntArray:
     """Return the frame of one side of each alignment; of proteins, blastp writes 1 and the other programs 0."""
     if batch.result.program == "blastp":
-        return ["1"] * len(batch)
-    return _whole(HIT_FIELDS[f"{side}_frame"].values(batch))
+        return np.ones(len(batch), dtype=np.int64)
+    frames: IntArray = HIT_FIELDS[f"{side}_frame"].values(batch)
+    return frames
 
 
 def _both_frames(batch: AlignedHitBatch) -> list[str]:
-    return list(map("/".join, zip(_frames(batch, "query"), _frames(batch, "subject"), strict=True)))
+    pairs = zip(_frames(batch, "query").tolist(), _frames(batch, "subject").tolist(), strict=True)
+    return [f"{query}/{subject}" for query, subject in pairs]
 
 
-def _whole_percentages(parts: IntArray, wholes: IntArray) -> list[str]:
-    pairs = zip(parts.tolist(), wholes.tolist(), strict=True)
-    return [str(base.whole_percentage(part, whole)) for part, whole in pairs]
-
-
-def _query_coverages(batch: AlignedHitBatch) -> list[str]:
+def _query_coverages(batch: AlignedHitBatch) -> IntArray:
     """Return the percentage of the query between each alignment's first and last residue.
 
     Of DNA, blastx divides residues by nucleotides, so that a whole frame covers 33%; this does the same.
     """
     begins, ends = batch.query_spans
     residues = (ends - begins) // (CODON if batch.result.has_query_frames else 1)
-    return _whole_percentages(residues, np.full(len(batch), batch.result.query_length))
+    return base.whole_percentages(residues, np.full(len(batch), batch.result.query_length))
 
 
-def _joint_query_coverages(batch: AlignedHitBatch) -> list[str]:
+def _joint_query_coverages(batch: AlignedHitBatch) -> IntArray:
     """Return the percentage of the query that all alignments of each hit cover together."""
     if batch.is_single and not batch.result.has_query_frames:
         return _query_coverages(batch)
     begins, ends = batch.query_spans
     spans = batch.by_hit(list(zip(begins.tolist(), ends.tolist(), strict=True)))
-    length = batch.result.query_length
-    return batch.of_lines([str(base.whole_percentage(_n_covered(each), length)) for each in spans])
+    covered = np.array([*map(_n_covered, spans)])[batch.hit_of_line]
+    return base.whole_percentages(covered, np.full(len(batch), batch.result.query_length))
 
 
 def _n_covered(spans: list[tuple[int, int]]) -> int:
@@ -166,9 +140,9 @@ def _n_covered(spans: list[tuple[int, int]]) -> int:
     return covered
 
 
-def _subject_coverages(batch: AlignedHitBatch) -> list[str]:
+def _subject_coverages(batch: AlignedHitBatch) -> IntArray:
     begins, ends = batch.subject_spans
-    return _whole_percentages(ends - begins, batch.subject_lengths[batch.hit_of_line])
+    return base.whole_percentages(ends - begins, batch.subject_lengths[batch.hit_of_line])
 
 
 # accessions are those that blastp prints of databases made with -parse_seqids
@@ -179,7 +153,7 @@ _BLAST_COLUMNS = (
     _hit_column("sseqid", "subject id", headers.subject_names),
     _hit_column("sacc", "subject acc.", lambda of: headers.accessions(headers.subject_names(of), False)),
     _hit_column("saccver", "subject acc.ver", lambda of: headers.accessions(headers.subject_names(of), True)),
-    _query_column("qtitle", "query title", lambda of: headers.query_title(of) or headers.MISSING),
+    _query_column("qtitle", "query title", headers.query_title),
     _hit_column("sallseqid", "subject ids", lambda of: [";".join(names) for names in _entry_names(of)]),
     _hit_column(
         "sallacc",
@@ -205,24 +179,24 @@ _BLAST_COLUMNS = (
     *map(
         _field_column, ("subject_index", "iteration", "score", "bit_score", "evalue", "z_score", "evalue_published")
     ),
-    _ends("qstart", "q. start", lambda of: of.query_ends[0]),
-    _ends("qend", "q. end", lambda of: of.query_ends[1]),
-    _ends("sstart", "s. start", lambda of: of.subject_ends[0]),
-    _ends("send", "s. end", lambda of: of.subject_ends[1]),
+    Column("qstart", "q. start", lambda of: of.query_ends[0], "int64"),
+    Column("qend", "q. end", lambda of: of.query_ends[1], "int64"),
+    Column("sstart", "s. start", lambda of: of.subject_ends[0], "int64"),
+    Column("send", "s. end", lambda of: of.subject_ends[1], "int64"),
     *map(_field_column, ("query_row", "subject_row", "alignment_length")),
-    Column("pident", "% identity", partial(_percentages, field="identities", decimals=3)),
+    Column("pident", "% identity", partial(_percentages, field="identities"), ".3f"),
     *map(_field_column, ("identities", "mismatches", "positives")),
-    Column("ppos", "% positives", partial(_percentages, field="positives", decimals=2)),
+    Column("ppos", "% positives", partial(_percentages, field="positives"), ".2f"),
     *map(_field_column, ("gap_openings", "gaps")),
-    Column("btop", "BTOP", lambda of: _never_empty(of.btops)),
-    Column("qframe", "query frame", partial(_frames, side="query")),
-    Column("sframe", "sbjct frame", partial(_frames, side="subject")),
+    Column("btop", "BTOP", lambda of: of.btops),
+    Column("qframe", "query frame", partial(_frames, side="query"), "int64"),
+    Column("sframe", "sbjct frame", partial(_frames, side="subject"), "int64"),
     Column("frames", "query/sbjct frames", _both_frames),
-    _query_column("sstrand", "subject strand", lambda of: headers.MISSING),
+    _query_column("sstrand", "subject strand", lambda _: base.MISSING),
     _field_column("cigar"),
-    Column("qcovs", "% query coverage per subject", _joint_query_coverages),
-    Column("qcovhsp", "% query coverage per hsp", _query_coverages),
-    Column("scovhsp", "% subject coverage per hsp", _subject_coverages),
+    Column("qcovs", "% query coverage per subject", _joint_query_coverages, "int64"),
+    Column("qcovhsp", "% query coverage per hsp", _query_coverages, "int64"),
+    Column("scovhsp", "% subject coverage per hsp", _subject_coverages, "int64"),
 )
 
 _FIELD_COLUMNS = [_field_column(field.name) for field in HIT_FIELDS.values() if field.column]
@@ -282,6 +256,7 @@ class TabularWriter(Writer):
 
     has_columns = True
     takes_header = True
+    _separator = "\t"
 
     def __init__(self, stream: IO[Any], columns: list[Column]) -> None:
         super().__init__(stream)
@@ -297,23 +272,22 @@ class TabularWriter(Writer):
         """Write the header line."""
         super().begin(run)
         if self.has_header:
-            self._write_rows([tuple(column.name for column in self._columns)])
+            self._write_columns(([column.name], "string") for column in self._columns)
 
     def write(self, result: SearchResult) -> None:
         """Write the lines of one query."""
         is_aligned = result.may_have_more_hsps or self.needs_alignments
         for batch in aligned_batches(result) if is_aligned else hit_batches(result):
-            self._write_rows(zip(*[column.texts(batch) for column in self._columns], strict=True))
+            self._write_columns((column.values(batch), column.form) for column in self._columns)
 
-    def _write_rows(self, rows: Iterable[tuple[str, ...]]) -> None:
-        self._stream.write("\n".join(map("\t".join, rows)) + "\n")
+    def _write_columns(self, columns: Iterable[tuple[base.Values, base.Form]]) -> None:
+        self._stream.write(base.write_table(columns, self._separator))
 
 
 class CommaSeparatedWriter(TabularWriter):
     """One line per alignment, columns separated by commas; unlike blastp's, a value that holds a comma is quoted."""
 
-    def _write_rows(self, rows: Iterable[tuple[str, ...]]) -> None:
-        csv.writer(self._stream, lineterminator="\n").writerows(rows)
+    _separator = ","
 
 
 class CommentedWriter(TabularWriter):

@@ -224,7 +224,7 @@ class AlignedHitBatch(HitBatch):
         """Frame of the subject in each line, shape (n,), int64; 0 if it is protein."""
         return self._hsps.subject_frame_numbers
 
-    @property
+    @cached_property
     def query_ends(self) -> tuple[IntArray, IntArray]:
         """First and last residue of the aligned parts of the query as BLAST counts them, each of shape (n,), int64.
 
@@ -232,7 +232,7 @@ class AlignedHitBatch(HitBatch):
         """
         return _printed_ends(*self.query_spans, self.query_frames)
 
-    @property
+    @cached_property
     def subject_ends(self) -> tuple[IntArray, IntArray]:
         """First and last residue of the aligned parts of the subjects as `query_ends`, each of shape (n,)."""
         return _printed_ends(*self.subject_spans, self.subject_frames)

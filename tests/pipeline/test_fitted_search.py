@@ -13,6 +13,7 @@ import pytest
 from Bio import SearchIO
 
 import swsearch
+from support.number_texts import evalue_text
 from swsearch import report
 from swsearch.alphabet import PROTEIN
 from swsearch.backends.local import LocalBackend
@@ -26,7 +27,6 @@ from swsearch.pipeline import search as searching
 from swsearch.pipeline.null_models import NullModelFitter, NullModelRequest
 from swsearch.pipeline.options import SearchOptions
 from swsearch.recurrence import Recurrence
-from swsearch.report.base import evalue_text
 from swsearch.run_info import RunInfo
 from swsearch.scoring import Scoring, load_matrix
 from swsearch.statistics.null_model import FittedStatistics

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from support.number_texts import bit_score_text, evalue_table, whole_percentage, z_score_text
 from support.report_cases import HOSTILE, QUERY, as_columns, make_result, mutated, report, write_all
 from swsearch.alignment import PairAlignment
 from swsearch.alphabet import PROTEIN
@@ -116,7 +117,7 @@ def test_every_format_says_the_same_of_columns_and_of_hits(seed: int, monkeypatc
 
 def fields(result: SearchResult, hit: Hit, hsp: Hsp) -> dict[str, str]:
     """Return what a table says of an alignment, worked out of it alone."""
-    pair, missing = hsp.pair, headers.MISSING
+    pair, missing = hsp.pair, base.MISSING
     top, _, bottom = pair.rows()
     spans = sorted((each.pair.query_start, each.pair.query_end) for each in hit.hsps)
     covered = len({place for start, end in spans for place in range(start, end)})
@@ -125,14 +126,14 @@ def fields(result: SearchResult, hit: Hit, hsp: Hsp) -> dict[str, str]:
         for start, end in ((pair.query_start, pair.query_end), (pair.subject_start, pair.subject_end))
     ]
     identifier, titles = hit.subject_id, headers.titles(hit.subject_id, hit.subject_description)
-    share = base.whole_percentage
+    share = whole_percentage
     return {
         "qseqid": headers.identifier(result.query_id), "sseqid": headers.identifier(identifier),
         "sallseqid": ";".join(name for name, _ in headers.entries_of(titles)),
         "stitle": titles[0], "salltitles": "<>".join(titles), "qlen": str(hit.query_length),
         "slen": str(hit.subject_length), "subject_index": str(hit.subject_index), "score": str(hsp.score),
-        "bitscore": base.bit_score_text(hsp.bit_score), "evalue": base.evalue_table(hsp.evalue),
-        "zscore": base.z_score_text(hsp.z_score), "evalue_published": base.evalue_table(hsp.evalue_published),
+        "bitscore": bit_score_text(hsp.bit_score), "evalue": evalue_table(hsp.evalue),
+        "zscore": z_score_text(hsp.z_score), "evalue_published": evalue_table(hsp.evalue_published),
         "qstart": str(places[0][0]), "qend": str(places[0][1]), "sstart": str(places[1][0]),
         "send": str(places[1][1]), "qseq": top or missing, "sseq": bottom or missing, "length": str(pair.length),
         "pident": f"{100 * pair.identities / max(pair.length, 1):.3f}", "nident": str(pair.identities),

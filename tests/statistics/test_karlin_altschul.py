@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swsearch.report.base import bit_score_text, evalue_table
+from support.number_texts import bit_score_text, evalue_table
 from swsearch.scoring import BLASTP_MATRICES, Scoring, load_matrix
 from swsearch.statistics.karlin_altschul import (
     KarlinAltschul,

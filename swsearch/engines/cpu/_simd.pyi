@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -181,3 +182,6 @@ def select_diverse(
     columns: ByteArray, n_columns: int, gap: int, levels: FloatArray, most: int, entered: ByteArray, /
 ) -> None: ...
 def math(function: int, values: FloatArray, results: FloatArray, /) -> None: ...
+def write_table(
+    columns: Sequence[tuple[Sequence[str] | IntArray | FloatArray, str]], separator: str, empty: str, /
+) -> str: ...

@@ -18,7 +18,8 @@ MAY_INCLUDE = {
     "profiles": {"", "profiles"},
     "isa": {"", "search", "pairs", "isa"},
     "store": {"", "pairs", "isa", "store"},
-    "module": {"", "search", "pairs", "shift", "shuffle", "statistics", "isa", "store", "module", "profiles"},
+    "text": {"text"},
+    "module": {"", "search", "pairs", "shift", "shuffle", "statistics", "isa", "store", "module", "profiles", "text"},
 }
 """Folders whose files each folder may include; "" stands for the files above all folders."""
 
