@@ -10,7 +10,6 @@ base. So by chance 20 letters of a protein are all bases less often than once in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -21,6 +20,7 @@ from swsearch.blocks import IntArray
 from swsearch.db.foreign_formats import foreign_text
 from swsearch.db.input_stream import ByteSource
 from swsearch.errors import OptionError, SequenceError, check_integer
+from swsearch.extension import load
 
 BUFFER_BYTES = 1 << 23
 """Bytes of text taken apart at once. Any size from 4 to 16 MiB costs the same per byte (Swiss-Prot, 2 cores)."""
@@ -37,7 +37,6 @@ HEADER_LIMIT = 1 << 26
 ReadProgress = Callable[[int, "int | None"], None]
 
 _LF, _CR, _SPACE, _GT = 10, 13, 32, ord(">")
-_IDENTIFIER = re.compile(rb"[ \t\v\f]*([^ \t\v\f\x01]*)")
 
 
 def split_header(header: bytes) -> tuple[bytes, bytes]:
@@ -46,9 +45,8 @@ def split_header(header: bytes) -> tuple[bytes, bytes]:
     The identifier is the first word; a control-A, which in NCBI's merged headers stands between the headers
     of identical sequences, ends it too. The description is all of the rest, control-As included.
     """
-    match = _IDENTIFIER.match(header)
-    assert match is not None  # the pattern matches the empty string
-    return match[1], header[match.end() :].strip(b" \t\v\f")
+    parts: tuple[bytes, bytes] = load().split_header(header, False)
+    return parts
 
 
 def header_encoding(header: bytes) -> str:
@@ -62,9 +60,8 @@ def header_encoding(header: bytes) -> str:
 
 def header_text(header: bytes) -> tuple[str, str]:
     """Decode identifier and description."""
-    encoding = header_encoding(header)
-    identifier, description = split_header(header)
-    return identifier.decode(encoding), description.decode(encoding)
+    parts: tuple[str, str] = load().split_header(header, True)
+    return parts
 
 
 FastaFault = tuple[int, str, "bytes | None"]

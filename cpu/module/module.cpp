@@ -156,6 +156,8 @@ PyMethodDef methods[] = {
     {"select_hits", py_select_hits, METH_VARARGS, "Choose alignments for a profile; see swsearch.pipeline.inclusion."},
     {"lay_out", py_lay_out, METH_VARARGS, "Lay subjects out in columns; see swsearch.profiles.construction."},
     {"write_table", py_write_table, METH_VARARGS, "Write lines of a table; see swsearch.report.base."},
+    {"header_parts", py_header_parts, METH_VARARGS, "Return the identifiers of headers, or the descriptions."},
+    {"split_header", py_split_header, METH_VARARGS, "Split a header; see db/fasta.py."},
     {"instruction_sets", py_instruction_sets, METH_NOARGS, "Name every instruction set, and say whether it is here."},
     {nullptr, nullptr, 0, nullptr},
 };

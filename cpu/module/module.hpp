@@ -133,5 +133,7 @@ PyObject* py_copy_ranges(PyObject*, PyObject* arguments);
 
 // module_text.cpp
 PyObject* py_write_table(PyObject*, PyObject* arguments);
+PyObject* py_header_parts(PyObject*, PyObject* arguments);
+PyObject* py_split_header(PyObject*, PyObject* arguments);
 
 }  // namespace swsearch

@@ -1,10 +1,12 @@
-// module_text: the binding that swsearch/report/base.py calls.
+// module_text: the bindings that swsearch/report/base.py, swsearch/results/table.py and db/fasta.py call.
 #include "module/module.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "text/headers.hpp"
 #include "text/table.hpp"
 
 namespace swsearch {
@@ -69,6 +71,20 @@ struct Columns {
   }
 };
 
+// Text as UTF-8 where the whole header is that, else as Latin-1, which every header is.
+PyObject* decode(std::string_view part, bool is_utf8) {
+  const auto size = static_cast<Py_ssize_t>(part.size());
+  return is_utf8 ? PyUnicode_DecodeUTF8(part.data(), size, nullptr) : PyUnicode_DecodeLatin1(part.data(), size, nullptr);
+}
+
+bool is_utf8(std::string_view header) {
+  const auto is_ascii = [](char letter) { return static_cast<unsigned char>(letter) < 128; };
+  if (std::all_of(header.begin(), header.end(), is_ascii)) return true;
+  const Owned text(PyUnicode_DecodeUTF8(header.data(), static_cast<Py_ssize_t>(header.size()), nullptr));
+  if (text == nullptr) PyErr_Clear();
+  return text != nullptr;
+}
+
 std::string_view view(const char* text, Py_ssize_t size) { return {text, static_cast<size_t>(size)}; }
 
 }  // namespace
@@ -100,6 +116,42 @@ PyObject* py_write_table(PyObject*, PyObject* arguments) try {
   return PyUnicode_DecodeUTF8(table.data(), static_cast<Py_ssize_t>(table.size()), nullptr);
 } catch (const std::bad_alloc&) {
   return PyErr_NoMemory();
+}
+
+PyObject* py_header_parts(PyObject*, PyObject* arguments) {
+  Buffer pool, offsets;
+  int is_description;
+  if (!PyArg_ParseTuple(arguments, "y*y*p", &pool.view, &offsets.view, &is_description)) return nullptr;
+  const int64_t* const at = offsets.items<const int64_t>();
+  const Py_ssize_t n = offsets.count<int64_t>() - 1;
+  bool fine = offsets.aligned<int64_t>() && n >= 0 && at[0] >= 0 && at[n] <= pool.size();
+  for (Py_ssize_t k = 0; fine && k < n; ++k) fine = at[k] <= at[k + 1];
+  if (!fine) {
+    PyErr_SetString(PyExc_ValueError, "expected ascending offsets within the headers");
+    return nullptr;
+  }
+  Owned parts(PyList_New(n));
+  for (Py_ssize_t k = 0; parts != nullptr && k < n; ++k) {
+    const std::string_view header = view(reinterpret_cast<const char*>(pool.data()) + at[k], at[k + 1] - at[k]);
+    const auto [identifier, description] = split_header(header);
+    PyObject* const part = decode(is_description ? description : identifier, is_utf8(header));
+    if (part == nullptr || PyList_SetItem(parts.get(), k, part) != 0) return nullptr;
+  }
+  return parts.release();
+}
+
+PyObject* py_split_header(PyObject*, PyObject* arguments) {
+  const char* header;
+  Py_ssize_t size;
+  int is_text;
+  if (!PyArg_ParseTuple(arguments, "y#p", &header, &size, &is_text)) return nullptr;
+  const auto [identifier, description] = split_header(view(header, size));
+  if (!is_text) {
+    return Py_BuildValue("(y#y#)", identifier.data(), static_cast<Py_ssize_t>(identifier.size()), description.data(),
+                         static_cast<Py_ssize_t>(description.size()));
+  }
+  const bool utf8 = is_utf8(view(header, size));
+  return Py_BuildValue("(NN)", decode(identifier, utf8), decode(description, utf8));
 }
 
 }  // namespace swsearch

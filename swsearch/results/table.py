@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -20,8 +19,8 @@ from swsearch.alignment_table import AlignmentTable
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import IntArray
 from swsearch.db.arrays import offsets_of, ranges
-from swsearch.db.fasta import header_text
 from swsearch.db.taxonomy import Taxa
+from swsearch.extension import load
 from swsearch.lazy import Lazy
 from swsearch.results.hit import Hit, Hsp
 from swsearch.statistics.methods import HitStatistics
@@ -56,7 +55,8 @@ class Headers:
     def from_texts(cls, texts: Sequence[tuple[str, str]], taxa: Sequence[Taxa] | None = None) -> Headers:
         """Return the headers of subjects with known identifiers, descriptions and, optionally, taxa."""
         headers = cls(b"", np.zeros(1, dtype=np.int64))
-        headers.__dict__["texts"] = list(texts)
+        headers.__dict__["identifiers"] = [identifier for identifier, _ in texts]
+        headers.__dict__["descriptions"] = [description for _, description in texts]
         headers.__dict__["taxa"] = None if taxa is None else list(taxa)
         return headers
 
@@ -73,25 +73,28 @@ class Headers:
 
     def take(self, rows: IntArray) -> Headers:
         """Return some, rows of shape (m,), in their order."""
-        places = rows.tolist()
+        places, texts = rows.tolist(), self.texts
         taxa = None if self.taxa is None else [self.taxa[row] for row in places]
-        return Headers.from_texts([self.texts[row] for row in places], taxa)
+        return Headers.from_texts([texts[row] for row in places], taxa)
 
-    @cached_property
+    @property
     def texts(self) -> list[tuple[str, str]]:
         """Identifier and description of each."""
-        pool = self._pool
-        return [header_text(pool[begin:end]) for begin, end in pairwise(self._offsets.tolist())]
+        return list(zip(self.identifiers, self.descriptions, strict=True))
 
     @cached_property
     def identifiers(self) -> list[str]:
         """The first word of each header."""
-        return [identifier for identifier, _ in self.texts]
+        return self._parts(is_description=False)
 
     @cached_property
     def descriptions(self) -> list[str]:
         """Descriptions."""
-        return [description for _, description in self.texts]
+        return self._parts(is_description=True)
+
+    def _parts(self, is_description: bool) -> list[str]:
+        parts: list[str] = load().header_parts(self._pool, self._offsets, is_description)
+        return parts
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
@@ -11,8 +13,10 @@ from hypothesis import strategies as st
 from support.db_helpers import HBA, LETTERS, letters_of, naive_fasta, runs_of_lower
 from support.samples import random_cases
 from swsearch.db import read_fasta
-from swsearch.db.fasta import header_text
+from swsearch.db.arrays import offsets_of
+from swsearch.db.fasta import header_text, split_header
 from swsearch.errors import SequenceError
+from swsearch.results.table import Headers
 
 LINE_ENDS = st.sampled_from([b"\n", b"\r\n", b"\r", b"\n\n", b" \n", b"\n\t\r\n"])
 SEQUENCE_LINE = st.text(alphabet=LETTERS + LETTERS.lower() + " \t", max_size=30).map(str.encode)
@@ -74,6 +78,23 @@ def test_an_illegal_byte_is_placed_exactly(
     assert str(caught.value).endswith(f" (column {len(lines[-1]) + 1})")
     assert caught.value.record == header_text(headers[-1][1:])[0]
     assert str(path) in str(caught.value)
+
+
+@given(headers=st.lists(st.binary(max_size=20) | HEADER | st.text(max_size=8).map(str.encode), max_size=6))
+def test_headers_are_split_at_the_first_word(headers: list[bytes]) -> None:
+    expected = []
+    for header in headers:
+        match = re.match(rb"[ \t\v\f]*([^ \t\v\f\x01]*)", header)
+        assert match is not None
+        parts = match[1], header[match.end() :].strip(b" \t\v\f")
+        assert split_header(header) == parts
+        try:
+            texts = header.decode() and (parts[0].decode(), parts[1].decode())
+        except UnicodeDecodeError:
+            texts = parts[0].decode("latin-1"), parts[1].decode("latin-1")
+        expected.append(texts or ("", ""))
+    assert list(map(header_text, headers)) == expected
+    assert Headers(b"".join(headers), offsets_of(np.array([*map(len, headers)], dtype=np.int64))).texts == expected
 
 
 FAULTS = [
