@@ -219,6 +219,9 @@ class Searcher:
         **options: Unpack[SearchKeywords],
     ) -> None:
         self._options = make_search_options("Searcher", **options)
+        if self._options.profile_from is not None:
+            remedy = "it holds one database: use swsearch.search"
+            raise OptionError("profile_from", self._options.profile_from, "none for a Searcher", remedy)
         check_subjects(subjects)
         threads = check_engine_option("threads", threads)
         used, close = make_engine_if_named(engine, threads, device, gpu_memory, self._options.cpu_only)

@@ -459,6 +459,10 @@ def _boot_time() -> float:
     return 0.0
 
 
+PROFILES_FOLDER = "profiles"
+"""Folder in a checkpoint that holds the checkpoint of the iterations that search another database."""
+
+
 def checkpoint_folder(argument: object) -> Path:
     """Return the folder that an argument names."""
     name = os.fsdecode(argument) if isinstance(argument, (str, os.PathLike)) else ""

@@ -101,7 +101,7 @@ class LocalSession:
         scored = _subjects_to_score(request)
         self.n_residues = scored.n_residues
         # iterations score several groups: as many are planned for as there are at least
-        times = min(criteria.options.iterations, 2) if criteria.options.makes_profiles else 1
+        times = min(criteria.options.own_iterations, 2) if criteria.options.makes_profiles else 1
         groups = list(request.groups) * times
         plan = engine.plan(
             Workload(scored.residue_bytes, scored.length_runs, groups, scored.n_segments, criteria.recurrence)

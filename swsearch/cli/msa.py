@@ -72,10 +72,10 @@ OWN_WORDS: dict[str, dict[str, Any]] = {
 
 @takes(
     QueryTable, SearchTable, MessageTable, EngineTable, RunTable, MsaTable,
-    names="output query_format outfmt iterations inclusion_evalue inclusion_coverage max_included evalue max_seqs "
-    "min_coverage min_identity max_identity max_hits max_alignments preset matrix gap_open gap_extend query_mask "
-    "subject_mask allow_dna dbsize statistics engine device gpu_memory threads cluster task_timeout progress quiet "
-    "verbose",
+    names="output query_format outfmt iterations profile_from inclusion_evalue inclusion_coverage max_included "
+    "evalue max_seqs min_coverage min_identity max_identity max_hits max_alignments preset matrix gap_open "
+    "gap_extend query_mask subject_mask allow_dna dbsize statistics engine device gpu_memory threads cluster "
+    "task_timeout progress quiet verbose",
     **OWN_WORDS,
 )  # fmt: skip
 def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: Any) -> None:
@@ -101,7 +101,7 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
     with command.results(queries_read, options, origin, one_by_one=True) as results:
         alphabet = results.search.options.scoring.matrix.alphabet  # opens the subjects, before a folder is made
         folder = AlignmentFolder(Path(made_of.output), [query.identifier for query in queries_read], made_of.outfmt)
-        command.check_not_an_input(folder.paths, results, given["matrix"])
+        command.check_not_an_input(folder.paths, results, given["matrix"], given["profile_from"])
         with command.progress(results, lambda: folder.counts.describe(folder.folder)) as done:
             for batch in results.batches(aligned=True):
                 for result in batch:

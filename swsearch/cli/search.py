@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from swsearch.pipeline.search import Search
     from swsearch.pipeline.search_results import SearchResults
     from swsearch.report.outputs import Output
+    from swsearch.results import SearchResult
     from swsearch.run_info import Origin
 
 
@@ -161,7 +162,13 @@ class SearchCommand:
             backend,
             SearchResults(queries, subjects, options, backend_of, threads=threads, origin=origin) as results,
         ):
+            results.take_profiles_by(self._take_all)
             yield results
+
+    def _take_all(self, results: SearchResults) -> list[SearchResult]:
+        """Take the results of another database, with a plan, progress and a summary of their own."""
+        with self.progress(results):
+            return list(results)
 
     def check_not_an_input(self, outputs: Sequence[str | None], results: SearchResults, *read: str | None) -> None:
         """Raise `InputError` if an output is a file that this search reads."""
@@ -189,7 +196,7 @@ class SearchCommand:
             print_message(text)
         if messages.quiet:
             return
-        for text in (results.iteration_counts.describe() if search.options.iterations > 1 else "", written()):
+        for text in (results.iteration_counts.describe() if search.options.own_iterations > 1 else "", written()):
             if text:
                 print_message(text)
         run, seconds = results.run, time.monotonic() - self._begun
@@ -292,7 +299,7 @@ def search_command(queries: QueriesArgument, subjects: SubjectsArgument, **given
             write_reports(results, outputs, done.add_written)
 
 
-def _check_options(url: str, engine: EngineTable, run: RunTable) -> None:
+def _check_options(url: str, engine: EngineTable, run: RunTable, options: SearchOptions) -> None:
     """Raise `InputError` for an option that says how a search runs on this machine."""
     refused = {
         "engine": (None if engine.engine == "auto" else engine.engine, "the server has its own engine"),
@@ -301,6 +308,7 @@ def _check_options(url: str, engine: EngineTable, run: RunTable) -> None:
         "gpu-memory": (engine.gpu_memory, "the server decides about its memory"),
         "cluster": (run.cluster, "the server searches with its own machine"),
         "task-timeout": (run.task_timeout, "the server searches with its own machine"),
+        "profile-from": (options.profile_from, "the server reads no files of this machine"),
     }
     for name, (value, why) in refused.items():
         if value is not None:
@@ -320,7 +328,7 @@ def run_remote_search(
     from swsearch.report.outputs import saved_formats
 
     started, url, run, messages = time.monotonic(), str(command.url), command.run, command.messages
-    _check_options(url, command.engine, run)
+    _check_options(url, command.engine, run, options)
     if not origin.queries.strip():
         raise InputError("queries: the name is empty, expected a file, or - for stdin")
     read = [origin.queries, *origin.files.values(), run.config]

@@ -34,7 +34,7 @@ from weakref import WeakValueDictionary
 
 from swsearch.errors import InputError, OtherCheckpointError, OutputError, SwsearchWarning
 from swsearch.inputs import Query
-from swsearch.output_files import TemporaryFile, remove_stale_files, sync_folder
+from swsearch.output_files import PROFILES_FOLDER, TemporaryFile, remove_stale_files, sync_folder
 from swsearch.pipeline.batch import Batch, QueryState
 from swsearch.pipeline.codec import (
     Arrays,
@@ -397,7 +397,7 @@ class Checkpoint:
         if not self._is_read and not path.exists():
             # hidden ones may be of a process that was killed, on a computer whose locks are not seen here
             names = sorted(each.name for each in self.folder.iterdir())
-            if others := [name for name in names if name != LOCK and not name.startswith(".")]:
+            if others := [name for name in names if name not in (LOCK, PROFILES_FOLDER) and not name.startswith(".")]:
                 raise OtherCheckpointError(
                     f"checkpoint: {self.folder} contains files, e.g. {others[0]!r}, but no {MANIFEST}; choose a new "
                     "or empty folder"

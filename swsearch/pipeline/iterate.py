@@ -143,7 +143,7 @@ class ProfileGrower:
             stays = profile.alignment.subjects < 0
             stays[0] = True
             base = profile.alignment.take(np.flatnonzero(stays))
-        last = search_iteration(profile) + self.criteria.options.iterations - 1
+        last = search_iteration(profile) + self.criteria.options.own_iterations - 1
         return QueryState(place, query, None, History(base, last))
 
     def include_hits(

@@ -75,7 +75,11 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         wrong, why = self.max_alignments > 1 and self.mode != "local", "only local mode reports several alignments"
         self._refuse(wrong, "max_alignments", f"1 in {self.mode} mode", why)
         check_statistics(self.statistics, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
-        if self.makes_profiles:  # this takes E-values, and a matrix that has units
+        why = "the last iteration searches the subjects, those before it this database"
+        self._refuse(
+            self.profile_from is not None and self.iterations == 1, "profile_from", "--iterations 2 or more", why
+        )
+        if self.is_iterated:  # this takes E-values, and a matrix that has units
             why = f"{self.profile_option} needs E-values to choose hits"
             self._refuse(self.evalue_threshold is None, "statistics", "fitted or published", why)
             from swsearch.profiles.calibration import lambda_of
@@ -84,7 +88,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         if self.translation is not None:
             self._check_translation()
         if self.query_loc is not None:
-            beside = self.profile_option if self.makes_profiles else self.translation and "--translate"
+            beside = self.profile_option if self.is_iterated else self.translation and "--translate"
             if beside:
                 remedy = "cut the queries beforehand, e.g. with swsearch db fetch --range"
                 raise OptionError("query_loc", "{}-{}".format(*self.query_loc), f"none with {beside}", remedy)
@@ -119,7 +123,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         """Check that DNA is searched with in a way that its frames can be, and alignments with frame shifts."""
         local = "local with --translate (in Python translate=True)"
         self._refuse(self.mode != "local", "mode", local, "translated queries are only aligned locally")
-        if self.makes_profiles:
+        if self.is_iterated:
             raise InputError(
                 f"translate: cannot be combined with {self.profile_option}; iterated searches need protein queries"
             )
@@ -170,9 +174,19 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         return 1 if self.translation is None else len(self.translation.frames)
 
     @property
-    def makes_profiles(self) -> bool:
-        """Whether the search builds profiles from hits."""
+    def is_iterated(self) -> bool:
+        """Whether profiles are built from hits, of these subjects or of `profile_from`."""
         return self.iterations > 1 or self.keep_profiles
+
+    @property
+    def own_iterations(self) -> int:
+        """Iterations that search these subjects."""
+        return self.iterations if self.profile_from is None else 1
+
+    @property
+    def makes_profiles(self) -> bool:
+        """Whether the search builds profiles from hits of these subjects."""
+        return self.own_iterations > 1 or self.keep_profiles
 
     @property
     def profile_option(self) -> str:
@@ -181,10 +195,18 @@ class SearchOptions(SearchTable, eq=True, repr=True):
 
     def inclusion_options(self) -> SearchOptions:
         """Return what chooses the hits that make the next profile: one more than wanted, which tells of others."""
+        return self._without_report(max_hits=self.max_included + 1, iterations=1, keep_profiles=False)
+
+    def background_options(self) -> SearchOptions:
+        """Return the options of the iterations that search `profile_from`."""
+        return self._without_report(max_hits=1, iterations=self.iterations - 1, keep_profiles=True, dbsize=None)
+
+    def _without_report(self, **values: Any) -> SearchOptions:
+        """Return the options with other values, and without what is about reported hits alone."""
         filters = {name: row.default for name, row in rows_of(FilterTable).items()}
         return replace(
-            self, **filters, max_hits=self.max_included + 1, evalue=self.inclusion_evalue, max_alignments=1,
-            sort="evalue", distribution=False, iterations=1, keep_profiles=False,
+            self, **filters, **values, evalue=self.inclusion_evalue, max_alignments=1, sort="evalue",
+            distribution=False, profile_from=None,
         )  # fmt: skip
 
     @property
@@ -216,7 +238,7 @@ class SearchOptions(SearchTable, eq=True, repr=True):
     def effective(self, name: str) -> Any:
         """Return the value in force of an option; None where it has no effect."""
         requires = rows_of(SearchTable)[name].requires or name
-        if not {"translate": self.translate, "iterations": self.makes_profiles}.get(requires, True):
+        if not {"translate": self.translate, "iterations": self.is_iterated}.get(requires, True):
             return None
         if name in SCORING_OPTIONS:
             return getattr(self.scoring, name, None)

@@ -127,7 +127,7 @@ class Search:
     def cells(self) -> int:
         """Cells of the whole search, if no query converges: query residues times residues of scored subjects."""
         n = sum(len(query.codes) for query in self.searched)
-        return self.options.iterations * n * self.session.n_residues
+        return self.options.own_iterations * n * self.session.n_residues
 
     def _count(self, cells: int) -> None:
         if self.progress is not None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from swsearch.engines.base import Progress
 from swsearch.inputs import Query, open_subjects
+from swsearch.output_files import PROFILES_FOLDER
 from swsearch.pipeline.backend import Backend
 from swsearch.pipeline.hit_alignments import align_hits
 from swsearch.pipeline.options import SearchOptions
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from swsearch.db import Database
     from swsearch.results import SearchResult
 
+
+TakeAll = Callable[["SearchResults"], "list[SearchResult]"]
+"""Takes all results of a search."""
 
 _AN_ITERATOR = "it is an iterator; use list(results), or next(results) for the first"
 
@@ -69,12 +73,13 @@ class _Running:
     """State of a running search. It holds no reference to the results: dropping them ends the search."""
 
     def __init__(
-        self, open_search: Callable[[SearchOptions, Path | None], Search],
+        self, open_search: Callable[[SearchOptions, Path | None, TakeAll], Search],
         options: SearchOptions, close: Callable[[], None],
     ) -> None:  # fmt: skip
         self._open_search, self.options, self.close = open_search, options, close
         self.opened: Search | None = None
         self.checkpoint: Path | None = None
+        self.take_all: TakeAll = list
         self.unfitted: list[str] = []
         self.warnings: list[str] = []
         self.iterated = IterationCounts()
@@ -84,7 +89,7 @@ class _Running:
     def search(self) -> Search:
         """Return the search, opened on first access."""
         if self.opened is None:
-            self.opened = self._open_search(self.options, self.checkpoint)
+            self.opened = self._open_search(self.options, self.checkpoint, self.take_all)
         return self.opened
 
     def batches(self) -> Generator[list[SearchResult]]:
@@ -136,13 +141,31 @@ class SearchResults:
     ) -> None:  # fmt: skip
         is_distribution_asked = options.distribution
 
-        def open_search(options: SearchOptions, checkpoint: Path | None) -> Search:
+        def profiles_from(
+            path: str, options: SearchOptions, checkpoint: Path | None, take_all: TakeAll
+        ) -> list[Query]:
+            background = SearchResults(
+                queries, path, options.background_options(), backend_of, progress=progress,
+                threads=threads, origin=origin,
+            )  # fmt: skip
+            if checkpoint is not None:
+                with suppress(OSError):  # the checkpoint in it says why
+                    checkpoint.mkdir(exist_ok=True)
+                background.use_checkpoint(checkpoint / PROFILES_FOLDER)
+            with background:
+                profiles = [result.next_profile for result in take_all(background)]
+            return [replace(query, profile=profile) for query, profile in zip(queries, profiles, strict=True)]
+
+        def open_search(options: SearchOptions, checkpoint: Path | None, take_all: TakeAll) -> Search:
             # knows no results: it ends when these are dropped
             database = open_subjects(subjects, options.subject_mask, options.allow_dna)
             try:
                 if database.genetic_code is not None and not is_distribution_asked:
                     options = replace(options, distribution=False)  # a report would show it, and does without
-                search = Search(queries, options, backend_of(database), progress, origin)
+                asked, path = queries, options.profile_from
+                if path is not None:
+                    asked = profiles_from(path, options, checkpoint, take_all)
+                search = Search(asked, options, backend_of(database), progress, origin)
                 if checkpoint is not None:
                     search.use_checkpoint(checkpoint)
                 return search
@@ -175,6 +198,10 @@ class SearchResults:
     def use_checkpoint(self, folder: Path) -> None:
         """Store finished queries in a folder, if the search has not begun; see `swsearch.pipeline.checkpoint`."""
         self._search.checkpoint = folder
+
+    def take_profiles_by(self, take_all: TakeAll) -> None:
+        """Register a function to take the results of `SearchOptions.profile_from`, when the search is opened."""
+        self._search.take_all = take_all
 
     def keep_distribution(self) -> None:
         """Keep the score distribution in results, unless the database is DNA or the search has begun."""

@@ -53,6 +53,7 @@ CHANGED = {
     "gap_open": (5, ["gap_open"]),
     "gap_extend": (5, ["gap_extend"]),
     "has_named_costs": (True, []),
+    "profile_from": (None, []),  # a checkpoint knows the profiles of the queries
 }
 """Another value of each option, and the names that differ."""
 

@@ -1,12 +1,16 @@
 """The option table of a search, and options of iterations."""
 
 # no postponed annotations: the kinds of the options follow from them
-from typing import ClassVar, TypedDict
+from typing import TYPE_CHECKING, ClassVar, TypedDict
 
 from swsearch.options.kinds import Integer, Percentage, Real
-from swsearch.options.row import NO_COMMAND, FormField, Header, Heading, OptionTable, option
+from swsearch.options.row import NO_COMMAND, NO_SERVER, FormField, Header, Heading, OptionTable, option
 from swsearch.pipeline.table.hits import FilterKeywords, FilterTable, SelectionKeywords, SelectionTable
 from swsearch.pipeline.table.scoring import ScoringKeywords, ScoringTable, SequenceKeywords, SequenceTable
+from swsearch.pipeline.table.values import DatabaseFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MAX_ITERATIONS = 1000
 """Far more iterations than a query needs to converge."""
@@ -30,6 +34,15 @@ class IterationTable(OptionTable, init=False):
             "Maximum iterations",
             "Stops early when a query converges. Reports the last one.",
         ),
+    )
+    profile_from: "str | None" = option(
+        None,
+        "Database for all iterations but the last, which searches SUBJECTS with the profile.",
+        DatabaseFile(),
+        python="Path of a database for all iterations but the last, which searches ``subjects`` with the profile.",
+        unset="SUBJECTS",
+        interfaces=NO_SERVER,
+        requires="iterations",
     )
     inclusion_evalue: float = option(
         0.002,
@@ -70,6 +83,7 @@ class IterationKeywords(TypedDict, total=False):
     """Keywords of `IterationTable`."""
 
     iterations: int
+    profile_from: "str | Path | None"
     inclusion_evalue: float
     inclusion_coverage: float
     max_included: int

@@ -102,6 +102,19 @@ class TaxidList(IdentifierList):
         return {"type": "array", "items": {"type": ["integer", "string"]}, "minItems": 1}
 
 
+class DatabaseFile(ValueKind):
+    """A database, a manifest of volumes or a FASTA file, by its path."""
+
+    python_type: ClassVar[str] = "path"
+    metavar: ClassVar[str] = "DATABASE"
+    is_file: ClassVar[bool] = True
+
+    def check(self, name: str, value: Any) -> str:
+        if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
+            raise OptionError(name, value, "the path of a database or FASTA file")
+        return os.fspath(value)
+
+
 class MatrixValue(ValueKind):
     """A substitution matrix: its name or file; in JSON its name or text."""
 
