@@ -1,0 +1,1 @@
+"""Training of the data files of the package."""
