@@ -155,7 +155,7 @@ def test_gap_costs_are_those_that_blastp_takes(name, tmp_path):
 
 
 def test_presets():
-    assert tuple(PRESET_MATRICES) == PRESETS
+    assert tuple(PRESET_MATRICES) == (*PRESETS, "context")
     assert Scoring.of_preset("default") == Scoring()
     assert Scoring.of_preset("sensitive").matrix.name == "PFASUM60"
     assert Scoring.of_preset("short") == Scoring("PAM30", 9, 1)

@@ -24,8 +24,8 @@ from swsearch.scoring import Scoring
 Found = dict[tuple[int, int], float]
 """E-value by the places of query and subject."""
 
-OURS = ("fitted", "published")
-"""Statistics of `swsearch.search`."""
+OURS = ("fitted", "published", "context")
+"""Statistics of `swsearch.search`, and fitted ones of queries that are scored by contexts."""
 
 FASTA_PROGRAMS: dict[Mode, str] = {"local": "ssearch36", "global": "ggsearch36", "semiglobal": "glsearch36"}
 """The program of the FASTA package for each mode. ggsearch36 compares only subjects whose length is between 80 and
@@ -42,6 +42,7 @@ _FOLDER = Path(swsearch.__file__).parent
 _SOURCES = {
     "published": ["statistics/karlin_altschul.py", "statistics/blast_constants.txt"],
     "fitted": ["statistics/**/*.py", "statistics/*.txt", "pipeline/**/*.py"],
+    "context": ["statistics/**/*.py", "statistics/*.txt", "pipeline/**/*.py", "profiles/contexts.*"],
 }
 """Source files that determine E-values, besides exact scores."""
 
@@ -76,7 +77,9 @@ class System:
         """Name swsearch's statistics for it."""
         from swsearch.statistics.karlin_altschul import published_statistics
 
-        return list(OURS) if published_statistics(self.scoring, self.mode) is not None else ["fitted"]
+        contexts = ["context"] if self.scoring == DEFAULTS else []
+        published = ["published"] if published_statistics(self.scoring, self.mode) is not None else []
+        return ["fitted", *published, *contexts]
 
 
 class Searches:
@@ -149,7 +152,8 @@ class Searches:
         if self._database is None:
             self._database = swsearch.Database.from_records(numbered(self.subjects, "s"))
         results = swsearch.search(
-            numbered(queries, "q"), self._database, scoring=system.scoring, mode=system.mode, statistics=source,  # type: ignore[arg-type]
+            numbered(queries, "q"), self._database, scoring=system.scoring, mode=system.mode,
+            statistics="published" if source == "published" else "fitted", contexts=source == "context",
             evalue=evalue, dbsize=dbsize, max_hits=ALL, engine=self.engine,
         )  # fmt: skip
         found: Found = {}

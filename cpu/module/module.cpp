@@ -142,6 +142,7 @@ PyMethodDef methods[] = {
     {"rows", py_rows, METH_VARARGS, "Write alignments as rows of text; see swsearch.engines.cpu.columns."},
     {"trace_back_operations", py_trace_back_operations, METH_VARARGS,
      "Write alignments as BLAST's trace-back operations; see swsearch.engines.cpu.columns."},
+    {"predict_contexts", py_predict_contexts, METH_VARARGS, "Sum what contexts expect; see swsearch.profiles.contexts."},
     {"select_diverse", py_select_diverse, METH_VARARGS, "Choose different rows; see swsearch.profiles.row_filter."},
     {"math", py_math, METH_VARARGS, "Compute a function of numbers; see swsearch.statistics.portable_math."},
     {"search", py_search, METH_VARARGS, "Score queries against a chunk; see swsearch.engines.cpu.engine."},

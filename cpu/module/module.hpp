@@ -120,6 +120,7 @@ PyObject* py_align_shifted(PyObject*, PyObject* arguments);
 PyObject* py_shifted_memory(PyObject*, PyObject* arguments);
 
 // module_profiles.cpp
+PyObject* py_predict_contexts(PyObject*, PyObject* arguments);
 PyObject* py_select_diverse(PyObject*, PyObject* arguments);
 PyObject* py_observe(PyObject*, PyObject* arguments);
 

@@ -1,8 +1,9 @@
-// module_profiles: the binding that swsearch/profiles/construction.py calls.
+// module_profiles: the bindings that swsearch/profiles/ calls.
 #include <algorithm>
 
 #include "module/module.hpp"
 #include "profiles/cells.hpp"
+#include "profiles/contexts.hpp"
 #include "profiles/purge.hpp"
 #include "profiles/diverse.hpp"
 #include "profiles/weights.hpp"
@@ -49,6 +50,35 @@ PyObject* py_observe(PyObject*, PyObject* arguments) {
             {weights.items<double>(), observations.items<double>(), n_present.items<int64_t>()}, patience);
   });
   return fine ? PyLong_FromLongLong(n_kept) : nullptr;
+}
+
+PyObject* py_predict_contexts(PyObject*, PyObject* arguments) {
+  Buffer shares, weights, bias, frequencies, exponentials, sums;
+  if (!PyArg_ParseTuple(arguments, "y*y*y*y*y*w*", &shares.view, &weights.view, &bias.view, &frequencies.view,
+                        &exponentials.view, &sums.view)) {
+    return nullptr;
+  }
+  const Contexts contexts{bias.count<int16_t>(), weights.items<const int8_t>(), bias.items<const int16_t>(),
+                          frequencies.items<const double>(), exponentials.items<const double>(),
+                          exponentials.count<double>()};
+  const int64_t n_columns = shares.size() / kAminoAcids;
+  const bool good = shares.size() == n_columns * kAminoAcids && bias.aligned<int16_t>() && contexts.n_contexts >= 1 &&
+                    weights.size() == kContextWidth * kAminoAcids * contexts.n_contexts &&
+                    frequencies.aligned<double>() &&
+                    frequencies.count<double>() == contexts.n_contexts * kAminoAcids &&
+                    exponentials.aligned<double>() && contexts.n_exponentials >= 1 && sums.aligned<double>() &&
+                    sums.count<double>() == shares.size();
+  if (!good) {
+    PyErr_SetString(PyExc_ValueError, "expected shares of 20 amino acids in columns, and contexts of one number");
+    return nullptr;
+  }
+  const AskToStop asked = asked_to_stop;
+  const bool fine = without_gil([&] {
+    Patience patience(asked);
+    predict(contexts, shares.data(), n_columns, sums.items<double>(), patience);
+  });
+  if (!fine) return nullptr;
+  Py_RETURN_NONE;
 }
 
 PyObject* py_select_diverse(PyObject*, PyObject* arguments) {

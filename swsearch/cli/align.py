@@ -15,7 +15,7 @@ from swsearch.cli.parameters import takes
 from swsearch.cli.progress import WorkProgress, is_terminal, make_display
 from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, OneOutputTable
 from swsearch.errors import InputError, OptionError, format_count
-from swsearch.options.kinds import AlphabetName, ByteSize, PairSelection, Preset
+from swsearch.options.kinds import PRESETS, AlphabetName, ByteSize, Choice, PairSelection, Preset
 from swsearch.options.row import Heading, option
 from swsearch.output_files import check_not_an_input, check_output, open_output
 from swsearch.pipeline.table.scoring import ScoringTable, SequenceTable
@@ -87,6 +87,11 @@ class PairTable(CommandTable):
     "score_only output engine device gpu_memory threads memory quiet verbose",
     pairs={"heading": None},
     mode={"default": "global"},
+    preset={
+        "kind": Choice(*PRESETS),
+        "help": "default: BLOSUM62 11/1; sensitive: PFASUM60 15/1, for distant homologs; short: PAM30 9/1, for "
+        "peptides. --matrix and the gap costs override it.",
+    },
     matrix={"unset": "BLOSUM62; for DNA match/mismatch"},
 )  # fmt: skip
 def align_command(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swsearch.options.kinds import Preset
+from swsearch.options.kinds import SearchPreset
 
 BLASTP_MATRICES = ("BLOSUM45", "BLOSUM50", "BLOSUM62", "BLOSUM80", "BLOSUM90", "PAM30", "PAM70", "PAM250")
 """Matrices that are shipped as blastp scores them."""
@@ -25,7 +25,9 @@ PFASUM60 and VTML200 what found most in SCOPe (benchmarks/results/preset.txt).""
 FALLBACK_GAP_COSTS = GAP_COSTS["BLOSUM62"]
 """Gap costs of any other matrix, about which nothing is known."""
 
-PRESET_MATRICES: dict[Preset, str] = {"default": "BLOSUM62", "sensitive": "PFASUM60", "short": "PAM30"}
+PRESET_MATRICES: dict[SearchPreset, str] = {
+    "default": "BLOSUM62", "sensitive": "PFASUM60", "short": "PAM30", "context": "BLOSUM62",
+}  # fmt: skip
 """The matrix of each preset, whose gap costs are those of `GAP_COSTS`."""
 
 SHORT_EVALUE = 20000.0

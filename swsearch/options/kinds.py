@@ -330,6 +330,10 @@ Preset = Literal["default", "sensitive", "short"]
 
 PRESETS: tuple[Preset, ...] = get_args(Preset)
 
+SearchPreset = Literal["default", "sensitive", "short", "context"]
+"""Those of a search: with ``context`` each residue of a query is scored by its neighbours
+(benchmarks/results/contexts.txt)."""
+
 SearchTask = Literal["default", "short"]
 """``short`` combines the preset and the E-value threshold of blastp-short."""
 

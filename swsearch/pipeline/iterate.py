@@ -250,7 +250,8 @@ class ProfileGrower:
     def make_profile(self, query: Query, alignment: QueryAlignment, iteration: int) -> Profile:
         """Make the profile that a query searches with next, which follows from the alignment alone."""
         options = self.criteria.options
-        profile = build_profile(alignment, options.scoring, UNSCALED if options.published else DEFAULT_SETTINGS)
+        settings = UNSCALED if options.published else replace(DEFAULT_SETTINGS, contexts=options.contexts)
+        profile = build_profile(alignment, options.scoring, settings)
         return replace(
             profile,
             identifier=query.identifier,

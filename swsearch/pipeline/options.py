@@ -82,9 +82,12 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         if self.is_iterated:  # this takes E-values, and a matrix that has units
             why = f"{self.profile_option} needs E-values to choose hits"
             self._refuse(self.evalue_threshold is None, "statistics", "fitted or published", why)
+        if self.is_iterated or self.contexts:
             from swsearch.profiles.calibration import lambda_of
 
             lambda_of(self.scoring.matrix)
+        is_published, why = self.statistics == "published", "published constants are of a matrix's own scores"
+        self._refuse(self.contexts and is_published, "statistics", "fitted or none with --preset context", why)
         if self.translation is not None:
             self._check_translation()
         if self.query_loc is not None:
@@ -102,17 +105,18 @@ class SearchOptions(SearchTable, eq=True, repr=True):
 
     def _make_scoring(self) -> None:
         """Resolve task, preset, matrix and gap costs, so that options with the same meaning are equal."""
-        preset, evalue = self.preset, self.evalue
+        preset, evalue, contexts = self.preset, self.evalue, self.contexts or self.preset == "context"
         if self.task == "short":
-            if preset == "sensitive":
+            if preset not in ("default", "short"):
                 raise InputError(f"got --task {self.task} and --preset {preset}, expected one of them")
             preset, evalue = "short", SHORT_EVALUE if evalue is None else evalue
         has_explicit_scoring = preset != "default" or self.gap_open is not None or self.gap_extend is not None
         scoring = self.scoring or Scoring(self.matrix or PRESET_MATRICES[preset], self.gap_open, self.gap_extend)
         defaults = {name: rows_of(SearchTable)[name].default for name in SCORING_OPTIONS}
         self._set(
-            **defaults, scoring=scoring, evalue=evalue, has_named_costs=self.has_named_costs or has_explicit_scoring
-        )
+            **defaults, scoring=scoring, evalue=evalue, contexts=contexts,
+            has_named_costs=self.has_named_costs or has_explicit_scoring,
+        )  # fmt: skip
 
     def _refuse(self, is_wrong: bool, name: str, expected: str, why: str) -> None:
         """Raise `OptionError` of an option where it does not go with others."""
@@ -127,6 +131,8 @@ class SearchOptions(SearchTable, eq=True, repr=True):
             raise InputError(
                 f"translate: cannot be combined with {self.profile_option}; iterated searches need protein queries"
             )
+        if self.contexts:
+            raise InputError("translate: cannot be combined with --preset context, which needs protein queries")
         if self.frame_shift is not None:
             is_published, is_tantan = self.statistics == "published", self.query_mask == "tantan"
             is_several = self.max_alignments > 1

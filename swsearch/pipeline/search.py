@@ -79,7 +79,7 @@ class Search:
     ) -> None:
         check_profile_scales(queries, options)
         self.options, self.backend, self._origin = options, backend, origin or Origin()
-        self.searched = prepare_queries(queries, options)
+        self.searched = prepare_queries(queries, options, backend.threads)
         """Sequences to score: the masked queries, or the reading frames of DNA queries."""
         self.queries: Sequence[Query] = self.searched if options.translation is None else queries
         self.subjects = backend.subjects(self.searched, options)

@@ -11,6 +11,7 @@ import functools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +22,11 @@ from swsearch.errors import InputError, OptionError, SequenceError
 from swsearch.inputs import QueriesLike, Query, read_queries
 from swsearch.options.kinds import SortKey
 from swsearch.pipeline.options import SearchOptions
+from swsearch.pipeline.prefetch import parallel_for
 from swsearch.pipeline.ranking import QueryCandidates, RankedSubjects, concatenate
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
+from swsearch.scoring import Scoring
 from swsearch.translation import CODON, Frame, QueryTranslation
 from swsearch.translation.genetic_codes import reverse_complement, strand_codons, translated_frames
 
@@ -109,12 +112,26 @@ def _check_dna(queries: Sequence[Query], argument: str) -> None:
             raise SequenceError(argument, problem, query.identifier)
 
 
-def prepare_queries(queries: Sequence[Query], options: SearchOptions) -> list[Query]:
+def prepare_queries(queries: Sequence[Query], options: SearchOptions, threads: int = 1) -> list[Query]:
     """Return the scored queries, masked: queries or parts of them, or the frames of DNA queries in order."""
     translation = options.translation
     if translation is None:
-        return [clip_query(query.with_mask(options.query_mask), options.query_loc) for query in queries]
+        masked = [clip_query(query.with_mask(options.query_mask), options.query_loc) for query in queries]
+        return (
+            parallel_for(partial(with_contexts, scoring=options.scoring), masked, threads)
+            if options.contexts
+            else masked
+        )
     return [frame.with_mask(options.query_mask) for query in queries for frame in query_frames(query, translation)]
+
+
+def with_contexts(query: Query, scoring: Scoring) -> Query:
+    """Return a query with the profile that follows from its residues' neighbours; one that has a profile keeps it."""
+    if query.profile is not None or not len(query.codes):
+        return query
+    from swsearch.profiles.contexts import context_profile
+
+    return replace(query, profile=context_profile(query.identifier, query.description, query.codes, scoring))
 
 
 def clip_query(query: Query, loc: tuple[int, int] | None) -> Query:

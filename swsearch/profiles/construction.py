@@ -23,9 +23,11 @@ from swsearch.engines.cpu.columns import run_arguments
 from swsearch.engines.pools import SequencePool
 from swsearch.errors import InputError, OptionError
 from swsearch.profiles.calibration import BACKGROUND, N_AMINO_ACIDS, lambda_of, letter_scores
+from swsearch.profiles.contexts import DEFAULT_SETTINGS as CONTEXT_SETTINGS
+from swsearch.profiles.contexts import SHARE_UNITS, background_of, context_profile, load_library
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import GAP, QueryAlignment
-from swsearch.profiles.sequence_weights import ColumnObservations, replacements, with_pseudocounts
+from swsearch.profiles.sequence_weights import ColumnObservations, opposite, replacements, with_pseudocounts
 from swsearch.scoring import Scoring
 from swsearch.statistics import portable_math
 
@@ -51,6 +53,9 @@ class ProfileSettings:
     max_gap_length : int or None
         Columns of the longest gap that is one; a sequence does not count where it has longer ones, of 10 columns or
         more in psiblast. None is any, which finds as much in SCOPe.
+    contexts : bool
+        Whether pseudo-counts follow from the neighbouring columns (`swsearch.profiles.contexts`), and not from the
+        matrix.
 
     Raises
     ------
@@ -65,6 +70,7 @@ class ProfileSettings:
     gaps_as_background: bool = True
     scale: float = 1.15
     max_gap_length: int | None = None
+    contexts: bool = False
 
     def __post_init__(self) -> None:
         if not self.purge_identity > 0:
@@ -125,14 +131,24 @@ def build_profile(
     observed, n = observations_of(alignment, settings)
     is_aligned = (observed.n_rows > 1) & (observed.frequencies > 0).any(axis=1)
     frequencies = np.empty((len(codes), N_AMINO_ACIDS))
-    opposite = replacements(matrix)
-    scores = matrix.scores[codes][:, : len(PROTEIN.letters)].astype(np.int8)
-    frequencies[~is_aligned] = _uncovered_frequencies(opposite)[codes[~is_aligned]]
-    mixed = with_pseudocounts(
-        normalize(observed, settings)[is_aligned], observed.observations[is_aligned], opposite, settings.pseudocounts
-    )
+    normalized, scale = normalize(observed, settings)[is_aligned], settings.scale
+    if settings.contexts:
+        alone = context_profile(alignment.identifiers[0], "", codes, scoring)
+        assert alone.frequencies is not None
+        frequencies, scores = alone.frequencies, alone.scores
+        expected = load_library().predict_columns(_shares(observed, codes, is_aligned))[is_aligned]
+    else:
+        replaced = replacements(matrix)
+        scores = matrix.scores[codes][:, : len(PROTEIN.letters)].astype(np.int8)
+        frequencies[~is_aligned] = _uncovered_frequencies(replaced)[codes[~is_aligned]]
+        expected = opposite(normalized, replaced)
+    mixed, share = with_pseudocounts(normalized, observed.observations[is_aligned], expected, settings.pseudocounts)
     frequencies[is_aligned] = mixed
-    scored = settings.scale * (portable_math.log(mixed / BACKGROUND) / lambda_of(matrix))
+    scales, background = scale, BACKGROUND
+    if settings.contexts:
+        scales = scale + (CONTEXT_SETTINGS.scale - scale) * share[:, None]
+        background = background_of(frequencies, CONTEXT_SETTINGS)
+    scored = scales * (portable_math.log(mixed / background) / lambda_of(matrix))
     scores[is_aligned] = letter_scores(scored, codes[is_aligned], matrix)
     return Profile(
         alignment.identifiers[0],
@@ -149,6 +165,16 @@ def build_profile(
         lambda_=lambda_of(matrix),
         scale=settings.scale if is_aligned.any() else 1.0,
     )
+
+
+def _shares(observed: ColumnObservations, codes: ByteArray, is_aligned: npt.NDArray[np.bool_]) -> ByteArray:
+    """Return the residues of columns as contexts take them, shape (n, 20): the query's own where it is alone."""
+    shares = np.zeros((len(codes), N_AMINO_ACIDS), dtype=np.uint8)
+    alone = np.flatnonzero(~is_aligned & (codes < N_AMINO_ACIDS))
+    shares[alone, codes[alone]] = SHARE_UNITS
+    counts = observed.frequencies[is_aligned]
+    shares[is_aligned] = np.floor(SHARE_UNITS * counts / np.cumsum(counts, axis=1)[:, -1:] + 0.5).astype(np.uint8)
+    return shares
 
 
 _UNKNOWN, _INNER_GAP, _KINDS = N_AMINO_ACIDS, N_AMINO_ACIDS + 1, N_AMINO_ACIDS + 2

@@ -18,12 +18,12 @@ from importlib import resources
 import numpy as np
 import numpy.typing as npt
 
+from swsearch import extension
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray
 from swsearch.errors import InputError, OptionError
 from swsearch.profiles.calibration import BACKGROUND, N_AMINO_ACIDS, lambda_of, letter_scores
 from swsearch.profiles.profile import Profile
-from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.scoring import Scoring
 from swsearch.statistics import portable_math
 
@@ -47,8 +47,8 @@ _LEAST = 16
 _ONE = float(2**20)
 """Whole number that stands for 1 in exponentials and frequencies: sums of products of 2**13 contexts are exact."""
 
-_BLOCK = 128
-"""Positions that are computed together: their scores stay in the processor's cache."""
+SHARE_UNITS = 32
+"""Parts of a column that holds one residue alone: ``kShareUnits`` of ``cpu/profiles/contexts.hpp``."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class ContextSettings:
         If a value is out of range.
     """
 
-    residue: float = 0.0
-    scale: float = 1.5
-    composition: float = 0.5
+    residue: float = 0.03
+    scale: float = 1.3
+    composition: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("residue", "composition"):
@@ -139,28 +139,23 @@ class ContextLibrary:
 
     def predict(self, codes: ByteArray) -> FloatArray:
         """Return the frequencies of the amino acids that contexts expect, shape (n, 20); each row sums to 1."""
-        padded = np.full(len(codes) + 2 * REACH, N_AMINO_ACIDS, dtype=np.intp)
-        padded[REACH : REACH + len(codes)] = np.minimum(codes, N_AMINO_ACIDS)
-        expected = np.empty((len(codes), N_AMINO_ACIDS))
-        for first in range(0, len(codes), _BLOCK):
-            block = padded[first : first + _BLOCK + 2 * REACH]
-            expected[first : first + _BLOCK] = self._posteriors(block) @ self.frequencies
+        shares = np.zeros((len(codes), N_AMINO_ACIDS), dtype=np.uint8)
+        known = np.flatnonzero(codes < N_AMINO_ACIDS)
+        shares[known, codes[known]] = SHARE_UNITS
+        return self.predict_columns(shares)
+
+    def predict_columns(self, shares: ByteArray) -> FloatArray:
+        """Return what contexts expect in columns, shape (n, 20).
+
+        Parameters
+        ----------
+        shares : ndarray, shape (n, 20), uint8
+            Frequencies of the amino acids in each column, in parts of `SHARE_UNITS`; 0 where nothing is known.
+        """
+        expected = np.empty(shares.shape)
+        library = self.weights, self.bias, self.frequencies, _exponentials()
+        extension.load().predict_contexts(np.ascontiguousarray(shares), *library, expected)
         return expected / np.cumsum(expected, axis=1)[:, -1:]
-
-    def _posteriors(self, padded: npt.NDArray[np.intp]) -> FloatArray:
-        """Return how probable contexts are for the inner positions of residues, shape (n - 12, K), not normalised."""
-        n = len(padded) - 2 * REACH
-        scores = np.tile(self.bias, (n, 1))
-        for column, table in enumerate(self._padded_weights):
-            scores += table[padded[column : column + n]]
-        below = scores.max(axis=1, keepdims=True) - scores
-        weights: FloatArray = _exponentials()[np.minimum(below, _LEAST * _UNITS)]
-        return weights
-
-    @cached_property
-    def _padded_weights(self) -> npt.NDArray[np.int8]:
-        """Weights with a row of 0 for what is no amino acid, shape (13, 21, K)."""
-        return np.concatenate([self.weights, np.zeros_like(self.weights[:, :1])], axis=1)
 
 
 @lru_cache(maxsize=1)
@@ -176,6 +171,12 @@ def load_library() -> ContextLibrary:
     """Read the library of the package, once."""
     with resources.as_file(resources.files("swsearch.profiles") / "contexts.npz") as path:
         return ContextLibrary.read(path)
+
+
+def background_of(frequencies: FloatArray, settings: ContextSettings = DEFAULT_SETTINGS) -> FloatArray:
+    """Return the background of a profile's scores, shape (20,), from its frequencies, shape (n, 20)."""
+    composition: FloatArray = np.cumsum(frequencies, axis=0)[-1] / len(frequencies)
+    return (1 - settings.composition) * BACKGROUND + settings.composition * composition
 
 
 def context_profile(
@@ -221,8 +222,7 @@ def context_profile(
     scores = matrix.scores[codes][:, : len(PROTEIN.letters)].astype(np.int8)
     if is_known.any():
         known = frequencies[is_known]
-        composition = np.cumsum(known, axis=0)[-1] / len(known)
-        background = (1 - settings.composition) * BACKGROUND + settings.composition * composition
+        background = background_of(known, settings)
         scored = settings.scale * (portable_math.log(known / background) / lambda_of(matrix))
         scores[is_known] = letter_scores(scored, codes[is_known], matrix)
     return Profile(
@@ -235,7 +235,6 @@ def context_profile(
         background=BACKGROUND,
         frequencies=frequencies,
         source=f"made of the query by contexts of its residues, {matrix.name}",
-        alignment=QueryAlignment.from_query(identifier, description, codes),
         lambda_=lambda_of(matrix),
         scale=settings.scale,
     )

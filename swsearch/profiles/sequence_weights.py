@@ -68,9 +68,9 @@ def replacements(matrix: Matrix) -> FloatArray:
 
 
 def with_pseudocounts(
-    observed: FloatArray, observations: FloatArray, opposite: FloatArray, counts: float | None = None
-) -> FloatArray:
-    """Mix observed frequencies with those that a matrix expects.
+    observed: FloatArray, observations: FloatArray, expected: FloatArray, counts: float | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Mix observed frequencies with expected ones.
 
     Parameters
     ----------
@@ -78,31 +78,32 @@ def with_pseudocounts(
         Frequencies; each row sums to 1.
     observations : ndarray, shape (n,), float64
         Independent observations, beside the query.
-    opposite : ndarray, shape (20, 20), float64
-        What `replacements` returns.
+    expected : ndarray, shape (n, 20), float64
+        Frequencies that `opposite`, or contexts, expect with these; none is 0.
     counts : float, optional
         Pseudo-counts of every column; by default they follow from its entropy.
 
     Returns
     -------
-    ndarray, shape (n, 20), float64
+    mixed : ndarray, shape (n, 20), float64
         Frequencies; each row sums to 1, and none is 0.
+    share : ndarray, shape (n,), float64
+        Share of the expected ones in them.
     """
-    expected = _opposite(observed, opposite)
     if counts is None:
         seen, pseudo = observations_by_entropy(observed, observations)
     else:
         seen, pseudo = observations, np.full(len(observations), float(counts))
     mixed: FloatArray = seen[:, None] * observed + pseudo[:, None] * expected
     mixed /= np.cumsum(mixed, axis=1)[:, -1:]
-    return mixed
+    return mixed, pseudo / (seen + pseudo)
 
 
-def _opposite(observed: FloatArray, opposite: FloatArray) -> FloatArray:
-    """Return the residues that a matrix expects opposite the letters of columns, shape (n, 20)."""
+def opposite(observed: FloatArray, replaced: FloatArray) -> FloatArray:
+    """Return the residues that a matrix, by its `replacements`, expects opposite those of columns, shape (n, 20)."""
     expected = np.zeros_like(observed)
     for letter in range(N_AMINO_ACIDS):  # not a matrix product, whose last bit is each machine's own
-        expected += observed[:, letter, None] * opposite[letter]
+        expected += observed[:, letter, None] * replaced[letter]
     return expected
 
 
@@ -129,7 +130,7 @@ def mix_by_diversity(frequencies: FloatArray, diversity: FloatArray, matrix: Mat
         None is 0.
     """
     part = (1 / (1 + diversity / 1.5))[:, None]
-    return (1 - part) * frequencies + part * _opposite(frequencies, replacements(matrix))
+    return (1 - part) * frequencies + part * opposite(frequencies, replacements(matrix))
 
 
 def observations_by_entropy(observed: FloatArray, observations: FloatArray) -> tuple[FloatArray, FloatArray]:

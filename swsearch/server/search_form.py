@@ -27,6 +27,7 @@ from swsearch.server.errors import ServerProblem, problem_of
 from swsearch.server.page_words import FORM_ROWS, LABELS, LOOKS_LIKE_DNA, in_page_words, with_choices
 
 NOT_ON_THE_PAGE = {
+    "contexts": "contexts",  # the preset asks for them
     "distribution": "all scores",  # always on, since the report draws it
     "inclusion": "inclusion rules",  # the command line has no options for them either
     "keep_profiles": "saved profiles",  # no page shows them; iterations of one search have theirs inside

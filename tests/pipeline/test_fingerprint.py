@@ -49,6 +49,7 @@ CHANGED = {
     "translate": (True, ["translate", "genetic_code", "strand"]),
     "task": ("short", ["matrix", "gap_open", "evalue"]),
     "preset": ("short", ["matrix", "gap_open"]),
+    "contexts": (True, ["contexts"]),
     "matrix": (load_matrix("PAM30"), ["matrix", "gap_open"]),
     "gap_open": (5, ["gap_open"]),
     "gap_extend": (5, ["gap_extend"]),

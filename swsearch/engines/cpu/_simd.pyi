@@ -178,6 +178,15 @@ def observe(
     n_present: IntArray,
     /,
 ) -> int: ...
+def predict_contexts(
+    shares: ByteArray,
+    weights: npt.NDArray[np.int8],
+    bias: npt.NDArray[np.int16],
+    frequencies: FloatArray,
+    exponentials: FloatArray,
+    sums: FloatArray,
+    /,
+) -> None: ...
 def select_diverse(
     columns: ByteArray, n_columns: int, gap: int, levels: FloatArray, most: int, entered: ByteArray, /
 ) -> None: ...

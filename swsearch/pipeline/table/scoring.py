@@ -7,14 +7,14 @@ from swsearch.options.kinds import (
     Integer,
     Mask,
     Mode,
-    Preset,
     QueryFormat,
     QueryRange,
+    SearchPreset,
     SearchTask,
     Strand,
     SubjectMask,
 )
-from swsearch.options.row import ONLY_COMMAND, FormField, Header, Heading, OptionTable, option
+from swsearch.options.row import NO_COMMAND, ONLY_COMMAND, FormField, Header, Heading, OptionTable, option
 from swsearch.pipeline.table.values import MatrixValue
 
 if TYPE_CHECKING:
@@ -69,10 +69,12 @@ class ScoringTable(OptionTable, init=False):
             choices={"local": "local", "global": "global", "semiglobal": "semi-global"},
         ),
     )
-    preset: Preset = option(
+    preset: SearchPreset = option(
         "default",
-        "default: BLOSUM62 11/1; sensitive: PFASUM60 15/1, for distant homologs; short: PAM30 9/1, for peptides. "
-        "--matrix and the gap costs override it.",
+        "default: BLOSUM62 11/1; sensitive: PFASUM60 15/1, for distant homologs; short: PAM30 9/1, for peptides; "
+        "context: BLOSUM62 11/1, each residue scored by its neighbours, for the most distant homologs. --matrix and "
+        "the gap costs override it.",
+        metavar="PRESET",
         decides=False,
         resets="task matrix gap_open gap_extend",
         header=Header.NEVER,
@@ -83,9 +85,15 @@ class ScoringTable(OptionTable, init=False):
                 "default": "proteins (BLOSUM62)",
                 "sensitive": "distant homologs (PFASUM60)",
                 "short": "peptides (PAM30)",
+                "context": "most distant homologs (contexts)",
             },
             group="main",
         ),
+    )
+    contexts: bool = option(
+        False,
+        "Score each residue of a query by its neighbours, as --preset context.",
+        interfaces=NO_COMMAND,
     )
     task: SearchTask = option(
         "default",
@@ -136,7 +144,8 @@ class ScoringKeywords(TypedDict, total=False):
     """Keywords of `ScoringTable`."""
 
     mode: Mode
-    preset: "Preset | None"
+    preset: "SearchPreset | None"
+    contexts: bool
     matrix: "Matrix | str | Path | None"
     gap_open: int | None
     gap_extend: int | None
