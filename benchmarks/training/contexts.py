@@ -10,7 +10,7 @@ those of distant relatives. Each context keeps a weight for each residue of a wi
 Every twentieth query is left out of the training; what the library predicts there is printed, in bits of a residue
 more than the background's. Numpy alone, with one seed; the last bit of matrix products may differ between machines.
 
-Needs: folders of `columns.py`. --epochs 0 does without gradients. With the defaults half an hour on one core.
+Needs: folders of `columns.py`. --epochs 0 does without gradients. With the defaults ten minutes on one core.
 Run:   python -m benchmarks.training.contexts --work FOLDER [--work FOLDER] [--contexts 4000]
            [--out swsearch/profiles/contexts.npz]
 """
@@ -374,16 +374,20 @@ def read_options() -> argparse.Namespace:
     parser = arguments(__doc__, files=False)
     parser.add_argument("--work", type=Path, action="append", required=True, help="folder of columns")
     parser.add_argument("--contexts", type=int, default=4000, metavar="K", help="default %(default)s")
-    parser.add_argument("--iterations", type=int, default=12, help="of maximisation, default %(default)s")
-    parser.add_argument("--least-part", type=float, default=0.25, help="of the windows, first, default %(default)s")
+    parser.add_argument("--iterations", type=int, default=3, help="of maximisation, default %(default)s")
+    parser.add_argument(
+        "--least-part", type=float, default=0.25, help="of the windows in the first iteration, default %(default)s"
+    )
     parser.add_argument("--centre", type=float, default=1.6, help="weight of the centre, default %(default)s")
     parser.add_argument("--beta", type=float, default=0.85, help="fall of weights a step, default %(default)s")
     parser.add_argument("--epochs", type=int, default=6, help="of gradients, default %(default)s")
-    parser.add_argument("--identity", type=float, nargs=2, default=(0.1, 0.6), help="of rows, default %(default)s")
+    parser.add_argument(
+        "--identity", type=float, nargs=2, default=(0.1, 0.3), help="of two rows, default %(default)s"
+    )
     parser.add_argument("--batch", type=int, default=2048, help="windows of a step, default %(default)s")
-    parser.add_argument("--hidden", type=float, default=0.2, help="share of neighbours hidden, default %(default)s")
+    parser.add_argument("--hidden", type=float, default=0.1, help="share of neighbours hidden, default %(default)s")
     parser.add_argument("--rate", type=float, default=0.02, help="first step, default %(default)s")
-    parser.add_argument("--decay", type=float, default=0.0, help="pull to where gradients began, default %(default)s")
+    parser.add_argument("--decay", type=float, default=1.0, help="pull to where gradients began, default %(default)s")
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="train on so many columns; 0, default: all")
     parser.add_argument("--seed", type=int, default=53, help="default %(default)s")
     parser.add_argument("--keep", type=Path, help="file of the maximised model, read if it is there")
