@@ -378,9 +378,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument(
         "--least-part", type=float, default=0.25, help="of the windows in the first iteration, default %(default)s"
     )
-    parser.add_argument("--centre", type=float, default=1.6, help="weight of the centre, default %(default)s")
-    parser.add_argument("--beta", type=float, default=0.85, help="fall of weights a step, default %(default)s")
-    parser.add_argument("--epochs", type=int, default=6, help="of gradients, default %(default)s")
+    parser.add_argument("--centre", type=float, default=1.0, help="weight of the centre, default %(default)s")
+    parser.add_argument("--beta", type=float, default=0.5, help="fall of weights a step, default %(default)s")
+    parser.add_argument("--epochs", type=int, default=5, help="of gradients, default %(default)s")
     parser.add_argument(
         "--identity", type=float, nargs=2, default=(0.1, 0.3), help="of two rows, default %(default)s"
     )
