@@ -1,15 +1,15 @@
-"""How many relatives searches with contexts find in SCOPe, beside those without: one search each.
+"""How many relatives searches with contexts find in SCOPe, beside those without: one search each, or --iterations.
 
 Queries are drawn of one half of the superfamilies: ``choice`` chooses settings, ``confirmation`` measures, since the
 library is trained on nothing that is similar to it (`columns.py`). Right, wrong and not counted are those of
 `sensitivity_measures.py`. Each row is a preset with the fields of `ContextSettings`, such as
-``default:0:1.5:0.5``, or ``default:`` for those of the package; a preset alone searches without contexts.
+``default:0:1.5:0.5``, and then a single search; or a preset alone, as ``context``, which has those of the package.
 Differences are with the first row, over the same queries: ± standard error over queries, in brackets over
 superfamilies.
 
 Needs: SCOPe, pandas. A row of 300 queries takes half a minute on one core.
 Run:   python -m benchmarks.training.context_sensitivity --subjects scop40.fasta.xz [--half confirmation]
-           [--queries 300] [--library contexts.npz] default default: [--out FILE]
+           [--queries 300] [--library contexts.npz] [--iterations 3] default context [--out FILE]
 """
 
 from __future__ import annotations
@@ -67,7 +67,15 @@ def find(
     """Return all hits of a row, numbered as the domains."""
     asked, preset = search_queries(name, queries, library)
     found = swsearch.search(
-        asked, database, preset=preset, engine="cpu", threads=options.threads, evalue=100.0, max_hits=10**6
+        asked,
+        database,
+        preset=preset,
+        engine="cpu",
+        threads=options.threads,
+        evalue=100.0,
+        max_hits=10**6,
+        iterations=options.iterations,
+        inclusion_evalue=options.inclusion_evalue,
     )  # type: ignore[arg-type]
     rows = [
         (int(result.query_id[1:]), int(hit.subject_id[1:]), hit.evalue, hit.score)
@@ -115,6 +123,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--subjects", type=Path, required=True, help="SCOPe's FASTA, plain or .xz")
     parser.add_argument("--half", choices=HALVES, default="confirmation", help="default %(default)s")
     parser.add_argument("--queries", type=int, default=300, help="so many, default %(default)s")
+    parser.add_argument("--iterations", type=int, default=1, help="of each search, default %(default)s")
+    parser.add_argument("--inclusion-evalue", type=float, default=0.002, help="of them, default %(default)s")
     parser.add_argument("--library", type=Path, help="default: that of the package")
     parser.add_argument("--threads", type=int, default=1, help="default %(default)s")
     return parser.parse_args()
@@ -137,7 +147,8 @@ def main() -> None:
         *heading(__file__, ["numpy", "pandas"]),
         f"{options.subjects.name}: {len(domains):,} domains; half: {options.half}, {len(queries):,} queries of "
         f"{len(np.unique(labels.superfamily[queries])):,} superfamilies, {residues(asked):,} residues; "
-        f"{library.weights.shape[2]:,} contexts",
+        f"{library.weights.shape[2]:,} contexts; iterations: {options.iterations}, inclusion E-value "
+        f"{options.inclusion_evalue:g}",
         "",
         *table(HEADS, measured(every, queries, labels)),
     ]

@@ -147,7 +147,7 @@ def build_profile(
     scales, background = scale, BACKGROUND
     if settings.contexts:
         scales = scale + (CONTEXT_SETTINGS.scale - scale) * share[:, None]
-        background = background_of(frequencies, CONTEXT_SETTINGS)
+        background = background_of(frequencies, 1.0)  # with less, wrong hits of E <= 1 were up to three times as many
     scored = scales * (portable_math.log(mixed / background) / lambda_of(matrix))
     scores[is_aligned] = letter_scores(scored, codes[is_aligned], matrix)
     return Profile(

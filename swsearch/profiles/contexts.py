@@ -53,7 +53,9 @@ SHARE_UNITS = 32
 
 @dataclass(frozen=True)
 class ContextSettings:
-    """Parameters of the profile of a single sequence; `benchmarks/results/contexts.txt` has how they were chosen.
+    """Parameters of the profile of a single sequence, chosen on one half of SCOPe's superfamilies.
+
+    `benchmarks/results/contexts_choice.txt` has that half, `benchmarks/results/contexts.txt` the other.
 
     Parameters
     ----------
@@ -71,9 +73,9 @@ class ContextSettings:
         If a value is out of range.
     """
 
-    residue: float = 0.03
-    scale: float = 1.3
-    composition: float = 1.0
+    residue: float = 0.0
+    scale: float = 1.35
+    composition: float = 0.75
 
     def __post_init__(self) -> None:
         for name in ("residue", "composition"):
@@ -173,10 +175,10 @@ def load_library() -> ContextLibrary:
         return ContextLibrary.read(path)
 
 
-def background_of(frequencies: FloatArray, settings: ContextSettings = DEFAULT_SETTINGS) -> FloatArray:
-    """Return the background of a profile's scores, shape (20,), from its frequencies, shape (n, 20)."""
+def background_of(frequencies: FloatArray, share: float) -> FloatArray:
+    """Return the background of scores, shape (20,), with a share of the mean of a profile's frequencies."""
     composition: FloatArray = np.cumsum(frequencies, axis=0)[-1] / len(frequencies)
-    return (1 - settings.composition) * BACKGROUND + settings.composition * composition
+    return (1 - share) * BACKGROUND + share * composition
 
 
 def context_profile(
@@ -222,7 +224,7 @@ def context_profile(
     scores = matrix.scores[codes][:, : len(PROTEIN.letters)].astype(np.int8)
     if is_known.any():
         known = frequencies[is_known]
-        background = background_of(known, settings)
+        background = background_of(known, settings.composition)
         scored = settings.scale * (portable_math.log(known / background) / lambda_of(matrix))
         scores[is_known] = letter_scores(scored, codes[is_known], matrix)
     return Profile(
