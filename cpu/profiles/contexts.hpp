@@ -16,7 +16,7 @@ constexpr int32_t kShareUnits = 32;  // a column that holds one residue alone ha
 
 struct Contexts {
   int64_t n_contexts;
-  const int8_t* weights;       // kContextWidth x kAminoAcids x n_contexts
+  const int8_t* weights;       // kContextWidth x kAminoAcids x n_contexts; see swsearch/profiles/contexts.py for bounds
   const int16_t* bias;         // n_contexts, in the units of weights
   const double* frequencies;   // n_contexts x kAminoAcids: whole numbers up to 2^20
   const double* exponentials;  // of so many units below the best context: whole numbers up to 2^20; the last is 0

@@ -41,11 +41,14 @@ _UNITS = 16
 _EMISSION_UNITS = 32
 """Units of the logarithm of a frequency in a nat."""
 
-_LEAST = 16
+_LEAST = 10
 """Nats by which a context may be less probable than the best one of a position, to be counted."""
 
 _ONE = float(2**20)
 """Whole number that stands for 1 in exponentials and frequencies: sums of products of 2**13 contexts are exact."""
+
+LARGEST = 900
+"""Largest score of a context, in units: times `SHARE_UNITS`, with some that round up, it fits 16 bits."""
 
 SHARE_UNITS = 32
 """Parts of a column that holds one residue alone: ``kShareUnits`` of ``cpu/profiles/contexts.hpp``."""
@@ -113,7 +116,11 @@ class ContextLibrary:
         with np.load(path, allow_pickle=False) as file:
             if int(file["version"]) != VERSION:
                 raise InputError(f"{path}: got a library of version {int(file['version'])}, expected {VERSION}")
-            return cls(file["weights"], file["bias"], file["emission"])
+            read = cls(file["weights"], file["bias"], file["emission"])
+        largest = np.abs(read.weights.astype(np.int64)).max(axis=1).sum(axis=0) + np.abs(read.bias)
+        if largest.max() > LARGEST:
+            raise InputError(f"{path}: got scores of up to {largest.max()} units, expected at most {LARGEST}")
+        return read
 
     @classmethod
     def from_floats(cls, weights: FloatArray, bias: FloatArray, emission: FloatArray) -> ContextLibrary:
