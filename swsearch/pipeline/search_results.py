@@ -80,6 +80,8 @@ class _Running:
         self.opened: Search | None = None
         self.checkpoint: Path | None = None
         self.take_all: TakeAll = list
+        self.background: SearchResults | None = None
+        """Iterations of another database, while they run."""
         self.unfitted: list[str] = []
         self.warnings: list[str] = []
         self.iterated = IterationCounts()
@@ -89,8 +91,15 @@ class _Running:
     def search(self) -> Search:
         """Return the search, opened on first access."""
         if self.opened is None:
-            self.opened = self._open_search(self.options, self.checkpoint, self.take_all)
+            self.opened = self._open_search(self.options, self.checkpoint, self._take_background)
         return self.opened
+
+    def _take_background(self, background: SearchResults) -> list[SearchResult]:
+        self.background = background
+        try:
+            return self.take_all(background)
+        finally:
+            self.background = None
 
     def batches(self) -> Generator[list[SearchResult]]:
         """Yield batches of results; close the search's resources in the end."""
@@ -277,7 +286,7 @@ class SearchResults:
 
     def stop(self) -> None:
         """Cancel the search from another thread: `SearchCancelled` is raised where its results are awaited."""
-        self.search.stop()
+        (self._search.background or self).search.stop()
 
     def close(self) -> None:
         """End the search, and close its engine unless that was given open; hits stay as they are."""

@@ -131,7 +131,7 @@ def build_profile(
     observed, n = observations_of(alignment, settings)
     is_aligned = (observed.n_rows > 1) & (observed.frequencies > 0).any(axis=1)
     frequencies = np.empty((len(codes), N_AMINO_ACIDS))
-    normalized, scale = normalize(observed, settings)[is_aligned], settings.scale
+    normalized = normalize(observed, settings)[is_aligned]
     if settings.contexts:
         alone = context_profile(alignment.identifiers[0], "", codes, scoring)
         assert alone.frequencies is not None
@@ -144,9 +144,9 @@ def build_profile(
         expected = opposite(normalized, replaced)
     mixed, share = with_pseudocounts(normalized, observed.observations[is_aligned], expected, settings.pseudocounts)
     frequencies[is_aligned] = mixed
-    scales, background = scale, BACKGROUND
+    scales, background = np.full((len(mixed), 1), settings.scale), BACKGROUND
     if settings.contexts:
-        scales = scale + (CONTEXT_SETTINGS.scale - scale) * share[:, None]
+        scales += (CONTEXT_SETTINGS.scale - settings.scale) * share[:, None]
         background = background_of(frequencies, 1.0)  # with less, wrong hits of E <= 1 were up to three times as many
     scored = scales * (portable_math.log(mixed / background) / lambda_of(matrix))
     scores[is_aligned] = letter_scores(scored, codes[is_aligned], matrix)

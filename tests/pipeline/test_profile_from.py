@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import pytest
 
@@ -10,6 +11,7 @@ import swsearch
 from support.command_line import fails, run
 from swsearch.alphabet import PROTEIN
 from swsearch.errors import InputError, OptionError
+from swsearch.pipeline.prefetch import SearchCancelled
 
 LETTERS = PROTEIN.letters[:20]
 
@@ -80,6 +82,21 @@ def test_filters_and_limits_are_those_of_the_report(files):
     assert "m0" in {hit.subject_id for hit in whole[0].hits}
     assert "m0" not in {hit.subject_id for hit in filtered[0].hits}
     assert (filtered[0].profile.scores == whole[0].profile.scores).all()
+
+
+def test_a_stop_ends_the_other_database_too(files):
+    queries, background, subjects = files
+    results = swsearch.search(queries, subjects, engine="cpu", iterations=3, profile_from=background)
+    stopped = threading.Event()
+
+    def take(other):
+        threading.Thread(target=lambda: (results.stop(), stopped.set())).start()
+        assert stopped.wait(60)
+        return list(other)
+
+    results.take_profiles_by(take)
+    with pytest.raises(SearchCancelled):
+        next(results)
 
 
 def test_command_with_a_checkpoint(files, tmp_path):
