@@ -523,6 +523,8 @@ class MultiGpuScan:
             elif task.exception() is not None:
                 self._engine.usable()  # raises for all devices, if none is left
                 task.result()
+            elif task.result() is None:  # it came when the database was partitioned anew already
+                is_done = False
         return is_done
 
     def _wait(self) -> list[tuple[DevicePiece, Any]]:
