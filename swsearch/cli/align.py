@@ -89,6 +89,7 @@ class PairTable(CommandTable):
     mode={"default": "global"},
     preset={
         "kind": Choice(*PRESETS),
+        "metavar": "",
         "help": "default: BLOSUM62 11/1; sensitive: PFASUM60 15/1, for distant homologs; short: PAM30 9/1, for "
         "peptides. --matrix and the gap costs override it.",
     },
