@@ -434,15 +434,19 @@ class Engine(ABC):
     def release(self, loaded: LoadedChunk) -> None:  # noqa: B027  # most engines have nothing to do
         """Release a chunk; it may not be scored again."""
 
+    def takes_pairs(self) -> bool:
+        """Return whether `score_pairs` is to score pairs now, and not the CPU."""
+        return False
+
     def score_pairs(
         self, profiles: Sequence[QueryProfile], of_subject: IntArray, chunk: Chunk, recurrence: Recurrence
-    ) -> ScoreArray | None:
+    ) -> ScoreArray:
         """Score each subject of a chunk with one query; any thread may call this while others score.
 
         Parameters
         ----------
         profiles : sequence of QueryProfile
-            One per query; none is empty.
+            One per query, without gap costs by position; none is empty.
         of_subject : ndarray, shape (n_subjects,), int64
             The query of each subject.
         chunk : Chunk
@@ -452,15 +456,15 @@ class Engine(ABC):
 
         Returns
         -------
-        ndarray, shape (n_subjects,), int32, or None
-            Exact scores in matrix units, subjects in chunk order; None where the CPU scores them.
+        ndarray, shape (n_subjects,), int32
+            Exact scores in matrix units, subjects in chunk order.
 
         Raises
         ------
         MemoryLimitError, EngineError
             If the device has no memory for it, or fails.
         """
-        return None
+        raise NotImplementedError
 
     def pair_aligner(self, n_hits: int) -> PairAligner | None:
         """Make what aligns the hits of a search that this engine scored, to be closed by the caller.

@@ -84,7 +84,8 @@ def score_shuffled(
     joined = QueryArguments.from_queries(queries, recurrence)
     rows, lengths = joined.lengths[pairs[:, 0]], np.diff(sequences[1])[pairs[:, 1]]
     _check_reach(rows, lengths, joined.recurrence)
-    if engine is not None and rows.all() and lengths.all() and joined.recurrence.frame_shift is None:
+    is_plain = not len(joined.costs) and joined.recurrence.frame_shift is None and rows.all() and lengths.all()
+    if engine is not None and is_plain and engine.takes_pairs():
         with contextlib.suppress(EngineError, MemoryLimitError):
             found = _score_by_engine(queries, sequences, pairs, copies, recurrence, threads, engine)
             if found is not None:
@@ -109,7 +110,7 @@ def _score_by_engine(
     threads: int,
     engine: Engine,
 ) -> ScoreArray | None:
-    """Score queries with shuffled copies for `score_shuffled`; None where the engine leaves that to the CPU."""
+    """Score queries with shuffled copies for `score_shuffled`; None where they are too few."""
     heights, lengths = np.array([len(query) for query in queries]), np.diff(sequences[1])[pairs[:, 1]]
     if int((heights[pairs[:, 0]] * lengths).sum()) * len(copies) < ENGINE_WORTH_CELLS:
         return None
@@ -119,8 +120,6 @@ def _score_by_engine(
     for part in split_by_residues(lengths * len(copies), PAIR_RESIDUES):
         chunk = _shuffle(sequences, pairs[part, 1], copies, threads)
         found = engine.score_pairs(profiles, of_pair[part][chunk.subjects // len(copies)], chunk, recurrence)
-        if found is None:
-            return None
         scores[part].reshape(-1)[chunk.subjects] = found
     return scores
 

@@ -458,18 +458,20 @@ class GpuEngine(Engine):
             )
         return values
 
-    def score_pairs(
-        self, profiles: Sequence[QueryProfile], of_subject: IntArray, chunk: Chunk, recurrence: Recurrence
-    ) -> ScoreArray | None:
-        """Score each subject of a chunk with one query, unless a memory limit leaves no room for more.
+    def takes_pairs(self) -> bool:
+        """Return whether to score pairs, unless a memory limit leaves no room for more.
 
-        While a turn is in work this is left to the CPU too: the kernel would wait for those of the turn. With 1,000
+        While a turn is in work these are left to the CPU too: the kernel would wait for those of the turn. With 1,000
         queries x Swiss-Prot, a scan of 10.4 s, the whole took 15.3 s with all copies on the device, 13.1 to 13.6 s
         with none, and 12.4 to 13.3 s so (H200, 16 processors, November 2026).
         """
         is_busy = any(slot.is_awaited for slot in self._slots)
-        if is_busy or self._memory_limit is not None or any(profile.gaps is not None for profile in profiles):
-            return None
+        return not is_busy and self._memory_limit is None
+
+    def score_pairs(
+        self, profiles: Sequence[QueryProfile], of_subject: IntArray, chunk: Chunk, recurrence: Recurrence
+    ) -> ScoreArray:
+        """Score each subject of a chunk with one query."""
         return self._pairs.score(profiles, of_subject, chunk, recurrence)
 
     def pair_aligner(self, n_hits: int) -> PairAligner | None:

@@ -367,13 +367,16 @@ class MultiGpuEngine(Engine):
         """Score a group against a chunk, on all devices."""
         return MultiGpuScan(self, group, loaded.handle, None, progress).scores()
 
+    def takes_pairs(self) -> bool:
+        """Return whether all devices would score pairs."""
+        usable = self.group.usable
+        return bool(usable) and all(thread.device.takes_pairs() for thread in usable)
+
     def score_pairs(
         self, profiles: Sequence[QueryProfile], of_subject: IntArray, chunk: Chunk, recurrence: Recurrence
-    ) -> ScoreArray | None:
+    ) -> ScoreArray:
         """Score each subject of a chunk with one query, on the devices in turn."""
-        usable = self.group.usable
-        if not usable:
-            return None
+        usable = self.usable()
         thread = usable[next(self._pair_calls) % len(usable)]
         return thread.device.score_pairs(profiles, of_subject, chunk, recurrence)
 
