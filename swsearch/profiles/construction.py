@@ -147,7 +147,7 @@ def build_profile(
     scales, background = np.full((len(mixed), 1), settings.scale), BACKGROUND
     if settings.contexts:
         scales += (CONTEXT_SETTINGS.scale - settings.scale) * share[:, None]
-        background = background_of(frequencies, 1.0)  # with less, wrong hits of E <= 1 were up to three times as many
+        background = background_of(frequencies, CONTEXT_SETTINGS.composition)
     scored = scales * (portable_math.log(mixed / background) / lambda_of(matrix))
     scores[is_aligned] = letter_scores(scored, codes[is_aligned], matrix)
     return Profile(
