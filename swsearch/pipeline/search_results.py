@@ -154,7 +154,7 @@ class SearchResults:
             path: str, options: SearchOptions, checkpoint: Path | None, take_all: TakeAll
         ) -> list[Query]:
             background = SearchResults(
-                queries, path, options.background_options(), backend_of, progress=progress,
+                queries, Path(path), options.background_options(), backend_of, progress=progress,
                 threads=threads, origin=origin,
             )  # fmt: skip
             if checkpoint is not None:

@@ -127,7 +127,7 @@ def test_wrong_uses(files, tmp_path):
     queries, background, subjects = files
     words = ["search", queries, subjects, "--engine", "cpu", "--profile-from", background]
     fails(run(*words), 1, "--profile-from", "--iterations 2 or more")
-    fails(run(*words[:-1], tmp_path / "no.h5", "--iterations", "2"), 2, "no.h5: no such database")
+    fails(run(*words[:-1], tmp_path / "no.h5", "--iterations", "2"), 1, "--profile-from", "no.h5", "no such file")
     fails(run(*words, "--iterations", "2", "--translate"), 1, "translate: cannot be combined")
     fails(run(*words, "--iterations", "2", "--query-loc", "1-9"), 1, "--query-loc")
     fails(

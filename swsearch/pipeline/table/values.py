@@ -110,9 +110,13 @@ class DatabaseFile(ValueKind):
     is_file: ClassVar[bool] = True
 
     def check(self, name: str, value: Any) -> str:
+        expected = "the path of a database or FASTA file"
         if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-            raise OptionError(name, value, "the path of a database or FASTA file")
-        return os.fspath(value)
+            raise OptionError(name, value, expected)
+        path = os.fspath(value)
+        if not os.path.exists(path):  # noqa: PTH110  # pathlib's raises for long names
+            raise OptionError(name, path, expected, "there is no such file; check the name")
+        return path
 
 
 class MatrixValue(ValueKind):
