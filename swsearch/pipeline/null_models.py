@@ -84,15 +84,14 @@ def score_shuffled(
     joined = QueryArguments.from_queries(queries, recurrence)
     rows, lengths = joined.lengths[pairs[:, 0]], np.diff(sequences[1])[pairs[:, 1]]
     _check_reach(rows, lengths, joined.recurrence)
+    cells = rows * lengths * len(copies)
     is_plain = not len(joined.costs) and joined.recurrence.frame_shift is None and rows.all() and lengths.all()
-    if engine is not None and is_plain and engine.takes_pairs():
+    if engine is not None and is_plain and cells.sum() >= ENGINE_WORTH_CELLS and engine.takes_pairs():
         with contextlib.suppress(EngineError, MemoryLimitError):
-            found = _score_by_engine(queries, sequences, pairs, copies, recurrence, threads, engine)
-            if found is not None:
-                return found
+            return _score_by_engine(queries, sequences, pairs, copies, recurrence, threads, engine)
     score, computed = extension.load().score_shuffled, recurrence_arguments(joined.recurrence)
     rest = *computed, threads, 0, extension.active_instruction_set()
-    for part in split_by_residues(rows * lengths * len(copies), CELLS_OF_CALL * threads):
+    for part in split_by_residues(cells, CELLS_OF_CALL * threads):
         score(
             *joined.arguments, *sequences,
             np.ascontiguousarray(pairs[part]), copies.start, len(copies), WINDOW, *rest, scores[part],
@@ -109,11 +108,9 @@ def _score_by_engine(
     recurrence: Recurrence,
     threads: int,
     engine: Engine,
-) -> ScoreArray | None:
-    """Score queries with shuffled copies for `score_shuffled`; None where they are too few."""
-    heights, lengths = np.array([len(query) for query in queries]), np.diff(sequences[1])[pairs[:, 1]]
-    if int((heights[pairs[:, 0]] * lengths).sum()) * len(copies) < ENGINE_WORTH_CELLS:
-        return None
+) -> ScoreArray:
+    """Score queries with shuffled copies for `score_shuffled`."""
+    lengths = np.diff(sequences[1])[pairs[:, 1]]
     used, of_pair = unique_with_places(pairs[:, 0])
     profiles = [rows_of(queries[k], recurrence.scoring) for k in used.tolist()]
     scores = np.empty((len(pairs), len(copies)), dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Scores of pairs, each subject of a chunk with one query, by the wavefront kernel, while the engine scans."""
+"""Scores of pairs, each subject of a chunk with one query, by the wavefront kernel, beside what the engine has."""
 
 from __future__ import annotations
 
