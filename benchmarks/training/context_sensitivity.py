@@ -70,7 +70,7 @@ def find(
         asked,
         database,
         preset=preset,
-        engine="cpu",
+        engine=options.engine,
         threads=options.threads,
         evalue=100.0,
         max_hits=10**6,
@@ -126,7 +126,8 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, default=1, help="of each search, default %(default)s")
     parser.add_argument("--inclusion-evalue", type=float, default=0.002, help="of them, default %(default)s")
     parser.add_argument("--library", type=Path, help="default: that of the package")
-    parser.add_argument("--threads", type=int, default=1, help="default %(default)s")
+    parser.add_argument("--engine", default="auto", help="default %(default)s")
+    parser.add_argument("--threads", type=int, help="default: all processors")
     return parser.parse_args()
 
 

@@ -8,9 +8,10 @@ Bioinformatics 28:3240, 2012, predict the column). Only rows of an identity in -
 those of distant relatives. Each context keeps a weight for each residue of a window, and the centre's frequencies.
 
 Every twentieth query is left out of the training; what the library predicts there is printed, in bits of a residue
-more than the background's. Numpy alone, with one seed; the last bit of matrix products may differ between machines.
+more than the background's. One seed; CuPy where it is installed, or NumPy, and the last bit of matrix products may
+differ between machines.
 
-Needs: folders of `columns.py`. --epochs 0 does without gradients. With the defaults ten minutes on one core.
+Needs: folders of `columns.py`. --epochs 0 does without gradients. TIME
 Run:   python -m benchmarks.training.contexts --work FOLDER [--work FOLDER] [--contexts 4000]
            [--out swsearch/profiles/contexts.npz]
 """
@@ -21,12 +22,17 @@ import argparse
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+try:
+    import cupy as xp
+except ImportError:
+    xp = np
 
 from benchmarks.support.common import arguments
 from benchmarks.support.timing import say
@@ -38,6 +44,7 @@ Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
 
 LETTERS = 20
+EXPECTED = xp.asarray(BACKGROUND)
 BATCH = 4096
 """Windows of one matrix product."""
 
@@ -113,36 +120,37 @@ class Columns:
                 column, letter = column + n, letter + m * n
         return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)), np.stack(identity))
 
+    def to_device(self) -> Columns:
+        """Return the same on the device of `xp`."""
+        return Columns(*(xp.asarray(getattr(self, one.name)) for one in fields(self)))
+
     def windows(self, centres: Places) -> Floats:
         """Return the counts of windows, shape (n, 13 x 20)."""
-        places = centres[:, None] + np.arange(-REACH, REACH + 1)
+        places = centres[:, None] + xp.arange(-REACH, REACH + 1)
         return self.counts[places].reshape(len(centres), WIDTH * LETTERS)
 
     def draw_rows(self, centres: Places, generator: np.random.Generator) -> Places:
         """Draw a row for each window; it is the query, 0, where the drawn one has no residue in the centre."""
-        drawn = generator.integers(0, self.rows[centres])
-        return np.where(self.letters[self.first[centres] + self.step[centres] * drawn] < LETTERS, drawn, 0)
+        drawn = (xp.asarray(generator.random(len(centres))) * self.rows[centres]).astype(np.int64)
+        return xp.where(self.letters[self.first[centres] + self.step[centres] * drawn] < LETTERS, drawn, 0)
 
     def residues(self, centres: Places, rows: Places) -> Floats:
         """Return which residues rows have in windows, ones among zeros, shape (n, 13 x 20)."""
         at = self.first[centres] + self.step[centres] * rows
-        letters = self.letters[at[:, None] + np.arange(-REACH, REACH + 1)].astype(np.int64)
-        ones = np.zeros((len(centres), WIDTH, LETTERS + 1), dtype=np.float32)
-        np.put_along_axis(ones, letters[:, :, None], 1.0, axis=2)
-        return ones[:, :, :LETTERS].reshape(len(centres), WIDTH * LETTERS)
+        letters = self.letters[at[:, None] + xp.arange(-REACH, REACH + 1)]
+        ones = letters[:, :, None] == xp.arange(LETTERS)
+        return ones.reshape(len(centres), WIDTH * LETTERS).astype(np.float32)
 
     def opposite(self, centres: Places, rows: Places, limits: Sequence[float]) -> Floats:
         """Return how many residues other rows have in the centres, shape (n, 20): those of an identity in limits."""
         low, high = limits
         shared = self.identity[self.query[centres], rows]
-        others = np.arange(MOST_ROWS)
+        others = xp.arange(MOST_ROWS)
         is_other = (others != rows[:, None]) & (others < self.rows[centres, None])
         is_other &= (shared >= low) & (shared <= high)
-        at = np.where(is_other, self.first[centres, None] + self.step[centres, None] * others, 0)
-        letters = np.where(is_other, self.letters[at], LETTERS).astype(np.int64)
-        flat = letters + (LETTERS + 1) * np.arange(len(centres))[:, None]
-        counts = np.bincount(flat.ravel(), minlength=(LETTERS + 1) * len(centres)).reshape(-1, LETTERS + 1)
-        return counts[:, :LETTERS].astype(np.float32)
+        at = xp.where(is_other, self.first[centres, None] + self.step[centres, None] * others, 0)
+        letters = xp.where(is_other, self.letters[at], LETTERS)
+        return (letters[:, :, None] == xp.arange(LETTERS)).sum(axis=1).astype(np.float32)
 
     def centres(self) -> Places:
         """Return the columns that are learnt from."""
@@ -190,35 +198,35 @@ class Model:
 
     def library(self) -> ContextLibrary:
         """Return the library as the package has it."""
-        weights = self.weights.reshape(WIDTH, LETTERS, -1).astype(np.float64)
-        return ContextLibrary.from_floats(weights, self.bias.astype(np.float64), self.emission.astype(np.float64))
+        weights, bias, emission = (np.asarray(one.tolist()) for one in self.parameters())
+        return ContextLibrary.from_floats(weights.reshape(WIDTH, LETTERS, -1), bias, emission)
 
 
-def batches(centres: Places) -> Iterator[Places]:
-    """Yield parts of windows."""
-    for first in range(0, len(centres), BATCH):
-        yield centres[first : first + BATCH]
+def batches(centres: Places, size: int = BATCH) -> Iterator[Places]:
+    """Yield parts of windows, on the device."""
+    for first in range(0, len(centres), size):
+        yield xp.asarray(centres[first : first + size])
 
 
 def softmax(scores: Floats) -> Floats:
     """Turn scores, shape (n, K), into probabilities in place; return the logarithms of their sums, shape (n,)."""
     most = scores.max(axis=1, keepdims=True)
     scores -= most
-    np.exp(scores, out=scores)
+    xp.exp(scores, out=scores)
     sums = scores.sum(axis=1, keepdims=True)
     scores /= sums
-    return (most + np.log(sums))[:, 0]
+    return (most + xp.log(sums))[:, 0]
 
 
 def position_weights(centre: float, beta: float) -> Floats:
     """Return the weights of the columns of a window, each for its 20 letters, shape (13 x 20,)."""
-    return np.repeat(centre * beta ** np.abs(np.arange(-REACH, REACH + 1)), LETTERS).astype(np.float32)
+    return xp.repeat(centre * beta ** abs(xp.arange(-REACH, REACH + 1)), LETTERS).astype(np.float32)
 
 
 def normalised(counts: Floats) -> Floats:
     """Return logarithms of frequencies in columns of windows, shape (K, 13 x 20), with pseudo-counts."""
-    shaped = counts.reshape(len(counts), WIDTH, LETTERS) + PSEUDO * BACKGROUND
-    logs = np.log(shaped / shaped.sum(axis=2, keepdims=True))
+    shaped = counts.reshape(len(counts), WIDTH, LETTERS) + PSEUDO * EXPECTED
+    logs = xp.log(shaped / shaped.sum(axis=2, keepdims=True))
     return logs.reshape(len(counts), WIDTH * LETTERS).astype(np.float32)
 
 
@@ -227,12 +235,12 @@ def maximise(columns: Columns, centres: Places, options: argparse.Namespace) -> 
     generator = np.random.default_rng(options.seed)
     of_position = position_weights(options.centre, options.beta)
     k = options.contexts
-    start = generator.permutation(centres)[:k]
-    logs, prior = normalised(columns.windows(start)), np.full(k, -np.log(k), dtype=np.float32)
+    start = xp.asarray(generator.permutation(centres)[:k])
+    logs, prior = normalised(columns.windows(start)), xp.full(k, -np.log(k), dtype=np.float32)
     for iteration in range(options.iterations):
         part = max(options.least_part, min(1.0, (iteration + 1) / options.iterations))
         chosen = generator.permutation(centres)[: int(part * len(centres))]
-        counts, sums = np.zeros((k, WIDTH * LETTERS), dtype=np.float32), np.zeros(k)
+        counts, sums = xp.zeros((k, WIDTH * LETTERS), dtype=np.float32), xp.zeros(k)
         weighted, likelihood, begun = (of_position * logs).T.copy(), 0.0, time.monotonic()
         for some in batches(chosen):
             windows = columns.windows(some)
@@ -241,20 +249,20 @@ def maximise(columns: Columns, centres: Places, options: argparse.Namespace) -> 
             likelihood += float(softmax(scores).sum())
             counts += scores.T @ windows
             sums += scores.sum(axis=0)
-        poor = np.flatnonzero(sums < FRESH * sums.mean())
+        poor = xp.flatnonzero(sums < FRESH * sums.mean())
         if iteration < options.iterations - 3 and len(poor):
-            counts[poor] = columns.windows(generator.choice(centres, len(poor)))
+            counts[poor] = columns.windows(xp.asarray(generator.choice(centres, len(poor))))
             sums[poor] = sums.mean() / 4
         logs = normalised(counts)
-        prior = np.log((sums + 1) / (sums + 1).sum()).astype(np.float32)
+        prior = xp.log((sums + 1) / (sums + 1).sum()).astype(np.float32)
         say(
             f"iteration {iteration + 1}: {likelihood / len(chosen):.4f} nats a window, {len(poor)} new contexts, "
             f"{len(chosen):,} windows, {time.monotonic() - begun:.0f} s"
         )
     middle = logs.reshape(k, WIDTH, LETTERS)[:, REACH]
     # a constant of all letters in a column changes only the bias where the column is there
-    table = of_position * (logs - np.tile(np.log(BACKGROUND), WIDTH).astype(np.float32))
-    return Model(np.ascontiguousarray(table.T.astype(np.float32)), prior, middle.astype(np.float32).copy())
+    table = of_position * (logs - xp.tile(xp.log(EXPECTED), WIDTH).astype(np.float32))
+    return Model(xp.ascontiguousarray(table.T.astype(np.float32)), prior, middle.astype(np.float32).copy())
 
 
 def samples(
@@ -268,7 +276,7 @@ def samples(
     counts = columns.opposite(centres, rows, limits)
     total = counts.sum(axis=1, keepdims=True)
     seen = total[:, 0] > 0
-    counts *= np.minimum(total, MOST_OPPOSITE) / np.maximum(total, 1)
+    counts *= xp.minimum(total, MOST_OPPOSITE) / xp.maximum(total, 1)
     return columns.residues(centres[seen], rows[seen]), counts[seen]
 
 
@@ -282,7 +290,7 @@ def bits(model: Model, columns: Columns, centres: Places, limits: Sequence[float
         scores = seen @ model.weights
         scores += model.bias
         softmax(scores)
-        gained += float((counts * np.log2(scores @ emission / BACKGROUND)).sum())
+        gained += float((counts * xp.log2(scores @ emission / EXPECTED)).sum())
         total += float(counts.sum())
     return gained / total
 
@@ -297,13 +305,11 @@ def refine(
     adam = Adam(model, options.rate, n_steps, options.decay / len(centres))
     for epoch in range(options.epochs):
         gained, total, begun = 0.0, 0.0, time.monotonic()
-        order = generator.permutation(centres)
-        for begin in range(0, len(order), options.batch):
-            some = order[begin : begin + options.batch]
+        for some in batches(generator.permutation(centres), options.batch):
             seen, counts = samples(columns, some, generator, options.identity)
-            hidden = generator.random((len(seen), WIDTH)) < options.hidden
-            hidden[:, REACH] = False
-            seen[np.repeat(hidden, LETTERS, axis=1)] = 0.0
+            shown = xp.asarray(generator.random((len(seen), WIDTH))) >= options.hidden
+            shown[:, REACH] = True
+            seen *= xp.repeat(shown, LETTERS, axis=1)
             value, slopes = gradient(model, seen, counts)
             adam.step(slopes)
             gained += value
@@ -334,8 +340,8 @@ class Adam:
     def __init__(self, model: Model, rate: float, n_steps: int, decay: float) -> None:
         self.parameters, self.rate, self.n_steps, self.decay = model.parameters(), rate, n_steps, decay
         self.anchors = [one.copy() for one in self.parameters]
-        self.mean = [np.zeros_like(one) for one in self.parameters]
-        self.square = [np.zeros_like(one) for one in self.parameters]
+        self.mean = [xp.zeros_like(one) for one in self.parameters]
+        self.square = [xp.zeros_like(one) for one in self.parameters]
         self.n = 0
 
     def step(self, slopes: Sequence[Floats]) -> None:
@@ -347,7 +353,7 @@ class Adam:
             pulled = slope - self.decay * (values - anchor)
             mean += 0.1 * (pulled - mean)  # noqa: PLW2901
             square += 0.01 * (pulled * pulled - square)  # noqa: PLW2901
-            values += rate * mean / (np.sqrt(square / (1 - 0.99**self.n)) + 1e-9)  # noqa: PLW2901
+            values += rate * mean / (xp.sqrt(square / (1 - 0.99**self.n)) + 1e-9)  # noqa: PLW2901
 
 
 def gradient(model: Model, seen: Floats, counts: Floats) -> tuple[float, list[Floats]]:
@@ -359,7 +365,7 @@ def gradient(model: Model, seen: Floats, counts: Floats) -> tuple[float, list[Fl
     softmax(emission)
     predicted = posterior @ emission
     ratio = counts / predicted
-    value = float((counts * np.log2(predicted / BACKGROUND)).sum())
+    value = float((counts * xp.log2(predicted / EXPECTED)).sum())
     to_emission = (posterior.T @ ratio) * emission
     to_emission -= emission * to_emission.sum(axis=1, keepdims=True)
     share = ratio @ emission.T
@@ -398,10 +404,10 @@ def maximised(columns: Columns, centres: Places, options: argparse.Namespace) ->
     """Maximise, or read what was maximised before."""
     if options.keep is not None and options.keep.exists():
         with np.load(options.keep, allow_pickle=False) as file:
-            return Model(file["weights"], file["bias"], file["emission"])
-    model = maximise(columns, columns.inner(centres), options)
+            return Model(*(xp.asarray(file[name]) for name in ("weights", "bias", "emission")))
+    model = maximise(columns, centres, options)
     if options.keep is not None:
-        np.savez(options.keep, weights=model.weights, bias=model.bias, emission=model.emission)
+        xp.savez(options.keep, weights=model.weights, bias=model.bias, emission=model.emission)
     return model
 
 
@@ -414,7 +420,8 @@ def main() -> None:
     if options.limit:
         centres = np.sort(np.random.default_rng(options.seed).permutation(centres)[: options.limit])
     say(f"{columns.query.max() + 1:,} queries, {len(centres):,} columns to learn from, {len(check):,} left out")
-    model = maximised(columns, centres, options)
+    inner, columns = columns.inner(centres), columns.to_device()
+    model = maximised(columns, inner, options)
     say(f"maximised: {bits(model, columns, check, options.identity):.4f} bits in queries left out")
     if options.epochs:
         model = refine(model, columns, centres, check, options)

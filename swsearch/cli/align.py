@@ -88,6 +88,8 @@ class PairTable(CommandTable):
     pairs={"heading": None},
     mode={"default": "global"},
     preset={
+        "default": "default",
+        "unset": "",
         "kind": Choice(*PRESETS),
         "metavar": "",
         "help": "default: BLOSUM62 11/1; sensitive: PFASUM60 15/1, for distant homologs; short: PAM30 9/1, for "

@@ -371,8 +371,11 @@ class StateDecoder:
         last_profile = profile_of("profile", iteration + n_made - 1) if n_made else query.profile
         following = None
         if is_next:
-            alone = last_profile or grower.sequence_as_profile(query, base)
-            following = alone if converged else profile_of("next", iteration + n_made)
+            following = (
+                grower.profile_after(last_profile, query, base)
+                if converged
+                else profile_of("next", iteration + n_made)
+            )
         history = History(base, history.last, tuple(steps), is_ended, converged, is_cut, following)
         return replace(state, query=replace(query, profile=last_profile), history=history)
 

@@ -37,12 +37,12 @@ INCLUSION_OPTIONS = {"inclusion_evalue": "evalue", "inclusion_coverage": "covera
 
 @dataclass(frozen=True)
 class Inclusion:
-    """Rules for the hits of an iteration that enter the next profile. None switches a rule off.
+    """Rules for the hits of an iteration that enter the next profile. Of most rules, None switches them off.
 
     Parameters
     ----------
-    evalue : float
-        Largest E-value.
+    evalue : float or None
+        Largest E-value; None, that of `swsearch.pipeline.options.INCLUSION_EVALUES`.
     most : int
         Most subjects, the best first.
     coverage : float

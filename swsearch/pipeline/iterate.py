@@ -241,7 +241,7 @@ class ProfileGrower:
         new_profile = None
         if self.criteria.options.keep_profiles and len(state):
             if converged:
-                new_profile = profile or self.sequence_as_profile(state.query, history.base_alignment)
+                new_profile = self.profile_after(profile, state.query, history.base_alignment)
             else:
                 new_profile = self.make_profile(state.query, grown, iteration)
         ended = replace(history, is_finished=True, converged=converged, is_truncated=is_cut, next_profile=new_profile)
@@ -260,8 +260,10 @@ class ProfileGrower:
             iteration=iteration,
         )
 
-    def sequence_as_profile(self, query: Query, base: QueryAlignment) -> Profile:
-        """Return a sequence that found nothing as a profile, which finds the same."""
+    def profile_after(self, profile: Profile | None, query: Query, base: QueryAlignment) -> Profile:
+        """Return the profile of a search that converged: of a sequence, one that finds the same."""
+        if profile is not None:
+            return profile if profile.alignment is not None else replace(profile, alignment=base)
         scoring = self.criteria.options.scoring
         scores = scoring.matrix.scores[base.query][:, :PROFILE_LETTERS].astype(np.int8)
         return Profile(

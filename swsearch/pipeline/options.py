@@ -38,6 +38,10 @@ CANDIDATES_PER_HIT, MIN_CANDIDATES = 20, 1000
 """Candidates by the query's null that are kept for each hit that is asked for, and at least: their own nulls may
 refuse most of them, where a query is of biased composition."""
 
+INCLUSION_EVALUES = 0.002, 0.02
+"""Maximum E-values to enter a profile, without and with contexts: psiblast's, and one at which SCOPe's domains have
+fewer wrong hits of E <= 1 than without contexts (benchmarks/results/contexts_iterated.txt)."""
+
 SCORING_OPTIONS = ("task", "preset", "matrix", "gap_open", "gap_extend")
 """Options that `SearchOptions.scoring` is made of."""
 
@@ -66,6 +70,8 @@ class SearchOptions(SearchTable, eq=True, repr=True):
                     raise OptionError(name, value, "none together with scoring, which sets matrix and gap costs")
         super().__post_init__()
         self._make_scoring()
+        if self.inclusion_evalue is None:
+            self._set(inclusion_evalue=INCLUSION_EVALUES[self.contexts])
         self._set(
             rules=replace(self.rules, **{rule: getattr(Inclusion, rule) for rule in INCLUSION_OPTIONS.values()})
         )
@@ -105,7 +111,10 @@ class SearchOptions(SearchTable, eq=True, repr=True):
 
     def _make_scoring(self) -> None:
         """Resolve task, preset, matrix and gap costs, so that options with the same meaning are equal."""
-        preset, evalue, contexts = self.preset, self.evalue, self.contexts or self.preset == "context"
+        is_unset = self.scoring is None and self.preset is None and self.matrix is None and self.task == "default"
+        contexts = self.contexts or self.preset == "context"
+        contexts |= is_unset and self.iterations > 1 and resolve_method(self.statistics) == "fitted"
+        preset, evalue = self.preset or "default", self.evalue
         if self.task == "short":
             if preset not in ("default", "short"):
                 raise InputError(f"got --task {self.task} and --preset {preset}, expected one of them")

@@ -31,6 +31,10 @@ from swsearch.profiles.sequence_weights import ColumnObservations, opposite, rep
 from swsearch.scoring import Scoring
 from swsearch.statistics import portable_math
 
+CONTEXT_COUNTS = 0.5
+"""Part of the matrix's pseudo-counts that contexts have: in SCOPe as much is found as with all of them, with fewer
+errors of E <= 0.01, and close homologs score higher."""
+
 
 @dataclass(frozen=True)
 class ProfileSettings:
@@ -142,7 +146,10 @@ def build_profile(
         scores = matrix.scores[codes][:, : len(PROTEIN.letters)].astype(np.int8)
         frequencies[~is_aligned] = _uncovered_frequencies(replaced)[codes[~is_aligned]]
         expected = opposite(normalized, replaced)
-    mixed, share = with_pseudocounts(normalized, observed.observations[is_aligned], expected, settings.pseudocounts)
+    part = CONTEXT_COUNTS if settings.contexts else 1
+    mixed, share = with_pseudocounts(
+        normalized, observed.observations[is_aligned], expected, settings.pseudocounts, part
+    )
     frequencies[is_aligned] = mixed
     scales, background = np.full((len(mixed), 1), settings.scale), BACKGROUND
     if settings.contexts:

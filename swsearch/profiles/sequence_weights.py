@@ -68,7 +68,7 @@ def replacements(matrix: Matrix) -> FloatArray:
 
 
 def with_pseudocounts(
-    observed: FloatArray, observations: FloatArray, expected: FloatArray, counts: float | None = None
+    observed: FloatArray, observations: FloatArray, expected: FloatArray, counts: float | None = None, part: float = 1
 ) -> tuple[FloatArray, FloatArray]:
     """Mix observed frequencies with expected ones.
 
@@ -82,6 +82,8 @@ def with_pseudocounts(
         Frequencies that `opposite`, or contexts, expect with these; none is 0.
     counts : float, optional
         Pseudo-counts of every column; by default they follow from its entropy.
+    part : float
+        Part of these that is taken.
 
     Returns
     -------
@@ -94,6 +96,7 @@ def with_pseudocounts(
         seen, pseudo = observations_by_entropy(observed, observations)
     else:
         seen, pseudo = observations, np.full(len(observations), float(counts))
+    pseudo *= part
     mixed: FloatArray = seen[:, None] * observed + pseudo[:, None] * expected
     mixed /= np.cumsum(mixed, axis=1)[:, -1:]
     return mixed, pseudo / (seen + pseudo)

@@ -25,7 +25,9 @@ LOOKS_LIKE_DNA = (
     f'This looks like DNA. Tick "{LABELS["translate"]}" for a translated search, or tick "{LABELS["allow_dna"]}".'
 )
 
-_CHOICES = {name: dict(form.choices or {}) for name, form in _FORMS.items()}
+_CHOICES = {
+    name: {word: label for word, label in (form.choices or {}).items() if word} for name, form in _FORMS.items()
+}
 
 
 def _any_of(words: Iterable[str]) -> str:

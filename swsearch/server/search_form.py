@@ -74,7 +74,7 @@ class PageField:
         form = row.form
         assert form is not None and row.heading is not None
         default = f"{row.default:g}" if isinstance(row.default, float) else str(row.default)
-        if isinstance(row.default, bool) or row.name == "matrix":
+        if isinstance(row.default, bool) or row.name in ("matrix", "preset"):
             default = ""
         elif row.default is None:
             default = form.unset or row.unset

@@ -46,8 +46,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def saved(folder: Path, name: str, *options: object, queries: object = "one.fasta") -> Path:
-    """A profile that two iterations make, in a file."""
-    words = ["--engine", "cpu", "--iterations", 2, "-o", "hits.tsv", "--save-profile", name, "-q", *options]
+    """A profile that two iterations make, with the pseudo-counts of a matrix as other programs, in a file."""
+    words = [
+        "--engine",
+        "cpu",
+        "--iterations",
+        2,
+        "--preset",
+        "default",
+        "-o",
+        "hits.tsv",
+        "--save-profile",
+        name,
+        "-q",
+        *options,
+    ]
     done = run("search", queries, "subjects.fasta", *words, cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder / name

@@ -98,7 +98,7 @@ def test_profiles_and_empty_queries_stay_as_they_are(database):
 def test_iterations_go_on_with_contexts(database):
     options = {"engine": "cpu", "iterations": 3, "max_hits": 50, "keep_profiles": True}
     plain, context = (
-        next(swsearch.search(("a", INSULIN), database, **options, **more)) for more in ({}, {"preset": "context"})
+        next(swsearch.search(("a", INSULIN), database, **options, **more)) for more in ({"preset": "default"}, {})
     )
     assert context.iteration > 1
     assert context.profile.iteration == context.iteration - 1

@@ -37,7 +37,10 @@ CHANGED = {
     "ignore_missing_ids": (True, ["ignore_missing_ids"]),
     "taxids": ((9606,), ["taxids"]),
     "exclude_taxids": ((9606,), ["exclude_taxids"]),
-    "iterations": (3, ["iterations", "inclusion_evalue", "inclusion_coverage", "max_included", "inclusion"]),
+    "iterations": (
+        3,
+        ["contexts", "iterations", "inclusion_evalue", "inclusion_coverage", "max_included", "inclusion"],
+    ),
     "inclusion_evalue": (1.0, []),  # without iterations
     "inclusion_coverage": (50.0, []),
     "max_included": (5, []),

@@ -58,7 +58,7 @@ def lines(results):
 @pytest.mark.parametrize("iterations", [2, 4])
 def test_the_last_iteration_searches_with_the_profile_of_the_others(files, iterations, options):
     queries, background, subjects = files
-    chosen = {**options, "engine": "cpu", "evalue": 10.0}
+    chosen = {"preset": "context", **options, "engine": "cpu", "evalue": 10.0}
     found = list(swsearch.search(queries, subjects, iterations=iterations, profile_from=background, **chosen))
     first = list(swsearch.search(queries, background, iterations=iterations - 1, keep_profiles=True, **chosen))
     chosen.pop("query_mask", None)

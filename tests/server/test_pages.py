@@ -75,7 +75,7 @@ def test_every_option_of_a_search_is_in_the_form_and_an_empty_one_asks_for_none(
     assert set(NOT_ON_THE_PAGE) < set(OPTION_NAMES)
     usual = SearchOptions()
     shown = {name: getattr(usual, name) for name in SERVER_ROWS if name not in NO_USUAL} | {"evalue": DEFAULT_EVALUE}
-    assert {"mode", "max_hits", "sort", "iterations", "inclusion_evalue", "preset"} < set(shown)
+    assert {"mode", "max_hits", "sort", "iterations"} < set(shown)
     for name, value in shown.items():
         if name in FORM_FIELDS and FORM_FIELDS[name].widget != "flag":
             default = FORM_FIELDS[name].default

@@ -69,11 +69,12 @@ class ScoringTable(OptionTable, init=False):
             choices={"local": "local", "global": "global", "semiglobal": "semi-global"},
         ),
     )
-    preset: SearchPreset = option(
-        "default",
+    preset: SearchPreset | None = option(
+        None,
         "default: BLOSUM62 11/1; sensitive: PFASUM60 15/1, for distant homologs; short: PAM30 9/1, for peptides; "
         "context: BLOSUM62 11/1, each residue scored by its neighbours, for the most distant homologs. --matrix and "
         "the gap costs override it.",
+        unset="default; with iterations context, unless a matrix or published statistics are given",
         metavar="NAME",
         decides=False,
         resets="task matrix gap_open gap_extend",
@@ -82,6 +83,7 @@ class ScoringTable(OptionTable, init=False):
             "Preset",
             "Matrix and gap costs for a purpose.",
             choices={
+                "": "default; with iterations contexts",
                 "default": "proteins (BLOSUM62)",
                 "sensitive": "distant homologs (PFASUM60)",
                 "short": "peptides (PAM30)",

@@ -45,17 +45,17 @@ class IterationTable(OptionTable, init=False):
         requires="iterations",
     )
     inclusion_evalue: float = option(
-        0.002,
+        None,
         "Maximum E-value to enter the profile.",
         Real(is_positive=True),
+        unset="0.02 with contexts, else 0.002",
         requires="iterations",
         blast="inclusion-ethresh",
         others="incE incdomE e-profile",
         header=Header.ALWAYS,
         form=FormField("Inclusion E-value"),
     )
-    """psiblast's default. In SCOPe 0.005 finds more before the first error of a query, and less in the order of all
-    queries' hits (``benchmarks/results/iterated.txt``)."""
+    """Without contexts psiblast's default. E-values of contexts are on the safe side (`INCLUSION_EVALUES`)."""
     inclusion_coverage: float = option(
         0.0,
         "Minimum percentage of query positions aligned, to enter the profile.",

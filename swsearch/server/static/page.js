@@ -165,7 +165,7 @@
 
     const preset = one("#preset"), matrix = one("#matrix");
     const showCosts = () => {
-      const found = costs.matrices[matrix.value] || costs.presets[preset.value];
+      const found = costs.matrices[matrix.value] || costs.presets[preset.value || "default"];
       one("#gap_open").placeholder = found[0];
       one("#gap_extend").placeholder = found[1];
       soon();
