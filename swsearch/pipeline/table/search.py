@@ -44,7 +44,7 @@ class IterationTable(OptionTable, init=False):
         interfaces=NO_SERVER,
         requires="iterations",
     )
-    inclusion_evalue: float = option(
+    inclusion_evalue: float = option(  # type: ignore[assignment]  # set on construction
         None,
         "Maximum E-value to enter the profile.",
         Real(is_positive=True),
