@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from swsearch.alphabet import DNA, PROTEIN, Alphabet
+from swsearch.alphabet import ALPHABETS, DNA, PROTEIN, STRUCTURAL, Alphabet
 from swsearch.blocks import IntArray, check_mask, unique_with_places
 from swsearch.db.arrays import Strips
 from swsearch.db.byte_source import FileSource
@@ -42,8 +42,8 @@ from swsearch.db.records import (
 )
 from swsearch.db.segment_writer import find_low_complexity, write_segment
 from swsearch.db.taxid_assignment import RecordTaxa, check_taxa
-from swsearch.errors import OptionError, OutputError, SequenceError, check_flag
-from swsearch.options.kinds import Mask, OnDuplicate
+from swsearch.errors import OptionError, OutputError, SequenceError, check_choice, check_flag
+from swsearch.options.kinds import Mask, OnDuplicate, SubjectAlphabet
 from swsearch.translation.genetic_codes import STANDARD_CODE, check_genetic_code
 
 Inputs = PathLike | Iterable[PathLike]
@@ -231,7 +231,7 @@ def file_from_records(records: Any, name: str, kind: DatabaseKind, allow_dna: bo
     batches = record_batches(records, alphabet_of(kind))
     # the caller holds the records in memory already
     origin: InputOrigin = {"path": name, "sha256": None, "bytes": 0}
-    stream = read_batches(batches, MAX_VOLUME_BYTES, allow_dna or kind.genetic_code is not None, origin)
+    stream = read_batches(batches, MAX_VOLUME_BYTES, allow_dna or alphabet_of(kind) is not PROTEIN, origin)
     return anonymous_file(stream, kind, name)
 
 
@@ -246,8 +246,10 @@ def file_from_fasta(
     return anonymous_file(stream, kind, ", ".join(map(_shown_name, names)), memory, in_memory)
 
 
-def make_kind(mask: Mask, translate: bool, genetic_code: int, has_taxids: bool = False) -> DatabaseKind:
-    """Return the kind of a new database; raise `OptionError` for a code without translation, or a mask of DNA."""
+def make_kind(
+    mask: Mask, translate: bool, genetic_code: int, alphabet: SubjectAlphabet = "protein", has_taxids: bool = False
+) -> DatabaseKind:
+    """Return the kind of a new database; raise `OptionError` for options that do not go together."""
     check_mask("mask", mask)
     check_flag("translate", translate)
     code = check_genetic_code(genetic_code)
@@ -256,7 +258,10 @@ def make_kind(mask: Mask, translate: bool, genetic_code: int, has_taxids: bool =
     if translate and mask != "none":
         why = "replace repeats by N before the build, or mask the queries"
         raise OptionError("mask", mask, "none with translate", why)
-    return DatabaseKind(mask, code if translate else None, has_taxids)
+    check_choice("alphabet", alphabet, ("protein", *STRUCTURAL))
+    if alphabet in STRUCTURAL and (translate or mask == "tantan"):
+        raise OptionError("alphabet", alphabet, f"protein with {'translate' if translate else 'mask tantan'}")
+    return DatabaseKind(mask, code if translate else None, has_taxids, alphabet)
 
 
 def build_database(
@@ -273,6 +278,7 @@ def build_database(
     taxonomy: PathLike | None = None,
     translate: bool = False,
     genetic_code: int = STANDARD_CODE,
+    alphabet: SubjectAlphabet = "protein",
 ) -> None:
     """Build a database file from FASTA, or several.
 
@@ -309,6 +315,8 @@ def build_database(
         byte per nucleotide.
     genetic_code : int, optional
         NCBI's number of the genetic code of the translation.
+    alphabet : {"protein", "3di", "tea"}, optional
+        Meaning of the letters: amino acids, or letters of structure. Only queries of the same alphabet are compared.
 
     Raises
     ------
@@ -322,7 +330,7 @@ def build_database(
     names, memory = check_inputs(inputs), check_memory(memory)
     check_flag("overwrite", overwrite)
     taxa, size = check_taxa(taxids, taxonomy), check_volume_size(volume_size)
-    kind = make_kind(mask, translate, genetic_code, taxa is not None)
+    kind = make_kind(mask, translate, genetic_code, alphabet, taxa is not None)
     with NewDatabase(output, names, kind, overwrite=overwrite, volume_size=size) as new:
         check_free_space(new.path, names)
         stream = read_inputs(names, memory, progress, allow_dna, alphabet_of(kind))
@@ -331,7 +339,7 @@ def build_database(
 
 def alphabet_of(kind: DatabaseKind) -> Alphabet:
     """Return the alphabet of the inputs of a database."""
-    return PROTEIN if kind.genetic_code is None else DNA
+    return ALPHABETS[kind.alphabet] if kind.genetic_code is None else DNA
 
 
 DUPLICATE_RULES: tuple[OnDuplicate, ...] = get_args(OnDuplicate)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alphabet import DNA, PROTEIN, ByteArray
+from swsearch.alphabet import ALPHABETS, DNA, ByteArray
 from swsearch.blocks import Chunk, IntArray, RunLengths
 from swsearch.db.arrays import Strips
 from swsearch.db.database_files import OpenFile, PathLike, Paths, Volume, check_compatible, check_files, open_files
@@ -24,7 +24,7 @@ from swsearch.db.records import BUILD_MEMORY
 from swsearch.db.segment import MASK_COUNTS, Segment, by_segment, check_subjects, gather_strips
 from swsearch.db.sequence_protocol import SequenceMixin, soft_mask
 from swsearch.errors import DatabaseError, OptionError, check_choice, check_flag, check_integer
-from swsearch.options.kinds import MASKS, Mask
+from swsearch.options.kinds import MASKS, Mask, SubjectAlphabet
 from swsearch.processors import useful_thread_count
 from swsearch.translation.genetic_codes import STANDARD_CODE
 
@@ -86,6 +86,8 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         """Mask that searches apply by default."""
         self.genetic_code: int | None = files[0].contents.kind.genetic_code
         """NCBI's number of the code that DNA is translated by, whose frames are searched; None of proteins."""
+        self.alphabet: SubjectAlphabet = files[0].contents.kind.alphabet
+        """Meaning of its letters: ``"protein"``, ``"3di"`` or ``"tea"``."""
         self.n_subjects: int = 0
         segments: list[Segment] = []
         for file in files:
@@ -111,6 +113,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         taxonomy: PathLike | None = None,
         translate: bool = False,
         genetic_code: int = STANDARD_CODE,
+        alphabet: SubjectAlphabet = "protein",
     ) -> Database:
         """Build a database file from FASTA, or one in volumes, and open it; see `build_database`."""
         from swsearch.db.building import build_database
@@ -118,6 +121,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         build_database(
             inputs, output, memory=memory, overwrite=overwrite, progress=progress, mask=mask, allow_dna=allow_dna,
             volume_size=volume_size, taxids=taxids, taxonomy=taxonomy, translate=translate, genetic_code=genetic_code,
+            alphabet=alphabet,
         )  # fmt: skip
         return cls.open(output)
 
@@ -185,6 +189,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         allow_dna: bool = False,
         translate: bool = False,
         genetic_code: int = STANDARD_CODE,
+        alphabet: SubjectAlphabet = "protein",
     ) -> Database:
         """Make a database in memory from Python objects.
 
@@ -195,7 +200,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
             ``subject_1`` and so on; a mapping of names to sequences; or an open file that holds FASTA.
         name : str, optional
             Name of the database in messages and reports.
-        mask, allow_dna, translate, genetic_code : optional
+        mask, allow_dna, translate, genetic_code, alphabet : optional
             As for `build_database`.
 
         Returns
@@ -210,7 +215,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         """
         from swsearch.db.building import file_from_records, make_kind
 
-        kind = make_kind(mask, translate, genetic_code)
+        kind = make_kind(mask, translate, genetic_code, alphabet)
         return cls([file_from_records(records, name, kind, allow_dna)], name)
 
     @classmethod
@@ -224,6 +229,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         allow_dna: bool = False,
         translate: bool = False,
         genetic_code: int = STANDARD_CODE,
+        alphabet: SubjectAlphabet = "protein",
     ) -> Database:
         """Make a database from FASTA for this process alone.
 
@@ -234,7 +240,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         memory : int, optional
             Working memory in bytes. A database larger than that goes to a temporary file that vanishes with
             the process.
-        progress, mask, allow_dna, translate, genetic_code : optional
+        progress, mask, allow_dna, translate, genetic_code, alphabet : optional
             As for `build_database`.
 
         Returns
@@ -243,7 +249,8 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         """
         from swsearch.db.building import file_from_fasta, make_kind
 
-        return cls([file_from_fasta(inputs, make_kind(mask, translate, genetic_code), memory, progress, allow_dna)])
+        kind = make_kind(mask, translate, genetic_code, alphabet)
+        return cls([file_from_fasta(inputs, kind, memory, progress, allow_dna)])
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -536,7 +543,7 @@ class Database(SequenceMixin, TaxonomyMixin, LoadedBlocks):
         volumes = [volume.info() for volume in self.volumes]
         sizes = [volume["n_bytes"] for volume in volumes]
         lengths = RunLengths.from_unsorted([segment.lengths for segment in segments])
-        alphabet = PROTEIN if self.genetic_code is None else DNA
+        alphabet = ALPHABETS[self.alphabet] if self.genetic_code is None else DNA
         masks = [(mask, MASK_COUNTS[mask]) for mask in MASKS if mask == "lower" or mask == self.mask != "none"]
         described = {
             "name": self.name,

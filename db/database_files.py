@@ -233,7 +233,7 @@ def open_volume(name: str, kind: DatabaseKind, entry: FileEntry, stack: ExitStac
 def check_compatible(files: Sequence[OpenFile]) -> None:
     """Check that files can be one database; warn if two have the same content.
 
-    It raises `DatabaseError` if a file is given twice, or has another mask or genetic code than the first.
+    It raises `DatabaseError` if a file is given twice, or has another mask, alphabet or genetic code than the first.
     """
     first, seen, copies = files[0], set(), []
     names_by_identity: dict[str, str] = {}
@@ -244,7 +244,7 @@ def check_compatible(files: Sequence[OpenFile]) -> None:
                 f"{name}: was built with the mask {kind.mask}, {first.source.name} with {other.mask}; build both "
                 "with the same --mask to search them together"
             )
-        if kind.genetic_code != other.genetic_code:
+        if (kind.genetic_code, kind.alphabet) != (other.genetic_code, other.alphabet):
             what = f"{kind.description}, {first.source.name} {other.description}"
             raise DatabaseError(f"{name}: holds {what}; search them separately")
         if file.source.file in seen:

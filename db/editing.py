@@ -215,7 +215,7 @@ def split_database(
 
 
 def _kind_of(database: Database) -> DatabaseKind:
-    return DatabaseKind(database.mask, database.genetic_code, database.has_taxa)
+    return DatabaseKind(database.mask, database.genetic_code, database.has_taxa, database.alphabet)
 
 
 def make_record_taxa(database: Database) -> RecordTaxa | None:
@@ -374,7 +374,7 @@ def append_database(
     with new_files.output_errors(resolved), ExitStack() as stack:
         limit, dropped = segment_limit(memory), np.empty(0, dtype=np.int64)
         if on_duplicate == "skip":
-            bare = DatabaseKind("none", kind.genetic_code)
+            bare = DatabaseKind("none", kind.genetic_code, alphabet=kind.alphabet)
             file = building.anonymous_file(stream, bare, resolved.name, memory, False, resolved.parent)
             new = stack.enter_context(Database([file]))
         else:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from swsearch.alphabet import DNA
+from swsearch.alphabet import DNA, STRUCTURAL
 from swsearch.blocks import LANES
 from swsearch.db.byte_source import FileSource
 from swsearch.db.format import (
@@ -187,7 +187,9 @@ class Contents:
 
     def identity(self) -> str:
         """Return the checksum that two databases share only if searches of both give the same hits, hexadecimal."""
-        digest = hashlib.sha256(f"mask {self.kind.mask}, genetic code {self.kind.genetic_code}\n".encode())
+        alphabet = "" if self.kind.alphabet == "protein" else f", alphabet {self.kind.alphabet}"
+        text = f"mask {self.kind.mask}, genetic code {self.kind.genetic_code}{alphabet}\n"
+        digest = hashlib.sha256(text.encode())
         for each in (each for segment in self.segments for each in segment.arrays.values()):
             if each.name != "sources":
                 digest.update(f"{each.name} {each.shape} {each.sha256}\n".encode())
@@ -318,7 +320,10 @@ def kind_from_attributes(attributes: Mapping[str, Any]) -> DatabaseKind:
         letters = attributes.get("dna_letters")
         _require(letters == DNA.letters, f"dna_letters is {format_value(letters)}, expected {DNA.letters!r}")
         _require(mask == "none", f"mask is {format_value(mask)}, expected 'none' with DNA")
-    return DatabaseKind(mask, code, bool(taxids))
+    alphabet = attributes.get("alphabet", "protein")
+    names = ("protein", *STRUCTURAL)
+    _require(alphabet in names, f"alphabet is {format_value(alphabet)}, expected one of {', '.join(names)}")
+    return DatabaseKind(mask, code, bool(taxids), alphabet)
 
 
 def _require(condition: Any, problem: str) -> None:

@@ -18,7 +18,7 @@ from functools import cached_property
 
 from swsearch.alphabet import DNA, PAD, PROTEIN
 from swsearch.blocks import COLUMN_MULTIPLE, LANES
-from swsearch.options.kinds import Mask
+from swsearch.options.kinds import Mask, SubjectAlphabet
 
 FORMAT_NAME = "swsearch database"
 """Beginning of the user block, and value of ``format`` in a table of contents."""
@@ -104,6 +104,8 @@ class DatabaseKind:
     genetic_code: int | None = None
     """NCBI's number of the code that DNA is translated by; None for proteins."""
     has_taxids: bool = False
+    alphabet: SubjectAlphabet = "protein"
+    """Meaning of the letters of proteins."""
 
     @cached_property
     def arrays(self) -> list[str]:
@@ -117,14 +119,16 @@ class DatabaseKind:
         attributes: dict[str, int | str] = {"mask": self.mask, "taxids": int(self.has_taxids)}
         if self.genetic_code is not None:
             attributes |= {"genetic_code": self.genetic_code, "dna_letters": DNA.letters}
+        if self.alphabet != "protein":
+            attributes["alphabet"] = self.alphabet
         return attributes
 
     @property
     def description(self) -> str:
         """Description for messages."""
-        return (
-            "proteins" if self.genetic_code is None else f"DNA to be translated by genetic code {self.genetic_code}"
-        )
+        if self.genetic_code is not None:
+            return f"DNA to be translated by genetic code {self.genetic_code}"
+        return "proteins" if self.alphabet == "protein" else f"letters of the alphabet {self.alphabet}"
 
 
 def software() -> str:

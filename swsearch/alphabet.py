@@ -35,7 +35,7 @@ class Alphabet:
     Parameters
     ----------
     name : str
-        ``"protein"`` or ``"dna"``.
+        ``"protein"``, ``"dna"``, ``"3di"`` or ``"tea"``.
     letters : str
         Upper-case letters; the position of a letter is its code.
     synonyms : str
@@ -68,6 +68,11 @@ class Alphabet:
         object.__setattr__(self, "encode_table", encode)
         object.__setattr__(self, "decode_table", decode)
         object.__setattr__(self, "identity_table", identity)
+
+    @property
+    def is_structural(self) -> bool:
+        """Whether letters stand for local structure, not for amino acids."""
+        return self.name in STRUCTURAL
 
     def encode(self, sequence: str | bytes, *, source: str = "sequence", record: str | None = None) -> ByteArray:
         """Encode a sequence; blanks and line ends are skipped, case is ignored.
@@ -116,5 +121,8 @@ PROTEIN = Alphabet("protein", "ARNDCQEGHILKMFPSTWYVBJZXUO*")
 DNA = Alphabet("dna", "ACGTURYSWKMBDHVN", synonyms="UT")
 """The bases, U (as T) and the IUPAC ambiguity codes: 16 codes."""
 
-ALPHABETS = {alphabet.name: alphabet for alphabet in (PROTEIN, DNA)}
+STRUCTURAL = ("3di", "tea")
+"""Alphabets of structural letters, which are those of amino acids: Foldseek's 3Di, and The Embedded Alphabet."""
+
+ALPHABETS = {each.name: each for each in (PROTEIN, DNA, *(Alphabet(name, PROTEIN.letters) for name in STRUCTURAL))}
 """Alphabets by name."""

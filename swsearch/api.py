@@ -22,6 +22,7 @@ from swsearch.inputs import (
     QueriesLike,
     Sequences,
     apply_profile_gap_costs,
+    check_alphabet,
     check_not_swapped,
     check_subjects,
     input_path,
@@ -228,7 +229,9 @@ class Searcher:
         closing = ExitStack()
         closing.callback(close)
         try:
-            database = open_subjects(subjects, self._options.subject_mask, self._options.allow_dna)
+            own = self._options
+            alphabet = own.scoring.matrix.alphabet
+            database = open_subjects(subjects, own.subject_mask, own.allow_dna, alphabet)
             if database is not subjects:
                 closing.callback(database.close)
             self.database, self.engine = database, used
@@ -381,9 +384,10 @@ def score(
     with ExitStack() as closing:
         used, close = make_engine_if_named(engine, threads, device, gpu_memory)
         closing.callback(close)
-        database = open_subjects(subjects, allow_dna=allow_dna)
+        database = open_subjects(subjects, allow_dna=allow_dna, alphabet=own.matrix.alphabet)
         if database is not subjects:
             closing.callback(database.close)
+        check_alphabet(database, own.matrix.alphabet)
         if top is None:
             return score_all_pairs(read, database, used, recurrence, progress)
         return top_scores(read, database, used, recurrence, top, progress)

@@ -500,7 +500,9 @@ def check_not_swapped(queries: Any, subjects: Any) -> None:
     )
 
 
-def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False) -> Database:
+def open_subjects(
+    subjects: Any, mask: str = "database", allow_dna: bool = False, alphabet: Alphabet = PROTEIN
+) -> Database:
     """Open whatever stands for subjects.
 
     Parameters
@@ -513,6 +515,8 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
         beside it in a list are given the same by default.
     allow_dna : bool, optional
         Accept subjects that look like DNA as protein, where the database is made here.
+    alphabet : Alphabet, optional
+        That of the queries, where the database is made here; see `check_alphabet`.
 
     Returns
     -------
@@ -526,22 +530,32 @@ def open_subjects(subjects: Any, mask: str = "database", allow_dna: bool = False
     if isinstance(subjects, Database):
         return subjects
     own: Mask = "tantan" if mask == "tantan" else "lower" if mask == "lower" else "none"
+    made: Any = {"allow_dna": allow_dna, "alphabet": alphabet.name}
     try:
         if several := _listed_subjects(subjects):
-            return _open_together(several, None if mask == "database" else own, allow_dna)
+            return _open_together(several, None if mask == "database" else own, made)
         if path := input_path(subjects):
             if _names_a_database(path):
                 return Database.open(path)
-            return Database.from_fasta([path], mask=own, allow_dna=allow_dna)
+            return Database.from_fasta([path], mask=own, **made)
         if is_open_file(subjects) or is_fasta_text(subjects):
             handle = open_given(subjects)
-            return Database.from_records(handle, name=handle.name, mask=own, allow_dna=allow_dna)
+            return Database.from_records(handle, name=handle.name, mask=own, **made)
         if isinstance(subjects, str):
             _check_letters(subjects, "subject")
         records = [subjects] if is_single(subjects) else subjects
-        return Database.from_records(records, mask=own, allow_dna=allow_dna)
+        return Database.from_records(records, mask=own, **made)
     except SequenceError as error:
         raise DatabaseError(str(error)) from error
+
+
+def check_alphabet(database: Database, alphabet: Alphabet) -> None:
+    """Raise `InputError` if the letters of a database are not of the alphabet of the queries."""
+    if database.alphabet != alphabet.name:
+        have, remedy = database.alphabet, f"search it with --alphabet {database.alphabet}"
+        if have == "protein":
+            remedy = f"build it with swsearch db build --alphabet {alphabet.name} if its letters are these"
+        raise InputError(f"alphabet: got {alphabet.name}, expected {have}, as {database.name} was built; {remedy}")
 
 
 def _names_a_database(path: str) -> bool:
@@ -552,7 +566,7 @@ def _names_a_database(path: str) -> bool:
     return path != "-" and not _is_stream(path) and (is_database(path) or Path(path).suffix == ".h5")
 
 
-def _open_together(several: Sequence[FileOrDatabase], mask: Mask | None, allow_dna: bool) -> Database:
+def _open_together(several: Sequence[FileOrDatabase], mask: Mask | None, made: Mapping[str, Any]) -> Database:
     """Open databases and FASTA files as one; without a mask FASTA files are given that of the databases."""
     from swsearch.db import Database
     from swsearch.db.building import check_inputs
@@ -574,9 +588,7 @@ def _open_together(several: Sequence[FileOrDatabase], mask: Mask | None, allow_d
         database_mask = next((each.mask for each in groups if isinstance(each, Database)), None)
         own: Mask = mask or database_mask or "none"
         databases = [
-            opened.enter_context(Database.from_fasta(each, mask=own, allow_dna=allow_dna))
-            if isinstance(each, list)
-            else each
+            opened.enter_context(Database.from_fasta(each, mask=own, **made)) if isinstance(each, list) else each
             for each in groups
         ]
         return Database.concatenate(databases)

@@ -1,7 +1,7 @@
 """Substitution matrices, gap costs, query profiles and the bounds of lane widths.
 
-Matrices have three sources. Ten are shipped: the eight that blastp supports as blastp scores them, ambiguous letters
-included (X is -1 with everything, U scores as C, O as X), and two from publications, completed by the same rule.
+Matrices have three sources. Eleven are shipped: the eight that blastp supports as blastp scores them, ambiguous
+letters included (X is -1 with everything, U scores as C, O as X), and three of publications, completed by that rule.
 Every other name is looked up in Biopython's ``substitution_matrices`` and completed likewise. A file in NCBI's
 format, an array or a mapping is used as it is; only missing letters are completed.
 """
@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.alphabet import DNA, N_CODES, PROTEIN, Alphabet, ByteArray
+from swsearch.alphabet import ALPHABETS, DNA, N_CODES, PROTEIN, Alphabet, ByteArray
 from swsearch.errors import InputError, OptionError, check_choice, format_value
-from swsearch.matrices import BLASTP_MATRICES, FALLBACK_GAP_COSTS, GAP_COSTS, PRESET_MATRICES
+from swsearch.matrices import BLASTP_MATRICES, FALLBACK_GAP_COSTS, GAP_COSTS, MATRIX_ALPHABETS, PRESET_MATRICES
 from swsearch.matrices.tables import (
     MAX_ENTRY,
     MAX_GAP_COST,
@@ -522,8 +522,8 @@ def matrix_names(alphabet: Alphabet | None) -> tuple[str, ...]:
 @lru_cache(maxsize=len(GAP_COSTS))
 def _shipped_matrix(name: str) -> Matrix:
     text = resources.files("swsearch").joinpath("matrices", f"{name}.txt").read_text(encoding="utf-8")
-    matrix = matrix_from_text(text, name, PROTEIN)
-    return Matrix(name, PROTEIN, matrix.scores, published=name in BLASTP_MATRICES)
+    matrix = matrix_from_text(text, name, ALPHABETS[MATRIX_ALPHABETS.get(name, "protein")])
+    return replace(matrix, published=name in BLASTP_MATRICES)
 
 
 def dna_matrix(match: int = 5, mismatch: int = -4) -> Matrix:
@@ -567,11 +567,11 @@ def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet | None, *
     letters = {letter for pair in table for letter in pair}
     scores_dna = set("ACGT") <= letters <= set(DNA.letters)
     alphabet = alphabet or (DNA if scores_dna else PROTEIN)
-    core = PROTEIN.letters[:20] if alphabet is PROTEIN else "ACGT"
+    core = "ACGT" if alphabet is DNA else PROTEIN.letters[:20]
     for a in core:
         for b in core:
             if (a, b) not in table:
-                hint = "; this is a matrix for DNA" if scores_dna and alphabet is PROTEIN else ""
+                hint = "; this is a matrix for DNA" if scores_dna and alphabet is not DNA else ""
                 raise InputError(
                     f"matrix {name}: no score for {a} with {b}, expected all of {core} ({alphabet.name}){hint}"
                 )
@@ -588,9 +588,9 @@ def matrix_from_table(table: ScoreTable, name: str, alphabet: Alphabet | None, *
                 "matrix", name, f"whole-number scores from -{MAX_ENTRY} to {MAX_ENTRY}",
                 f"{a} with {b} scores {value:g}: {remedy}",
             )  # fmt: skip
-    rule_over_table = biopythons and alphabet is PROTEIN
+    rule_over_table = biopythons and alphabet is not DNA
     matrix_scores = {pair: score for pair, score in table.items() if not rule_over_table or set(pair) <= set(core)}
-    complete = complete_protein(matrix_scores, core) if alphabet is PROTEIN else complete_dna(matrix_scores)
+    complete = complete_dna(matrix_scores) if alphabet is DNA else complete_protein(matrix_scores, core)
     scores = np.full((N_CODES, N_CODES), PADDING_SCORE, dtype=np.int32)
     for i, a in enumerate(alphabet.letters):
         for j, b in enumerate(alphabet.letters):

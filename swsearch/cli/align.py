@@ -48,7 +48,9 @@ class PairTable(CommandTable):
         unset="all",
         metavar="LIST",
     )
-    alphabet: AlphabetName = option("protein", "Alphabet of the sequences; dna accepts IUPAC codes.")
+    alphabet: AlphabetName = option(
+        "protein", "Alphabet of the sequences; dna accepts IUPAC codes, 3di (with --matrix) and tea are of structure."
+    )
     match: int | None = option(None, "DNA: score of equal bases.", unset="5")
     mismatch: int | None = option(None, "DNA: score of different bases.", unset="-4")
     gap_open: float | None = option(
@@ -225,12 +227,13 @@ def pair_scoring(options: PairTable, preset: Preset = "default", matrix: str | N
     """Make the scoring of a pair, checking which of its options go together."""
     from swsearch.alphabet import ALPHABETS
     from swsearch.matrices import PRESET_MATRICES
+    from swsearch.pipeline.options import structural_matrix
     from swsearch.scoring import Scoring, dna_matrix, load_matrix
 
     match, mismatch, alphabet = options.match, options.mismatch, ALPHABETS[options.alphabet]
     simple = match is not None or mismatch is not None
-    if simple and options.alphabet == "protein":
-        raise InputError("--match and --mismatch go with --alphabet dna; for protein use --matrix")
+    if simple and options.alphabet != "dna":
+        raise InputError(f"--match and --mismatch go with --alphabet dna; for {options.alphabet} use --matrix")
     if simple and matrix is not None:
         raise InputError("--match and --mismatch cannot go with --matrix; use one or the other")
     if options.alphabet == "dna":
@@ -239,5 +242,10 @@ def pair_scoring(options: PairTable, preset: Preset = "default", matrix: str | N
         simplest = (5 if match is None else match, -4 if mismatch is None else mismatch)
         chosen = dna_matrix(*simplest) if matrix is None else load_matrix(matrix, alphabet)
         return Scoring(chosen, DNA_GAP_OPEN if options.gap_open is None else options.gap_open, options.gap_extend)
+    if alphabet.is_structural:
+        if preset != "default":
+            raise InputError(f"--preset {preset} is for protein; leave it out with --alphabet {alphabet.name}")
+        chosen = structural_matrix(options.alphabet, None if matrix is None else load_matrix(matrix))
+        return Scoring(chosen, options.gap_open, options.gap_extend)
     chosen = load_matrix(PRESET_MATRICES[preset] if matrix is None else matrix, alphabet)
     return Scoring(chosen, options.gap_open, options.gap_extend)

@@ -98,7 +98,7 @@ class RandomPairTable(RunsTable):
 
 @bench_app.command("align", cls=CheckedCommand)
 @takes(
-    RandomPairTable, PairTable, ScoringTable, EngineTable,
+    RandomPairTable, ScoringTable, PairTable, EngineTable,
     names="random alphabet identity mode score_only runs seed engine device gpu_memory threads memory write",
     mode={"default": "global"},
     score_only={"help": "Compute only the score.", "heading": None},

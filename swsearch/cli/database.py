@@ -15,7 +15,7 @@ from swsearch.cli.parameters import takes
 from swsearch.cli.progress import ReadingProgress, make_display
 from swsearch.cli.tables import CommandTable, FileName, MessageTable, OneOutputTable
 from swsearch.errors import InputError, format_count, format_value, printable
-from swsearch.options.kinds import ByteSize, Mask, OnDuplicate
+from swsearch.options.kinds import ByteSize, Mask, OnDuplicate, SubjectAlphabet
 from swsearch.options.row import REQUIRED, option
 from swsearch.output_files import check_not_an_input, open_outputs
 from swsearch.pipeline.table.scoring import SequenceTable
@@ -111,6 +111,9 @@ class BuildTable(VolumeTable, TaxonTable):
         False, "The inputs are DNA: searches compare proteins with their six reading frames, as tblastn."
     )
     genetic_code: int = option(1, "With --translate: NCBI number of the genetic code, e.g. 11 for bacteria.")
+    alphabet: SubjectAlphabet = option(
+        "protein", "Letters of the inputs: protein, or letters of structure, 3di (Foldseek) or tea (TEA)."
+    )
 
 
 @db_app.command("build", cls=CheckedCommand)
@@ -118,7 +121,7 @@ class BuildTable(VolumeTable, TaxonTable):
     SequenceTable,
     BuildTable,
     MessageTable,
-    names="output volume_size mask translate genetic_code memory taxids taxonomy allow_dna progress quiet",
+    names="output volume_size mask translate genetic_code alphabet memory taxids taxonomy allow_dna progress quiet",
 )
 def db_build(
     inputs: Annotated[

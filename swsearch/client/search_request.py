@@ -338,6 +338,8 @@ def options_to_json(options: SearchOptions) -> dict[str, Any]:
     scoring = options.scoring
     if (matrix := matrix_to_json(scoring.matrix)) != _DEFAULTS.scoring.matrix.name:
         values["matrix"] = matrix
+    if (alphabet := options.effective("alphabet")) is not None:
+        values["alphabet"] = alphabet
     if options.has_named_costs:
         values |= {"gap_open": scoring.gap_open, "gap_extend": scoring.gap_extend}
     return values

@@ -127,7 +127,7 @@ class ClusterSession:
         if self._maker is None:
             return sent, None
         parts = split_by_residues(np.array([len(query.codes) for query in sent], dtype=np.int64), FIT_RESIDUES)
-        arguments = self._maker.fit, self._maker.recurrence
+        arguments = self._maker.fit, self._maker.recurrence, self._maker.sample
         fits = [
             self.pool.call(tasks.fit_queries, encode_arguments(*arguments, sent[part]), priority=FIT_PRIORITY)
             for part in parts

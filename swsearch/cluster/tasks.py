@@ -186,10 +186,10 @@ def score(
 
 
 def fit_queries(
-    settings: FitSettings, recurrence: Recurrence, queries: Sequence[Query]
+    settings: FitSettings, recurrence: Recurrence, sample: bytes, queries: Sequence[Query]
 ) -> list[FittedStatistics | None]:
     """Make the nulls of queries."""
-    return NullModelFitter(settings, recurrence, worker_state().threads).fit_queries(queries)
+    return NullModelFitter(settings, recurrence, worker_state().threads, sample).fit_queries(queries)
 
 
 def fit_pairs(share: VolumeShare, requests: Sequence[NullModelRequest]) -> list[tuple[FloatArray, FloatArray]]:

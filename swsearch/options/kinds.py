@@ -342,8 +342,11 @@ JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
 
-AlphabetName = Literal["protein", "dna"]
+AlphabetName = Literal["protein", "dna", "3di", "tea"]
 """Alphabet of sequences."""
+
+SubjectAlphabet = Literal["protein", "3di", "tea"]
+"""Alphabet of the subjects of a database: amino acids, or letters of structure, Foldseek's or TEA's."""
 
 Mask = Literal["none", "lower", "tantan"]
 """Residues that are masked: none, those in lower case, or low complexity."""

@@ -528,7 +528,7 @@ def _statistics_to_json(statistics: Statistics | None) -> JsonFields | str | Non
         return PUBLISHED
     fit = statistics.fit
     return {
-        "fit": [fit.mode, fit.gap_extend, fit.n_subjects, fit.residues, fit.frames],
+        "fit": [fit.mode, fit.gap_extend, fit.n_subjects, fit.residues, fit.frames, *[True] * fit.is_reversed],
         "query_length": statistics.query_length,
         "lengths": statistics.lengths,
         "means": [float(value).hex() for value in statistics.means],  # every bit

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.blocks import FloatArray, IntArray
+from swsearch.inputs import check_alphabet
 from swsearch.options.kinds import MAX_INTEGER
 from swsearch.pipeline.filters import SubjectMask
 from swsearch.pipeline.null_models import NullModelFitter
@@ -26,6 +27,17 @@ from swsearch.statistics.null_model import FitSettings, FittedStatistics
 
 SCORES_MEMORY = 256 << 20
 """Bytes for the scores of all queries that are scored together with every subject, where all are kept."""
+
+
+SAMPLE_SUBJECTS, SAMPLE_RESIDUES = 1000, 1 << 20
+"""Subjects that stand for a database of structural letters, and most of their residues."""
+
+
+def sample_subjects(subjects: Subjects) -> bytes:
+    """Return the codes of subjects that are evenly spread over a database."""
+    n = subjects.n_places
+    places = np.arange(min(n, SAMPLE_SUBJECTS)) * n // max(min(n, SAMPLE_SUBJECTS), 1)
+    return subjects.read_masked(places)[0][:SAMPLE_RESIDUES].tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +54,24 @@ class Criteria:
         Which of what is scored may be hits.
     n_places : int
         Places that are scored.
+    sample : bytes, optional
+        Codes of some subjects, from which null models of structural letters come.
     """
 
     options: SearchOptions
     counts: SubjectCounts
     subject_mask: SubjectMask | None
     n_places: int
+    sample: bytes = b""
 
     @classmethod
     def from_options(cls, options: SearchOptions, subjects: Subjects) -> Criteria:
-        """Derive criteria from options and subjects."""
-        return cls(options, subjects.counts, subjects.find_allowed(options.filters), subjects.n_places)
+        """Derive criteria from options and subjects; raise `InputError` if their alphabets differ."""
+        alphabet = options.scoring.matrix.alphabet
+        check_alphabet(subjects.database, alphabet)
+        allowed = subjects.find_allowed(options.filters)
+        sample = sample_subjects(subjects) if alphabet.is_structural and options.uses_fitted_statistics else b""
+        return cls(options, subjects.counts, allowed, subjects.n_places, sample)
 
     @property
     def recurrence(self) -> Recurrence:
@@ -73,7 +92,7 @@ class Criteria:
 
     def null_model_fitter(self, threads: int) -> NullModelFitter | None:
         """Return the maker of nulls, for fitted statistics."""
-        return None if self.fit is None else NullModelFitter(self.fit, self.recurrence, threads)
+        return None if self.fit is None else NullModelFitter(self.fit, self.recurrence, threads, self.sample)
 
     @cached_property
     def selection_options(self) -> SearchOptions:
@@ -118,8 +137,9 @@ class Criteria:
         if not options.uses_fitted_statistics:
             return None
         return FitSettings(
-            options.mode, options.scoring.gap_extend, counts.n_subjects, counts.residues, options.n_frames
-        )
+            options.mode, options.scoring.gap_extend, counts.n_subjects, counts.residues, options.n_frames,
+            options.scoring.matrix.alphabet.is_structural,
+        )  # fmt: skip
 
     @property
     def min_score(self) -> int:

@@ -36,7 +36,7 @@ from swsearch.statistics.null_model import (
     fit_panels,
     probabilities_of,
 )
-from swsearch.statistics.random_panel import COPIES, WINDOW, Panel, choose_panel, probability_of
+from swsearch.statistics.random_panel import WINDOW, Panel, choose_panel, probability_of
 
 REVERSED, UNCHANGED = -1, -2
 """Numbers of the copies that are the sequence backwards, and the sequence itself."""
@@ -262,11 +262,14 @@ class NullModelFitter:
         Scoring, mode and frameshift cost.
     threads : int
         For shuffling and scoring, on the CPU.
+    sample : bytes
+        Codes of subjects, of which reversed pieces stand for random sequences; empty for proteins.
     """
 
     fit: FitSettings
     recurrence: Recurrence
     threads: int
+    sample: bytes = b""
 
     def fit_queries(self, queries: Sequence[Query]) -> list[FittedStatistics | None]:
         """Return the null of each query; None for one without residues."""
@@ -284,7 +287,7 @@ class NullModelFitter:
     def _fit_fixed_panel(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
         """Make nulls with the random sequences that all queries have in common."""
         for part in _group_queries(queries):
-            panel = choose_panel(self.fit.mode, 1)
+            panel = choose_panel(self.fit.mode, 1, self.sample)
             chunk = _panel_chunk(panel, self.threads)
             scores = scores_with_copies(part, self.recurrence, chunk, self.threads)
             for begin in range(0, len(part), FITS_PER_BATCH):
@@ -294,15 +297,14 @@ class NullModelFitter:
 
     def _fit_relative_panel(self, queries: Sequence[QueryLike]) -> Iterator[FittedStatistics]:
         """Make nulls with random sequences whose lengths follow the query's."""
-        panels = [choose_panel(self.fit.mode, len(query)) for query in queries]
+        panels = [choose_panel(self.fit.mode, len(query), self.sample) for query in queries]
+        copies = panels[0].copies if panels else range(0)
         for part in split_by_residues(np.array([panel.n_residues for panel in panels], dtype=np.int64), MAX_RESIDUES):
             sequences = [codes for panel in panels[part] for codes in panel.codes()]
-            n = [panel.n_scores // COPIES for panel in panels[part]]
+            n = [panel.n_scores // len(copies) for panel in panels[part]]
             pairs = np.stack([np.repeat(np.arange(len(n)), n), np.arange(len(sequences))], axis=1)
-            scores = score_shuffled(
-                queries[part], make_pool(sequences), pairs, range(COPIES), self.recurrence, self.threads
-            )
-            rows = np.split(scores.ravel(), COPIES * np.cumsum(n)[:-1])
+            scores = score_shuffled(queries[part], make_pool(sequences), pairs, copies, self.recurrence, self.threads)
+            rows = np.split(scores.ravel(), len(copies) * np.cumsum(n)[:-1])
             for query, panel, row in zip(queries[part], panels[part], rows, strict=True):
                 yield from fit_panels(self.fit, [len(query)], panel.lengths, panel.split_scores(row[None]))
 
@@ -333,12 +335,20 @@ class NullModelFitter:
             scored = score_shuffled(queries, sequences, pairs, copies, self.recurrence, self.threads, engine)
             return scored.astype(np.int64)
 
-        first = scores(pairs, range(REVERSED, N_COPIES[0]))
+        is_reversed = self.fit.is_reversed
+        first = scores(pairs, range(REVERSED, 0 if is_reversed else N_COPIES[0]))
         reversed_, totals, n = first[:, 0], first[:, 1:].sum(axis=1), np.full(len(pairs), N_COPIES[0])
         whose = zip(requests, of_query, strict=True)
-        bounds = [_copy_probabilities(each.query.codes, sequences, place[part]) for each, part in whose]
+        bounds = [
+            np.full(part.stop - part.start, NO_BOUND)
+            if is_reversed
+            else _copy_probabilities(each.query.codes, sequences, place[part])
+            for each, part in whose
+        ]
         whole = zip(requests, bounds, strict=True)
         nulls = [PairNullModels(each.statistics, each.lengths, np.zeros(len(bound)), bound) for each, bound in whole]
+        if is_reversed:
+            return [each.with_reversed(reversed_[part]) for each, part in zip(nulls, of_query, strict=True)]
         rows = [np.arange(size) for size in sizes]
         for done, more in pairwise(N_COPIES):
             asked = [part.start + some for part, some in zip(of_query, rows, strict=True)]
@@ -399,7 +409,7 @@ def _split_requests(requests: Sequence[NullModelRequest]) -> Iterator[tuple[list
 
 @lru_cache(maxsize=2)
 def _panel_chunk(panel: Panel, threads: int) -> Chunk:
-    return make_shuffled_chunk(panel.codes(), range(COPIES), threads)
+    return make_shuffled_chunk(panel.codes(), panel.copies, threads)
 
 
 def _copy_probabilities(query: ByteArray, subjects: SequencePool, places: IntArray) -> FloatArray:

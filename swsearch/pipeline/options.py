@@ -13,22 +13,22 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, TypeVar, Unpack
 
-from swsearch.alphabet import PROTEIN
+from swsearch.alphabet import ALPHABETS, DNA, PROTEIN, STRUCTURAL
 from swsearch.blocks import tantan_finder
 from swsearch.engines import create_engine
 from swsearch.engines.base import Engine
 from swsearch.engines.devices import Devices
 from swsearch.errors import InputError, OptionError, SwsearchWarning
 from swsearch.inputs import Query, apply_profile_gap_costs
-from swsearch.matrices import PRESET_MATRICES, SHORT_EVALUE
-from swsearch.options.kinds import ENGINES, Preset
+from swsearch.matrices import ALPHABET_MATRICES, GAP_COSTS, PRESET_MATRICES, SHORT_EVALUE
+from swsearch.options.kinds import ENGINES, AlphabetName, Preset
 from swsearch.options.row import Interface, Option, rows_of
 from swsearch.pipeline.filters import HitFilters
 from swsearch.pipeline.inclusion import INCLUSION_OPTIONS, Inclusion
 from swsearch.pipeline.table.hits import FilterTable
 from swsearch.pipeline.table.search import SearchTable, TableKeywords
 from swsearch.recurrence import Recurrence
-from swsearch.scoring import Scoring
+from swsearch.scoring import Matrix, Scoring, load_matrix
 from swsearch.statistics.karlin_altschul import DEFAULT_EVALUE, KarlinAltschul, published_statistics
 from swsearch.statistics.methods import check_statistics, resolve_method
 from swsearch.translation import QueryTranslation, make_translation
@@ -42,7 +42,7 @@ INCLUSION_EVALUES = 0.002, 0.02
 """Maximum E-values to enter a profile, without and with contexts: psiblast's, and one at which SCOPe's domains have
 fewer wrong hits of E <= 1 than without contexts (benchmarks/results/contexts_iterated.txt)."""
 
-SCORING_OPTIONS = ("task", "preset", "matrix", "gap_open", "gap_extend")
+SCORING_OPTIONS = ("task", "alphabet", "preset", "matrix", "gap_open", "gap_extend")
 """Options that `SearchOptions.scoring` is made of."""
 
 
@@ -72,6 +72,8 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         self._make_scoring()
         if self.inclusion_evalue is None:
             self._set(inclusion_evalue=INCLUSION_EVALUES[self.contexts])
+        if self.scoring.matrix.alphabet.is_structural:
+            self._check_structural(self.scoring.matrix.alphabet.name)
         self._set(
             rules=replace(self.rules, **{rule: getattr(Inclusion, rule) for rule in INCLUSION_OPTIONS.values()})
         )
@@ -120,7 +122,14 @@ class SearchOptions(SearchTable, eq=True, repr=True):
                 raise InputError(f"got --task {self.task} and --preset {preset}, expected one of them")
             preset, evalue = "short", SHORT_EVALUE if evalue is None else evalue
         has_explicit_scoring = preset != "default" or self.gap_open is not None or self.gap_extend is not None
-        scoring = self.scoring or Scoring(self.matrix or PRESET_MATRICES[preset], self.gap_open, self.gap_extend)
+        matrix = PRESET_MATRICES[preset] if self.matrix is None else self.matrix
+        if self.alphabet in STRUCTURAL:
+            matrix = structural_matrix(self.alphabet, self.matrix)
+        scoring = self.scoring or Scoring(matrix, self.gap_open, self.gap_extend)
+        alphabet = scoring.matrix.alphabet
+        self._refuse(preset != "default" and alphabet.is_structural, "preset", "default", f"with {alphabet.name}")
+        is_wrong = self.alphabet == "protein" and alphabet.is_structural
+        self._refuse(is_wrong, "alphabet", alphabet.name, f"matrix {scoring.matrix.name} is of its letters")
         defaults = {name: rows_of(SearchTable)[name].default for name in SCORING_OPTIONS}
         self._set(
             **defaults, scoring=scoring, evalue=evalue, contexts=contexts,
@@ -151,6 +160,18 @@ class SearchOptions(SearchTable, eq=True, repr=True):
                 (is_tantan, "query_mask", "none or lower", "tantan masks only proteins"),
             ):
                 self._refuse(is_wrong, name, f"{expected} with --frame-shift", why)
+
+    def _check_structural(self, alphabet: str) -> None:
+        """Check that nothing is asked for that is known of amino acids alone."""
+        for name, is_wrong, expected in (
+            ("iterations", self.iterations > 1, "1"),
+            ("keep_profiles", self.keep_profiles, "False"),
+            ("contexts", self.contexts, "False"),
+            ("translate", self.translate, "False"),
+            ("query_mask", self.query_mask == "tantan", "none or lower"),
+            ("subject_mask", self.subject_mask == "tantan", "database, none or lower"),
+        ):
+            self._refuse(is_wrong, name, f"{expected} with --alphabet {alphabet}", "it needs amino acids")
 
     @cached_property
     def filters(self) -> HitFilters:
@@ -256,10 +277,25 @@ class SearchOptions(SearchTable, eq=True, repr=True):
         if not {"translate": self.translate, "iterations": self.is_iterated}.get(requires, True):
             return None
         if name in SCORING_OPTIONS:
-            return getattr(self.scoring, name, None)
+            alphabet = self.scoring.matrix.alphabet
+            own = alphabet.name if alphabet.is_structural else None
+            return own if name == "alphabet" else getattr(self.scoring, name, None)
         if name in ("genetic_code", "strand"):
             return getattr(self.translation, name)
         return self.evalue_threshold if name == "evalue" else getattr(self, name)
+
+
+def structural_matrix(alphabet: AlphabetName, matrix: Matrix | None) -> Matrix:
+    """Return the matrix of an alphabet of structure; that of a file or table is taken for its letters."""
+    if matrix is None and alphabet not in ALPHABET_MATRICES:
+        raise InputError(
+            f"alphabet: got {alphabet} without a matrix, expected --matrix FILE (in Python matrix=); give Foldseek's "
+            "mat3di.out, whose licence does not let swsearch ship it"
+        )
+    chosen = load_matrix(ALPHABET_MATRICES[alphabet]) if matrix is None else matrix
+    if chosen.alphabet.name != alphabet and (chosen.name in GAP_COSTS or chosen.alphabet is not PROTEIN):
+        raise OptionError("matrix", chosen.name, f"a matrix for the letters of {alphabet}", "give its file")
+    return replace(chosen, alphabet=ALPHABETS[alphabet])
 
 
 def check_integer_gap_costs(scoring: Scoring, where: str = "in a search") -> None:
@@ -364,7 +400,7 @@ def _same_option(name: str) -> str:
 def protein_scoring(scoring: Scoring | None, preset: Preset | None) -> Scoring:
     """Return the scoring of a search."""
     chosen = resolve_scoring(scoring, preset)
-    if chosen.matrix.alphabet is not PROTEIN:
+    if chosen.matrix.alphabet is DNA:
         raise InputError(
             f"scoring: got matrix {chosen.matrix.name} for {chosen.matrix.alphabet.name}, expected a matrix for "
             "protein; align DNA with swsearch.align"

@@ -61,9 +61,12 @@ def search_queries(
         Not empty; with codes of `swsearch.alphabet.DNA` where they are to be translated.
     """
     if options.translation is None:
+        alphabet = options.scoring.matrix.alphabet
+        if alphabet.is_structural and query_format not in ("auto", "fasta"):
+            raise OptionError("query_format", query_format, f"auto or fasta with --alphabet {alphabet.name}")
         return read_queries(
-            queries, options.scoring.matrix.alphabet, argument=argument, allow_dna=options.allow_dna,
-            scoring=options.scoring, query_format=query_format, remedy=TRANSLATE,
+            queries, alphabet, argument=argument, allow_dna=options.allow_dna,
+            scoring=None if alphabet.is_structural else options.scoring, query_format=query_format, remedy=TRANSLATE,
         )  # fmt: skip
     if query_format not in ("auto", "fasta"):
         raise OptionError("query_format", query_format, "auto or fasta", _REMEDY)

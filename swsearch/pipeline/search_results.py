@@ -167,7 +167,8 @@ class SearchResults:
 
         def open_search(options: SearchOptions, checkpoint: Path | None, take_all: TakeAll) -> Search:
             # knows no results: it ends when these are dropped
-            database = open_subjects(subjects, options.subject_mask, options.allow_dna)
+            alphabet = options.scoring.matrix.alphabet
+            database = open_subjects(subjects, options.subject_mask, options.allow_dna, alphabet)
             try:
                 if database.genetic_code is not None and not is_distribution_asked:
                     options = replace(options, distribution=False)  # a report would show it, and does without

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from swsearch.alphabet import PROTEIN
+from swsearch.alphabet import ALPHABETS, PROTEIN
 from swsearch.backends.resident import ResidentBackend
 from swsearch.client.search_request import SearchRequest
 from swsearch.db import Database
@@ -29,6 +29,7 @@ from swsearch.inputs import Query
 from swsearch.pipeline.options import SearchOptions
 from swsearch.pipeline.search_results import SearchResults
 from swsearch.run_info import Checksum, Origin, database_checksums
+from swsearch.scoring import Scoring, load_matrix
 from swsearch.server.errors import ServerProblem
 from swsearch.server.settings import ServerSettings
 
@@ -154,6 +155,7 @@ class ServedDatabase:
             "n_residues": self.n_residues,
             **({"nucleotides": database.n_residues, "genetic_code": database.genetic_code} if self.is_dna else {}),
             "longest": info["longest"],
+            **({} if database.alphabet == "protein" else {"alphabet": database.alphabet}),
             "mask": database.mask,
             "identity": database.identity(),
             "sha256": self.checksums[0].sha256 if self.checksums else None,
@@ -260,7 +262,8 @@ class ServedDatabase:
             backend = ResidentBackend(self.database, engine, self._settings.threads)
             closing.callback(backend.close)
             if is_probed:
-                options = SearchOptions(statistics="none", max_hits=1)
+                matrix = replace(load_matrix("BLOSUM62"), alphabet=ALPHABETS[self.database.alphabet])
+                options = SearchOptions(statistics="none", max_hits=1, scoring=Scoring(matrix))
                 for _ in begin_search(backend, [Query("probe", "", PROTEIN.encode(_PROBE))], options):
                     pass
             closing.pop_all()

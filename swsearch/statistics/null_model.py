@@ -16,14 +16,14 @@ The null model has two parts:
   stretch; reversal also keeps periodic patterns, such as the heptads of coiled coils and the triplets of collagen.
   Where the chance level is above the panel's mean, it raises the mean of the null. `mean_shift` says by how much:
   differences within the noise of few copies hardly count, because they would change the order of hits and lose
-  homologs (SCOPe). So copies only make E-values larger. The variance is always the panel's: one estimated from a
-  pair's few copies would order hits by noise.
+  homologs (SCOPe). So copies only make E-values larger. The variance is always the panel's, without noise of copies.
+
+Letters of structure have runs, which shuffling destroys: pieces of the database backwards are their panel, and the
+level of a pair is the score of the reversed subject, if that is more (``benchmarks/results/structural.txt``).
 
 Scores follow a Gumbel distribution in local and semi-global mode, and in global mode Pearson's type III with the
-panel's skewness, about a third. ``benchmarks/results/calibration.txt`` shows how well that holds.
-
-Only counts and sums of whole numbers enter, and `swsearch.statistics.portable_math`, so that a null model is the same
-to the bit for every engine, chunk size, number of threads and machine.
+panel's skewness, about a third (``benchmarks/results/calibration.txt``). Only whole numbers are summed, and
+`swsearch.statistics.portable_math` does the rest, so that a null model is the same to the bit everywhere.
 """
 
 from __future__ import annotations
@@ -115,7 +115,6 @@ NO_BOUND = 1.0
 DOUBTED = 1e-20
 """Probability by its null from which an identical subject has its bound instead: no sequence would be lost before."""
 
-
 PROBABILITIES_PER_BATCH = 1 << 15
 """Pairs whose probabilities are computed at a time: arrays that stay near the processor."""
 
@@ -134,6 +133,8 @@ class FitSettings:
         The database: subjects that have residues, and these.
     frames : int
         Frames of a DNA query, each of which is searched with: so many times as many chance hits it has.
+    is_reversed : bool
+        Whether nulls come from reversed sequences alone, as of letters of structure.
     """
 
     mode: Mode
@@ -141,12 +142,14 @@ class FitSettings:
     n_subjects: int
     residues: int
     frames: int = 1
+    is_reversed: bool = False
 
     @property
     def name(self) -> str:
         """Name in outputs."""
         shape: Distribution = PearsonThree(1) if self.mode == "global" else Gumbel()
-        return f"{shape.name} fitted to scores with shuffled copies of each subject"
+        kind = "reversed" if self.is_reversed else "shuffled"
+        return f"{shape.name} fitted to scores with {kind} copies of each subject"
 
     def subjects(self, database_residues: int) -> float:
         """Return the number of subjects in a database of some residues, times the number of frames."""
@@ -363,6 +366,11 @@ class PairNullModels:
         )
         return self._incomplete(self.statistics, self.lengths, levels, self.bounds)._set(self._usual, self.variances)
 
+    def with_reversed(self, reversed_: IntArray) -> PairNullModels:
+        """Return the null models of the same pairs by the scores with reversed subjects alone, shape (n,), int64."""
+        levels = np.maximum(self._usual, reversed_)
+        return self._incomplete(self.statistics, self.lengths, levels, self.bounds)._set(self._usual, self.variances)
+
     def errors(self, shuffled: FloatArray, reversed_: IntArray, n_copies: int) -> FloatArray:
         """Estimate the errors of the means that come from taking few shuffled copies, in standard deviations.
 
@@ -383,7 +391,7 @@ class PairNullModels:
 
     @property
     def _full(self) -> float:
-        return SPREADS[self.statistics.fit.mode].full
+        return 0.0 if self.statistics.fit.is_reversed else SPREADS[self.statistics.fit.mode].full
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -490,7 +498,7 @@ def _survival(distribution: Distribution, z: FloatArray) -> FloatArray:
 def fit_panel(
     fit: FitSettings, query_length: int, lengths: tuple[int, ...], scores: Sequence[npt.NDArray[np.int64]]
 ) -> FittedStatistics:
-    """Make a query's null of its scores with a panel of random sequences.
+    """Make a query's null of its scores with a panel.
 
     Parameters
     ----------

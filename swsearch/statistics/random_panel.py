@@ -59,20 +59,35 @@ class Panel:
         Residues, each once.
     sequences : tuple of int
         How many random sequences of each length there are; each is scored as `COPIES` shuffled copies.
+    sample : bytes, optional
+        Codes from which sequences are cut, which are scored backwards; by default they are random.
     """
 
     lengths: tuple[int, ...]
     sequences: tuple[int, ...]
+    sample: bytes = b""
 
     def codes(self) -> list[ByteArray]:
         """Return the random sequences, by length: arrays of shape (length,), uint8.
 
-        Those of a length are cut from one and the same run of random residues, whatever other lengths there are.
+        Those of a length are cut from one and the same run of random residues, whatever other lengths there are. Of a
+        sample, pieces stand for the copies as well; those of one sequence are far from each other in it.
         """
         sequences: list[ByteArray] = []
         for length, n in zip(self.lengths, self.sequences, strict=True):
-            sequences += list(random_codes(length, length * n).reshape(n, length))
+            if self.sample:
+                run = np.frombuffer(self.sample, dtype=np.uint8)
+                run = np.resize(run, max(len(run), length))
+                starts = np.arange(COPIES * n) * (len(run) - length + 1) // (COPIES * n)
+                sequences += [run[begin : begin + length] for begin in starts.reshape(COPIES, n).T.ravel().tolist()]
+            else:
+                sequences += list(random_codes(length, length * n).reshape(n, length))
         return sequences
+
+    @property
+    def copies(self) -> range:
+        """Numbers of the copies of each sequence: of a sample, it backwards."""
+        return range(-1, 0) if self.sample else range(COPIES)
 
     @property
     def n_scores(self) -> int:
@@ -100,7 +115,7 @@ class Panel:
         return [part.reshape(len(scores), -1, COPIES) for part in parts]
 
 
-def choose_panel(mode: Mode, query_length: int) -> Panel:
+def choose_panel(mode: Mode, query_length: int, sample: bytes = b"") -> Panel:
     """Return the random sequences that a query is scored with.
 
     Parameters
@@ -109,11 +124,15 @@ def choose_panel(mode: Mode, query_length: int) -> Panel:
         In global mode the lengths follow the query's.
     query_length : int
         Residues, at least 1.
+    sample : bytes, optional
+        As of `Panel`.
     """
     if mode != "global":
-        return Panel(*zip(*_FIXED, strict=True))
+        fixed_lengths, fixed_numbers = zip(*_FIXED, strict=True)
+        return Panel(fixed_lengths, fixed_numbers, sample)
     lengths = sorted({max(1, round(query_length * ratio)) for ratio in _RATIOS})
-    return Panel(tuple(lengths), tuple(min(max(_RESIDUES_OF_RATIO // n, 1), _OF_EACH_RATIO) for n in lengths))
+    numbers = tuple(min(max(_RESIDUES_OF_RATIO // n, 1), _OF_EACH_RATIO) for n in lengths)
+    return Panel(tuple(lengths), numbers, sample)
 
 
 @lru_cache(maxsize=64)

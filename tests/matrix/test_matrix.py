@@ -70,6 +70,8 @@ FEATURES = {
     "identifiers": Feature({"include_ids": ("r1", "r5", "r40", "x3"), "evalue": 1000.0}),
     "query range": Feature({"query_loc": (10, 60)}, "one.fasta"),
     "own matrix": Feature({"matrix": "own.txt", "gap_open": 9, "gap_extend": 2}),
+    "structure": Feature({"alphabet": "tea"}, subjects="tea.h5"),
+    "structure, own matrix": Feature({"alphabet": "3di", "matrix": "own.txt"}, subjects="3di.json"),
     "distribution": Feature({"distribution": True}),
     "saved profiles": Feature({"iterations": 2, "keep_profiles": True}, "one.fasta"),
     "volumes": Feature(subjects="volumes.json"),
@@ -129,6 +131,16 @@ IMPOSSIBLE = {
     "iterations, no statistics": (
         Feature({"iterations": 2, "statistics": "none"}),
         "hits are included by their E-values",
+    ),
+    "iterations, structure": (
+        Feature({"iterations": 2, "alphabet": "tea"}, subjects="tea.h5"),
+        "pseudo-counts are those of amino acids",
+    ),
+    "structure, proteins": (Feature({"alphabet": "tea"}), "the same letters stand for something else"),
+    "proteins, structure": (Feature(subjects="tea.h5"), "the same letters stand for something else"),
+    "structure without a matrix": (
+        Feature({"alphabet": "3di"}, subjects="3di.json"),
+        "there is no matrix of 3Di that may be shipped",
     ),
 }
 """Combinations that every place refuses, each with its reason."""
@@ -357,6 +369,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, some in (("db", records), ("first", records[:25]), ("rest", records[25:])):
         swsearch.Database.build(fasta(folder / f"{name}.fasta", some), folder / f"{name}.h5", **given).close()
     split_database(folder / "db.h5", folder / "volumes.json", volume_size=25_000)
+    for alphabet in ("tea", "3di"):
+        made = folder / "db.fasta", folder / f"{alphabet}.h5"
+        swsearch.Database.build(*made, alphabet=alphabet, mask="lower").close()
+    split_database(folder / "3di.h5", folder / "3di.json", volume_size=25_000)
     for name, some in (("genome", genes[:10]), ("genome2", genes[10:])):
         swsearch.Database.build(fasta(folder / f"{name}.fasta", some), folder / f"{name}.h5", translate=True).close()
     split_database(folder / "genome.h5", folder / "genomes.json", volume_size=20_000)
@@ -370,7 +386,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def served(folder: Path) -> Iterator[Served]:
-    names = ("db.h5", "genome.h5", "genomes.json", "volumes.json")
+    names = ("db.h5", "genome.h5", "genomes.json", "volumes.json", "tea.h5", "3di.json")
     settings = ServerSettings(
         tuple(folder / name for name in names), folder / "state", ServerLimits(), "cpu", 1, workers=1
     )

@@ -17,6 +17,7 @@ OPTIONS = SearchOptions()
 CHANGED = {
     "scoring": (Scoring("BLOSUM45", 11, 1), ["matrix"]),
     "mode": ("global", ["mode"]),
+    "alphabet": ("tea", ["matrix", "gap_open", "gap_extend", "alphabet"]),
     "max_hits": (7, ["max_hits"]),
     "evalue": (0.5, ["evalue"]),
     "dbsize": (10_000, ["dbsize"]),

@@ -36,9 +36,10 @@ OPTIONS_TYPED = {
     "translate": ("on", True), "genetic_code": ("11", 11), "strand": ("minus", "minus"), "frame_shift": ("15", 15),
     "evalue": ("1e-5", 1e-5), "max_hits": ("1,000", 1000), "preset": ("short", "short"),
     "matrix": ("BLOSUM80", "BLOSUM80"), "gap_open": ("12", 12), "gap_extend": (" 2 ", 2),
-    "mode": ("semiglobal", "semiglobal"), "query_loc": (" 2-9 ", "2-9"), "max_alignments": ("3", 3),
-    "query_mask": ("lower", "lower"), "subject_mask": ("none", "none"), "allow_dna": ("on", True),
-    "ignore_missing_ids": ("on", True), "statistics": ("fitted", "fitted"), "dbsize": ("5M", 5_000_000),
+    "alphabet": ("tea", "tea"), "mode": ("semiglobal", "semiglobal"), "query_loc": (" 2-9 ", "2-9"),
+    "max_alignments": ("3", 3), "query_mask": ("lower", "lower"), "subject_mask": ("none", "none"),
+    "allow_dna": ("on", True), "ignore_missing_ids": ("on", True), "statistics": ("fitted", "fitted"),
+    "dbsize": ("5M", 5_000_000),
     "sort": ("score", "score"), "min_score": ("50", 50), "min_identity": ("30 %", 30.0),
     "min_query_coverage": ("50", 50.0), "min_subject_coverage": ("12.5", 12.5),
     "include_ids": ("P01308,\nP69905\n", ["P01308", "P69905"]), "exclude_ids": ("P00698", ["P00698"]),
@@ -257,7 +258,7 @@ def test_examples_are_real_queries_that_fill_the_form(visitor: Visitor) -> None:
 
 @pytest.mark.filterwarnings("ignore::swsearch.errors.SwsearchWarning")
 def test_a_job_fills_the_form(place: Served, visitor: Visitor) -> None:
-    others = ("preset", "max_alignments", "query_loc", "translate", *TRANSLATION_OPTIONS)
+    others = ("alphabet", "preset", "max_alignments", "query_loc", "translate", *TRANSLATION_OPTIONS)
     typed: dict[str, Any] = {name: text for name, (text, _) in OPTIONS_TYPED.items() if name not in others}
     typed |= {"database": ["sprot", "trembl"], "title": "again", "statistics": "published", "gap_open": "10"}
     typed |= {"matrix": "BLOSUM80", "gap_extend": "1", "mode": "local"}

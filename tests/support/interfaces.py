@@ -32,6 +32,7 @@ SEARCHES = {
     "--subject-mask none --evalue 1e-3 --max-hits 7 --sort score --dbsize 5M --statistics fitted --max-alignments 3 "
     "--min-score 20 --min-identity 20 --min-query-coverage 30 --min-subject-coverage 40 --include-ids ids.txt "
     "--exclude-ids others.txt --ignore-missing-ids",
+    "structure": "--alphabet tea --gap-extend 2",
     "ends": "--mode semiglobal --matrix BLOSUM80 --statistics none --max-hits 3",
     "iterations": "--task short --evalue 5 --iterations 2 --inclusion-evalue 1e-4 --inclusion-coverage 10 "
     "--max-included 50",

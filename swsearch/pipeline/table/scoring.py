@@ -12,6 +12,7 @@ from swsearch.options.kinds import (
     SearchPreset,
     SearchTask,
     Strand,
+    SubjectAlphabet,
     SubjectMask,
 )
 from swsearch.options.row import NO_COMMAND, ONLY_COMMAND, FormField, Header, Heading, OptionTable, option
@@ -67,6 +68,21 @@ class ScoringTable(OptionTable, init=False):
             "Mode",
             "Local (Smith-Waterman), global (Needleman-Wunsch), or semi-global: end gaps are free.",
             choices={"local": "local", "global": "global", "semiglobal": "semi-global"},
+        ),
+    )
+    alphabet: SubjectAlphabet | None = option(
+        None,
+        "Letters of queries and subjects: protein, or letters of structure: tea (The Embedded Alphabet) or 3di "
+        "(Foldseek's, with --matrix FILE).",
+        python="Letters of queries and subjects: ``protein``, or letters of structure: ``tea`` (The Embedded "
+        "Alphabet) or ``3di`` (Foldseek's, with ``matrix``, a file).",
+        unset="protein",
+        resets="task preset matrix gap_open gap_extend",
+        header=Header.NEVER,
+        form=FormField(
+            "Alphabet",
+            "Amino acids, or letters of structure. 3Di needs a matrix of your own.",
+            choices={"protein": "amino acids", "3di": "3Di (Foldseek)", "tea": "TEA (The Embedded Alphabet)"},
         ),
     )
     preset: SearchPreset | None = option(
@@ -146,6 +162,7 @@ class ScoringKeywords(TypedDict, total=False):
     """Keywords of `ScoringTable`."""
 
     mode: Mode
+    alphabet: "SubjectAlphabet | None"
     preset: "SearchPreset | None"
     contexts: bool
     matrix: "Matrix | str | Path | None"
