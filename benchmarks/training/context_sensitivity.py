@@ -3,7 +3,8 @@
 Queries are drawn of one half of the superfamilies: ``choice`` chooses settings, ``confirmation`` measures, since the
 library is trained on nothing that is similar to it (`columns.py`). Right, wrong and not counted are those of
 `sensitivity_measures.py`. Each row is a preset with the fields of `ContextSettings`, such as
-``default:0:1.5:0.5``, and then a single search; or a preset alone, as ``context``, which has those of the package.
+``default:0:1.5:0.5``, and then a single search; or a preset, as ``context``, which has those of the package, with an
+inclusion E-value of its own after ``@``.
 Differences are with the first row, over the same queries: ± standard error over queries, in brackets over
 superfamilies.
 
@@ -44,7 +45,7 @@ from swsearch.profiles.contexts import ContextLibrary, ContextSettings, context_
 
 HEADS = [
     "", "found before wrong hit 1", "wrong hit 5", "hits before wrong hit 1", "difference in share, hit 1", "hit 5",
-    "difference in hits", "Foldseek's family", "superfamily", "wrong hits per query, E <= 1", "E <= 0.01",
+    "difference in hits", "Foldseek's family", "superfamily", "wrong hits per query, E <= 1", "E <= 0.01", "E <= 0.001",
 ]  # fmt: skip
 
 
@@ -65,6 +66,7 @@ def find(
     name: str, queries: Records, database: swsearch.Database, options: argparse.Namespace, library: ContextLibrary
 ) -> pd.DataFrame:
     """Return all hits of a row, numbered as the domains."""
+    name, _, inclusion = name.partition("@")
     asked, preset = search_queries(name, queries, library)
     found = swsearch.search(
         asked,
@@ -75,7 +77,7 @@ def find(
         evalue=100.0,
         max_hits=10**6,
         iterations=options.iterations,
-        inclusion_evalue=options.inclusion_evalue,
+        inclusion_evalue=float(inclusion) if inclusion else None,
     )  # type: ignore[arg-type]
     rows = [
         (int(result.query_id[1:]), int(hit.subject_id[1:]), hit.evalue, hit.score)
@@ -111,7 +113,7 @@ def measured(every: dict[str, pd.DataFrame], queries: npt.NDArray[np.int64], lab
             name, *(f"{one.mean():.2%}" for one in shares), f"{counts.mean():.2f}",
             *(difference(one, two, labels.superfamily[queries]) for one, two in zip(shares, firsts[0], strict=True)),
             paired(counts, firsts[1]), f"{by_level[0]:.2%}", f"{by_level[1]:.2%}",
-            f"{curve.errors_at(1.0):.2f}", f"{curve.errors_at(0.01):.3f}",
+            f"{curve.errors_at(1.0):.2f}", f"{curve.errors_at(0.01):.3f}", f"{curve.errors_at(0.001):.4f}",
         ])  # fmt: skip
     return rows
 
@@ -119,12 +121,11 @@ def measured(every: dict[str, pd.DataFrame], queries: npt.NDArray[np.int64], lab
 def read_options() -> argparse.Namespace:
     """Read the command line."""
     parser = arguments(__doc__, files=False)
-    parser.add_argument("rows", nargs="+", metavar="PRESET[:SETTINGS]", help="the first is compared with")
+    parser.add_argument("rows", nargs="+", metavar="PRESET[:SETTINGS][@E]", help="the first is compared with")
     parser.add_argument("--subjects", type=Path, required=True, help="SCOPe's FASTA, plain or .xz")
     parser.add_argument("--half", choices=HALVES, default="confirmation", help="default %(default)s")
     parser.add_argument("--queries", type=int, default=300, help="so many, default %(default)s")
     parser.add_argument("--iterations", type=int, default=1, help="of each search, default %(default)s")
-    parser.add_argument("--inclusion-evalue", type=float, default=0.002, help="of them, default %(default)s")
     parser.add_argument("--library", type=Path, help="default: that of the package")
     parser.add_argument("--engine", default="auto", help="default %(default)s")
     parser.add_argument("--threads", type=int, help="default: all processors")
@@ -148,8 +149,8 @@ def main() -> None:
         *heading(__file__, ["numpy", "pandas"]),
         f"{options.subjects.name}: {len(domains):,} domains; half: {options.half}, {len(queries):,} queries of "
         f"{len(np.unique(labels.superfamily[queries])):,} superfamilies, {residues(asked):,} residues; "
-        f"{library.weights.shape[2]:,} contexts; iterations: {options.iterations}, inclusion E-value "
-        f"{options.inclusion_evalue:g}",
+        f"{library.weights.shape[2]:,} contexts; iterations: {options.iterations}, inclusion E-values "
+        f"0.002, with contexts 0.02, unless a row says another",
         "",
         *table(HEADS, measured(every, queries, labels)),
     ]

@@ -114,8 +114,8 @@ class SearchOptions(SearchTable, eq=True, repr=True):
     def _make_scoring(self) -> None:
         """Resolve task, preset, matrix and gap costs, so that options with the same meaning are equal."""
         is_unset = self.scoring is None and self.preset is None and self.matrix is None and self.task == "default"
-        contexts = self.contexts or self.preset == "context"
-        contexts |= is_unset and self.iterations > 1 and resolve_method(self.statistics) == "fitted"
+        is_usual = self.mode == "local" and resolve_method(self.statistics) == "fitted"
+        contexts = self.contexts or self.preset == "context" or (is_unset and is_usual and self.iterations > 1)
         preset, evalue = self.preset or "default", self.evalue
         if self.task == "short":
             if preset not in ("default", "short"):
