@@ -45,7 +45,8 @@ from swsearch.profiles.contexts import ContextLibrary, ContextSettings, context_
 
 HEADS = [
     "", "found before wrong hit 1", "wrong hit 5", "hits before wrong hit 1", "difference in share, hit 1", "hit 5",
-    "difference in hits", "Foldseek's family", "superfamily", "wrong hits per query, E <= 1", "E <= 0.01", "E <= 0.001",
+    "difference in hits", "Foldseek's family", "superfamily", "wrong hits per query, E <= 1", "E <= 0.01",
+    "E <= 0.001",
 ]  # fmt: skip
 
 
@@ -150,7 +151,7 @@ def main() -> None:
         f"{options.subjects.name}: {len(domains):,} domains; half: {options.half}, {len(queries):,} queries of "
         f"{len(np.unique(labels.superfamily[queries])):,} superfamilies, {residues(asked):,} residues; "
         f"{library.weights.shape[2]:,} contexts; iterations: {options.iterations}, inclusion E-values "
-        f"0.002, with contexts 0.02, unless a row says another",
+        f"0.002, with contexts 0.01, unless a row says another",
         "",
         *table(HEADS, measured(every, queries, labels)),
     ]

@@ -38,7 +38,7 @@ CANDIDATES_PER_HIT, MIN_CANDIDATES = 20, 1000
 """Candidates by the query's null that are kept for each hit that is asked for, and at least: their own nulls may
 refuse most of them, where a query is of biased composition."""
 
-INCLUSION_EVALUES = 0.002, 0.02
+INCLUSION_EVALUES = 0.002, 0.01
 """Maximum E-values to enter a profile, without and with contexts: psiblast's, and one at which SCOPe's domains have
 fewer wrong hits of E <= 1 than without contexts (benchmarks/results/contexts_iterated.txt)."""
 
