@@ -1,23 +1,25 @@
 """How many relatives does an iterated search find before its errors? SCOPe within SCOPe, beside the peers.
 
-Superfamilies are split by lot, and constants of the construction of
-profiles may be chosen on queries of the first half (--half choice) and are confirmed on queries of the other (--half
-confirmation, the default). Each query is searched, with its iterations, among all domains of SCOPe 2.07.
-`sensitivity_measures.py` says what counts as right and wrong. Every iteration's hits are ranked by the E-values that
-the program gives in that iteration; one that stops early has found nothing else since.
+Superfamilies are split by lot. Constants of the construction of profiles may be chosen on queries of one half (--half
+choice), and are confirmed on queries of the other (--half confirmation, the default). Each query is searched, with
+its iterations, among all domains of SCOPe 2.07. `sensitivity_measures.py` says what counts as right and wrong. Every
+iteration's hits are ranked by the E-values that the program gives in that iteration; one that stops early has found
+nothing else since.
 
 `CONTENDERS` is the table of programs. The others have the thresholds of inclusion that they have by default (psiblast
-0.002, jackhmmer 0.001, mmseqs2 0.1), swsearch psiblast's and a larger one, and with the larger one the matrix and gap
-costs of --preset sensitive. All programs list hits up to an E-value far beyond their thresholds (--evalue), but the
-filters of jackhmmer drop most subjects with E > 0.1, so that most of its lists end before their fifth wrong hit. With
-loose filters (--F1 .3 --F2 .1 --F3 .01) its lists are as long as the others'. Mmseqs2 is run anew for each iteration,
-the others tell of all in one run.
+0.002, jackhmmer 0.001, mmseqs2 0.1, hhsearch 0.001), swsearch psiblast's and a larger one, and with the larger one
+--preset sensitive and context. All programs list hits up to an E-value far beyond their thresholds (--evalue), but
+the filters of jackhmmer drop most subjects with E > 0.1, so that most of its lists end before their fifth wrong hit.
+With loose filters (`LOOSE`) its lists are as long as the others'. Mmseqs2 is run anew for each iteration, the others
+tell of all in one run. Hhsearch takes 2.5 s for each query and iteration: it has fewer queries (`FEWER`), and its
+differences are those of these.
 
-Differences are those of the same queries, against the last iterations of psiblast and of both jackhmmers. The first
-error counts queries, the second (in brackets) superfamilies, whose members gain and lose together.
+Differences are those of the same queries, against the last iterations of psiblast and of jackhmmer with loose
+filters. The first error counts queries, the second (in brackets) superfamilies, whose members gain and lose together.
 
-Needs: ncbi-blast+, hmmer, mmseqs2 (what is not installed is skipped), pandas. Raw tables stay in --work, and only
-what is missing or asked otherwise is measured again. Two cores take minutes for each program, 20 for loose filters.
+Needs: ncbi-blast+, hmmer, mmseqs2, hhsuite (what is not installed is skipped), pandas. Raw tables stay in --work, and
+only what is missing or asked otherwise is measured again. Two cores take minutes for each program, 20 for loose
+filters.
 Run:   python -m benchmarks.statistics.iterated --subjects scop40.fasta.xz --work FOLDER [--queries 2000]
            [--half choice] [--only psiblast] [--hits NAME=FILE] [--out benchmarks/results/iterated.txt]
 --hits adds hits that something else has found: lines of iteration, query, subject and E-value, tab-separated, for the
@@ -38,18 +40,20 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from benchmarks.statistics.sensitivity import SHARED_HEADS, WRONGS, foldseek_lines, prepare, shared_cells
-from benchmarks.statistics.sensitivity_measures import (
-    HALVES,
-    Labels,
-    curve_of,
-    difference,
-    halves,
-    judged,
-    read_scope,
-    sensitivity,
+from benchmarks.statistics.sensitivity import (
+    COMPARED,
+    CONTEXTS,
+    LOOSE,
+    SHARED_HEADS,
+    SHARES,
+    differences,
+    measure_lines,
+    prepare,
+    shared_cells,
+    shares_of,
 )
-from benchmarks.support.common import arguments, finish, heading, residues, table
+from benchmarks.statistics.sensitivity_measures import HALVES, Labels, curve_of, drawn_queries, judged, read_scope
+from benchmarks.support.common import Records, arguments, finish, heading, read, residues, table
 from benchmarks.support.contenders import Comparison, Contender, Run, run_all, times_line, versions_needed
 from benchmarks.support.iterations import read_hits, tables
 
@@ -61,26 +65,29 @@ CONTENDERS: dict[str, list[Contender]] = {
     ],
     "jackhmmer": [Contender("jackhmmer", "jackhmmer", "jackhmmer", f"-N {N_ITERATIONS}")],
     "jackhmmer, loose filters": [
-        Contender(
-            "jackhmmer-loose", "jackhmmer, loose filters", "jackhmmer", f"-N {N_ITERATIONS} --F1 .3 --F2 .1 --F3 .01"
-        )
+        Contender("jackhmmer-loose", "jackhmmer, loose filters", "jackhmmer", f"-N {N_ITERATIONS} {LOOSE}")
     ],
     "mmseqs2": [
         Contender(f"mmseqs-{n}", "mmseqs2 -s 7.5", "mmseqs", f"-s 7.5 --num-iterations {n}")
         for n in range(1, N_ITERATIONS + 1)
     ],
+    "hhsearch": [Contender("hhsearch", "hhsearch", "hhsearch", f"--iterations {N_ITERATIONS}")],
     **{
         name: [Contender(key, name, "swsearch-iterated", f"--iterations {N_ITERATIONS} {options}")]
         for key, name, options in (
             ("swsearch-002", "swsearch, inclusion 0.002", "--inclusion-evalue 0.002"),
             ("swsearch-005", "swsearch, inclusion 0.005", "--inclusion-evalue 0.005"),
             ("swsearch-sensitive", "swsearch sensitive, 0.005", "--inclusion-evalue 0.005 --preset sensitive"),
+            ("swsearch-context", "swsearch context, 0.005", "--inclusion-evalue 0.005 --preset context"),
         )
     },
 }
 """Commands of each program: all iterations in one run, or one more in each run."""
 
-AGAINST = ("psiblast", "jackhmmer", "jackhmmer, loose filters")
+FEWER = {"hhsearch": 200}
+"""Queries of slow programs."""
+
+AGAINST = ("psiblast", "jackhmmer, loose filters")
 """Whose last iteration the others are compared with."""
 
 MANY, PAIRS_SHOWN = 5, 8
@@ -97,12 +104,15 @@ class Found:
         Name in the table.
     hits : DataFrame
         See `benchmarks.support.iterations`.
+    queries : ndarray of int64
+        Places of the queries.
     seconds, busy : list of float
         Times of each run; empty if unknown.
     """
 
     name: str
     hits: pd.DataFrame
+    queries: npt.NDArray[np.int64]
     seconds: list[float]
     busy: list[float]
 
@@ -110,6 +120,10 @@ class Found:
     def n_iterations(self) -> int:
         """Iterations that it has hits of."""
         return int(self.hits["iteration"].max())
+
+    def judged(self, iteration: int, labels: Labels) -> pd.DataFrame:
+        """Return the hits of an iteration, see `judged`."""
+        return judged(self.hits[self.hits["iteration"] == iteration], labels)
 
     def time(self, iteration: int) -> list[str]:
         """Format what the run with so many iterations took; nothing where none ended there."""
@@ -119,32 +133,19 @@ class Found:
         return [f"{self.seconds[place]:.1f}", f"{self.busy[place]:.1f}"]
 
 
-def drawn(labels: Labels, half: str, wanted: int) -> npt.NDArray[np.int64]:
-    """Return the places of the queries of one half, ascending: the same whatever their number is, or some of them."""
-    queries = halves(labels, 2000)[HALVES.index(half)]
-    order = np.random.default_rng(17).permutation(len(queries))
-    return np.sort(queries[order[:wanted]])
-
-
-def measured(every: Sequence[Found], queries: npt.NDArray[np.int64], labels: Labels) -> list[list[str]]:
+def measured(every: Sequence[Found], labels: Labels) -> list[list[str]]:
     """Return a row of the table for each program and iteration."""
-    superfamilies = labels.superfamily[queries]
-    found, shared = {}, {}
-    for one in every:
-        for iteration in range(1, one.n_iterations + 1):
-            hits = judged(one.hits[one.hits["iteration"] == iteration], labels)
-            found[one.name, iteration] = [sensitivity(hits, queries, labels, k) for k in WRONGS]
-            shared[one.name, iteration] = shared_cells(hits, curve_of(hits, queries, labels), queries, labels)
-    last = {one.name: found[one.name, one.n_iterations] for one in every if one.name in AGAINST}
+    last = {one.name: one.judged(one.n_iterations, labels) for one in every if one.name in AGAINST}
     rows = []
     for one in every:
+        others = [shares_of(last[name], one.queries, labels) for name in AGAINST if name in last]
         for iteration in range(1, one.n_iterations + 1):
-            values = found[one.name, iteration]
+            hits = one.judged(iteration, labels)
+            found = shares_of(hits, one.queries, labels)
             rows.append([
-                one.name, str(iteration), *(f"{value.mean():.2%}" for value in values),
-                *(difference(values[0], last[name][0], superfamilies) for name in AGAINST if name in last),
-                *(difference(values[1], last[name][1], superfamilies) for name in AGAINST if name in last),
-                *shared[one.name, iteration], *one.time(iteration),
+                one.name, str(iteration), *(f"{share.mean():.2%}" for share in found),
+                *(cell for other in others for cell in differences(found, other, one.queries, labels)),
+                *shared_cells(hits, curve_of(hits, one.queries, labels), one.queries, labels), *one.time(iteration),
             ])  # fmt: skip
     return rows
 
@@ -153,7 +154,7 @@ def wrong_by_fold(every: Sequence[Found], labels: Labels, folds: Sequence[str]) 
     """Say for each program whose the wrong hits of E <= 1 in its last iteration are, in lines."""
     lines = []
     for one in every:
-        hits = judged(one.hits[one.hits["iteration"] == one.n_iterations], labels)
+        hits = one.judged(one.n_iterations, labels)
         wrong = hits[hits["wrong"] & (hits["evalue"] <= 1.0)]
         of_query = wrong.groupby("query").size()
         many = of_query[of_query > MANY]
@@ -173,9 +174,8 @@ def heads(every: Sequence[Found]) -> list[str]:
     """Return the heads of the columns."""
     peers = [name for name in AGAINST if any(one.name == name for one in every)]
     return [
-        "", "iteration", *(f"up to wrong hit {k}" for k in WRONGS),
-        *(f"hit {k}, against the last of {name}" for k in WRONGS for name in peers), *SHARED_HEADS,
-        "wall s", "processor s",
+        "", "iteration", *SHARES, *(f"{share}, against the last of {name}" for name in peers for share in COMPARED),
+        *SHARED_HEADS, "wall s", "processor s",
     ]  # fmt: skip
 
 
@@ -194,30 +194,46 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def compared(
+    options: argparse.Namespace, domains: Records, labels: Labels, wanted: int
+) -> tuple[Comparison, npt.NDArray[np.int64]]:
+    """Prepare the comparison of so many queries; return it with their places."""
+    queries = drawn_queries(labels, options.half, min(wanted, options.queries))
+    folder = options.work / f"{options.half}-{len(queries)}"
+    return prepare(folder, domains, queries, options.evalue, options.threads)[0], queries
+
+
 def main() -> None:
     options = read_options()
     domains, labels = read_scope(options.subjects)
-    queries = drawn(labels, options.half, options.queries)
-    folder = options.work / f"{options.half}-{len(queries)}"
-    comparison, asked = prepare(folder, domains, queries, options.evalue, options.threads)
-    every, every_run, skipped = run_programs(comparison, options.only or list(CONTENDERS))
+    comparison, queries = compared(options, domains, labels, options.queries)
+    every: list[Found] = []
+    every_run: list[Run] = []
+    all_skipped: list[str] = []
+    for name in options.only or list(CONTENDERS):
+        own, asked = compared(options, domains, labels, FEWER.get(name, options.queries))
+        runs, skipped = run_all(own, CONTENDERS[name])
+        all_skipped += skipped[:1]
+        every_run += runs
+        if runs:
+            shown = name if len(asked) == len(queries) else f"{name}, {len(asked):,} queries"
+            times = [run.seconds for run in runs], [run.busy for run in runs]
+            every.append(Found(shown, tables(runs), asked, *times))
     for name, _, path in (given.partition("=") for given in options.hits):
-        every.append(Found(name, read_hits(Path(path)), [], []))
+        every.append(Found(name, read_hits(Path(path)), queries, [], []))
     if not every:
         sys.exit("nothing could be run; benchmarks/README.md names the packages")
     lines = [
         *heading(__file__, ["pandas", *versions_needed([run.contender for run in every_run])]),
         f"{options.subjects.name}: {len(domains):,} domains, {residues(domains):,} residues; half: {options.half}, "
-        f"{len(queries):,} queries of {len(np.unique(labels.superfamily[queries])):,} superfamilies, {asked:,} "
-        f"residues, {labels.relatives()[queries].sum():,} pairs of relatives; E <= {options.evalue:g}",
-        f"{times_line(every_run, options.threads) if every_run else ''} {options.note}".strip(), *skipped, "",
-        "Share of a query's superfamily found before its first and fifth wrong hit, mean over queries (percentage",
-        "points ± standard error of the difference over these queries, in brackets over superfamilies); and up to",
-        "the E-value at which there are so many wrong hits per query, queries weighted equally (empty where lists",
-        "have fewer).",
-        *foldseek_lines(queries, labels),
+        f"{len(queries):,} queries of {len(np.unique(labels.superfamily[queries])):,} superfamilies, "
+        f"{residues(read(comparison.queries)):,} residues, {labels.relatives()[queries].sum():,} pairs of relatives; "
+        f"E <= {options.evalue:g}",
+        *([CONTEXTS] if options.half == "confirmation" else []),
+        f"{times_line(every_run, options.threads) if every_run else ''} {options.note}".strip(), *all_skipped, "",
+        *measure_lines(queries, labels),
         "",
-        *table(heads(every), measured(every, queries, labels)),
+        *table(heads(every), measured(every, labels)),
         "",
         "Wrong hits of E <= 1 in the last iteration, and the folds that most of them are of:",
         "",
@@ -230,18 +246,6 @@ def folds_of(path: Path) -> list[str]:
     """Return the name of each domain's fold, such as ``c.2``."""
     with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as stream:
         return [".".join(line.split()[1].split(".")[:2]) for line in stream if line.startswith(">")]
-
-
-def run_programs(comparison: Comparison, names: Sequence[str]) -> tuple[list[Found], list[Run], list[str]]:
-    """Run programs, or take what they found before; return it, the runs, and a line for each that is not here."""
-    every, every_run, all_skipped = [], [], []
-    for name in names:
-        runs, skipped = run_all(comparison, CONTENDERS[name])
-        all_skipped += skipped[:1]
-        every_run += runs
-        if runs:
-            every.append(Found(name, tables(runs), [run.seconds for run in runs], [run.busy for run in runs]))
-    return every, every_run, all_skipped
 
 
 if __name__ == "__main__":

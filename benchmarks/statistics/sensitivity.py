@@ -1,21 +1,23 @@
 """How many relatives a search finds before its errors: SCOPe's domains against each other, beside the peers.
 
-Of the 14,323 domains of SCOPe 2.07, no two of which are more than 40 % identical, --queries are searched against all,
-evenly spaced over the classification, or each (0). `sensitivity_measures.py` says what counts as right and wrong, and
-where the measures come from. A contender's hits are ranked by its own E-values; equal ones by score, then in the
-order in which it prints them. The subjects are shuffled, so that the order of the file is of no help.
+Of the 14,323 domains of SCOPe 2.07, no two of which are more than 40 % identical, --queries of one half of the
+superfamilies are searched against all. The contexts of --preset context were trained on proteins that are not similar
+to the half `confirmation`, the default. `sensitivity_measures.py` says what counts as right and wrong, and where the
+measures come from. A contender's hits are ranked by its own E-values; equal ones by score, then in the order in which
+it prints them. The subjects are shuffled, so that the order of the file is of no help.
 
 `CONTENDERS` is the table of programs and settings; a line adds one. Each is run with a threshold far beyond what it
 would be used with (--evalue), so that its list does not end before its errors. Seconds stand beside it: one run.
+Differences are those of the same queries, against the rows of `AGAINST`.
 
 --gaps compares matrices with gap costs (`SYSTEMS`), as --preset sensitive was chosen: the best on queries of one half
 of the superfamilies (--half choice), confirmed on the other, whose luck is its own. Domains are short, and cheap gaps
 find most of them; in whole proteins the same gaps string chance matches together. --flank 90 puts random residues
 around queries and subjects, which makes them as long as Swiss-Prot's proteins on average.
 
-Needs: ncbi-blast+, diamond-aligner, mmseqs2, fasta3 (what is not installed is skipped), pandas; matplotlib for the
-plot. Raw tables stay in --work, and only what is missing or asked otherwise is measured again. With 2,000 queries a
-contender takes two seconds to four minutes on two cores; with every domain as a query it takes 6.8 Tcells.
+Needs: ncbi-blast+, diamond-aligner, mmseqs2, fasta3, hmmer (what is not installed is skipped), pandas; matplotlib for
+the plot. Raw tables stay in --work, which `iterated.py` can share, and only what is missing or asked otherwise is
+measured again. A contender takes two seconds to four minutes on two cores.
 Run:   python -m benchmarks.statistics.sensitivity --subjects scop40.fasta.xz --work FOLDER [--queries 2000]
            [--gaps] [--half choice] [--flank 90] [--out benchmarks/results/sensitivity.txt]
        python -m benchmarks.statistics.sensitivity --draw benchmarks/results/sensitivity.json
@@ -42,9 +44,9 @@ from benchmarks.statistics.sensitivity_measures import (
     Labels,
     curve_of,
     difference,
+    drawn_queries,
     flanked,
     foldseek_sensitivity,
-    halves,
     judged,
     read_scope,
     sensitivity,
@@ -54,16 +56,22 @@ from benchmarks.support import plots
 from benchmarks.support.common import Records, arguments, finish, heading, residues, table, write
 from benchmarks.support.contenders import Comparison, Contender, Run, run_all, times_line, versions_needed
 
+LOOSE = "--F1 .3 --F2 .1 --F3 .01"
+"""Filters of HMMER with which lists are as long as the others'."""
+
 CONTENDERS = [
+    Contender("ours-62-fitted", "swsearch", "swsearch"),
+    Contender("ours-context", "swsearch --preset context", "swsearch", "--preset context"),
+    Contender("ours-sensitive", "swsearch --preset sensitive", "swsearch", "--preset sensitive"),
     Contender("ours-62", "swsearch BLOSUM62 11/1", "swsearch", "--statistics published"),
+    Contender("phmmer", "phmmer", "phmmer"),
+    Contender("phmmer-loose", "phmmer, loose filters", "phmmer", LOOSE),
     Contender("blastp", "blastp", "blastp"),
     Contender("blastp-0", "blastp -comp_based_stats 0", "blastp", "-comp_based_stats 0"),
     Contender("diamond", "diamond very-sensitive", "diamond", "--very-sensitive"),
     Contender("mmseqs", "mmseqs2 -s 7.5", "mmseqs", "-s 7.5"),
     Contender("ssearch36", "ssearch36 BLOSUM50 10/2", "ssearch36"),
     Contender("ssearch36-62", "ssearch36 BLOSUM62 11/1", "ssearch36", "-s BP62 -f -11 -g -1"),
-    Contender("ours-sensitive", "swsearch --preset sensitive", "swsearch", "--preset sensitive"),
-    Contender("ours-62-fitted", "swsearch BLOSUM62 11/1, fitted", "swsearch", "--statistics fitted"),
     Contender(
         "ours-50-fitted",
         "swsearch BLOSUM50 10/2, fitted",
@@ -83,7 +91,10 @@ CONTENDERS = [
     Contender("ours-semi", "swsearch semiglobal BLOSUM62 11/1", "swsearch", "--mode semiglobal"),
     Contender("ours-global", "swsearch global BLOSUM62 11/1", "swsearch", "--mode global"),
 ]
-"""The first is what the others are compared with; gap costs as swsearch counts them."""
+"""Programs and settings; gap costs as swsearch counts them. The first has the default statistics, fitted."""
+
+AGAINST = ("swsearch", "swsearch --preset context", "BLOSUM62 11/1")
+"""Rows that the others are compared with; the last is of --gaps."""
 
 SYSTEMS = {
     "BLOSUM62": [(11, 1), (10, 1)],
@@ -114,6 +125,8 @@ ERRORS = (0.01, 0.1, 1.0)
 SEED = 7
 """Of the order of the subjects."""
 
+CONTEXTS = "The contexts of --preset context were trained on proteins that are not similar to domains of this half."
+
 POINTS = 100
 """Points of a curve that are written for the plot."""
 
@@ -137,10 +150,18 @@ def prepare(
     return Comparison(folder, *files, evalue, threads), residues(asked)
 
 
-SHARED_HEADS = [
+SHARES = [
+    *(f"up to wrong hit {k}" for k in WRONGS),
     *(f"Foldseek's measure: {level}" for level in ("family", "superfamily", "fold")),
+]  # fmt: skip
+"""Names of `shares_of`."""
+
+COMPARED = [*(f"hit {k}" for k in WRONGS), "Foldseek's family", "Foldseek's superfamily"]
+"""Shares that have differences; all programs find fewer than one in a hundred folds."""
+
+SHARED_HEADS = [
     f"queries with < {max(WRONGS)} wrong hits", *(f"found at {errors:g} wrong hits per query" for errors in ERRORS),
-    "wrong hits per query, E <= 1",
+    "wrong hits per query, E <= 1", "E <= 0.001",
 ]  # fmt: skip
 """Columns that `iterated.py` prints too."""
 
@@ -149,17 +170,44 @@ def shared_cells(hits: pd.DataFrame, curve: Curve, queries: npt.NDArray[np.int64
     """Format the columns of `SHARED_HEADS`."""
     wrong = hits.groupby("query")["wrong"].sum().reindex(queries, fill_value=0)
     return [
-        *(f"{share:.2%}" for share in foldseek_sensitivity(hits, queries, labels).mean(axis=0)),
         f"{(wrong < max(WRONGS)).mean():.1%}",
         *(f"{curve.coverage_at(errors):.2%}" if errors <= curve.complete() else "" for errors in ERRORS),
-        f"{curve.errors_at(1.0):.2f}",
+        f"{curve.errors_at(1.0):.2f}", f"{curve.errors_at(0.001):.4f}",
+    ]  # fmt: skip
+
+
+def shares_of(hits: pd.DataFrame, queries: npt.NDArray[np.int64], labels: Labels) -> list[npt.NDArray[np.float64]]:
+    """Return the shares that queries with relatives find: one array for each of `SHARES`."""
+    return [
+        *(sensitivity(hits, queries, labels, k) for k in WRONGS),
+        *foldseek_sensitivity(hits, queries, labels).T,
     ]
 
 
-def foldseek_lines(queries: npt.NDArray[np.int64], labels: Labels) -> list[str]:
-    """Describe Foldseek's measure and its queries."""
+def differences(
+    found: Sequence[npt.NDArray[np.float64]],
+    other: Sequence[npt.NDArray[np.float64]],
+    queries: npt.NDArray[np.int64],
+    labels: Labels,
+) -> list[str]:
+    """Format the differences of `COMPARED` between two lists of `shares_of`."""
+    every = queries[labels.relatives()[queries] > 0]
+    counted = queries[(labels.relatives_by_level()[queries] > 0).all(axis=1)]
+    asked = [every] * len(WRONGS) + [counted] * 2
+    return [
+        difference(values, others, labels.superfamily[places])
+        for values, others, places in zip(found, other, asked, strict=False)
+    ]
+
+
+def measure_lines(queries: npt.NDArray[np.int64], labels: Labels) -> list[str]:
+    """Describe the columns, and the queries of Foldseek's measure."""
     counted = (labels.relatives_by_level()[queries] > 0).all(axis=1).sum()
     return [
+        "Share of a query's superfamily found before its first and fifth wrong hit, mean over queries (percentage",
+        "points ± standard error of the difference over these queries, in brackets over superfamilies); and up to",
+        "the E-value at which there are so many wrong hits per query, queries weighted equally (empty where lists",
+        "have fewer).",
         "Foldseek's measure: share of the family, of the superfamily without the family, and of the fold without",
         f"the superfamily, before the first wrong hit, mean over the {counted:,} queries with all three kinds.",
     ]
@@ -169,18 +217,19 @@ def measure(
     runs: Sequence[Run], queries: npt.NDArray[np.int64], labels: Labels
 ) -> tuple[list[list[str]], dict[str, Curve]]:
     """Return a row of the table for each contender, and the curves by name."""
-    rows, curves = [], {}
-    firsts: dict[int, npt.NDArray[np.float64]] = {}
-    related = labels.superfamily[queries[labels.relatives()[queries] > 0]]
+    rows, curves, found = [], {}, {}
+    cells = {}
     for run in runs:
-        hits = judged(run.table(), labels)
-        curve = curves[run.contender.name] = curve_of(hits, queries, labels)
-        found = {k: sensitivity(hits, queries, labels, k) for k in WRONGS}
-        firsts = firsts or found
+        name, hits = run.contender.name, judged(run.table(), labels)
+        curves[name], found[name] = curve_of(hits, queries, labels), shares_of(hits, queries, labels)
+        cells[name] = shared_cells(hits, curves[name], queries, labels)
+    for run in runs:
+        name = run.contender.name
         rows.append([
-            run.contender.name, run.contender.kind, *(f"{found[k].mean():.2%}" for k in WRONGS),
-            *(difference(found[k], firsts[k], related) for k in WRONGS), *shared_cells(hits, curve, queries, labels),
-            f"{run.seconds:.1f}", f"{run.busy:.1f}",
+            name, run.contender.kind, *(f"{share.mean():.2%}" for share in found[name]),
+            *(cell for other in AGAINST if other in found
+              for cell in differences(found[name], found[other], queries, labels)),
+            *cells[name], f"{run.seconds:.1f}", f"{run.busy:.1f}",
         ])  # fmt: skip
     return rows, curves
 
@@ -198,14 +247,14 @@ def read_options() -> argparse.Namespace:
     """Read the command line."""
     parser = arguments(__doc__, files=False)
     parser.add_argument("--subjects", type=Path, help="SCOPe's FASTA, plain or .xz")
-    parser.add_argument("--queries", type=int, default=0, metavar="N", help="so many; 0, the default: each domain")
+    parser.add_argument("--queries", type=int, default=2000, help="so many, at most and by default %(default)s")
     parser.add_argument(
         "--evalue", type=float, default=100.0, help="threshold of every contender, default %(default)g"
     )
     parser.add_argument("--threads", type=int, default=2, help="of every contender, default %(default)s")
     parser.add_argument("--work", type=Path, help="folder that keeps raw tables")
     parser.add_argument("--gaps", action="store_true", help="contenders are matrices with gap costs, see above")
-    parser.add_argument("--half", choices=HALVES, help="draw --queries of one half of the superfamilies")
+    parser.add_argument("--half", choices=HALVES, default="confirmation", help="default %(default)s")
     parser.add_argument("--flank", type=int, default=0, help="random residues on either side of every domain")
     keys = [one.key for one in (*CONTENDERS, *GAPS)]
     parser.add_argument("--only", action="append", choices=keys, metavar="KEY", help="default: all")
@@ -217,10 +266,12 @@ def read_options() -> argparse.Namespace:
     return options
 
 
-HEADS = [
-    "", "what", *(f"up to wrong hit {k}" for k in WRONGS), *(f"hit {k}, against the first row" for k in WRONGS),
-    *SHARED_HEADS, "wall s", "processor s",
-]  # fmt: skip
+def heads(names: Sequence[str]) -> list[str]:
+    """Return the heads of the columns."""
+    return [
+        "", "what", *SHARES, *(f"{share}, against {name}" for name in AGAINST if name in names for share in COMPARED),
+        *SHARED_HEADS, "wall s", "processor s",
+    ]  # fmt: skip
 
 
 def main() -> None:
@@ -230,10 +281,9 @@ def main() -> None:
         return
     domains, labels = read_scope(options.subjects)
     domains = flanked(domains, options.flank) if options.flank else domains
-    queries = chosen(len(domains), options.queries)
-    if options.half:
-        queries = halves(labels, options.queries or None)[HALVES.index(options.half)]
-    comparison, asked = prepare(options.work, domains, queries, options.evalue, options.threads)
+    queries = drawn_queries(labels, options.half, options.queries)
+    folder = options.work / f"{options.half}-{len(queries)}"
+    comparison, asked = prepare(folder, domains, queries, options.evalue, options.threads)
     contenders = [
         one for one in (GAPS if options.gaps else CONTENDERS) if not options.only or one.key in options.only
     ]
@@ -241,22 +291,18 @@ def main() -> None:
     if not runs:
         sys.exit("nothing could be run; benchmarks/README.md names the packages")
     rows, curves = measure(runs, queries, labels)
-    relatives = labels.relatives()[queries]
     lines = [
         *heading(__file__, ["pandas", *versions_needed(contenders)]),
         f"{options.subjects.name}: {len(domains):,} domains, {residues(domains):,} residues, "
         f"{labels.fold.max() + 1:,} folds, {labels.superfamily.max() + 1:,} superfamilies",
-        f"{len(queries):,} queries, {asked:,} residues, {(relatives > 0).sum():,} of them with relatives "
-        f"({relatives.sum():,} pairs); {asked * residues(domains) / 1e9:,.0f} Gcells; E <= {options.evalue:g}",
-        f"half: {options.half or 'both'}; flanks of {options.flank} residues",
+        f"{len(queries):,} queries of {len(np.unique(labels.superfamily[queries])):,} superfamilies of the half "
+        f"{options.half}, {asked:,} residues, {labels.relatives()[queries].sum():,} pairs of relatives; "
+        f"{asked * residues(domains) / 1e9:,.0f} Gcells; E <= {options.evalue:g}; flanks of {options.flank} residues",
+        *([CONTEXTS] if options.half == "confirmation" else []),
         f"{times_line(runs, options.threads)} {options.note}".strip(), *skipped, "",
-        "Share of a query's superfamily found before its first and fifth wrong hit, mean over queries with",
-        "relatives (percentage points ± standard error of the difference over these queries, in brackets over their",
-        "superfamilies); and up to the E-value at which there are so many wrong hits per query, queries weighted",
-        "equally (empty where lists have fewer).",
-        *foldseek_lines(queries, labels),
+        *measure_lines(queries, labels),
         "",
-        *table(HEADS, rows),
+        *table(heads(list(curves)), rows),
     ]  # fmt: skip
     finish(lines, options.out)
     if options.out:

@@ -184,6 +184,13 @@ def halves(labels: Labels, wanted: int | None) -> list[npt.NDArray[np.int64]]:
     return drawn
 
 
+def drawn_queries(labels: Labels, half: str, wanted: int) -> npt.NDArray[np.int64]:
+    """Return the places of at most 2,000 queries of one half, ascending; fewer are some of more."""
+    queries = halves(labels, 2000)[HALVES.index(half)]
+    order = np.random.default_rng(17).permutation(len(queries))
+    return np.sort(queries[order[:wanted]])
+
+
 def flanked(domains: Records, length: int) -> Records:
     """Put random residues on either side of every domain, drawn as often as the domains have them."""
     generator = np.random.default_rng(SEED)

@@ -47,6 +47,7 @@ _VERSIONS: dict[str, tuple[list[str], str]] = {
     "tblastn": (["tblastn", "-version"], r"tblastn: (\S+)"),
     "blastx": (["blastx", "-version"], r"blastx: (\S+)"),
     "diamond": (["diamond", "version"], r"version (\S+)"),
+    "hhsearch": (["hhsearch", "-h"], r"HHsearch (\S+)"),
     "jackhmmer": (["jackhmmer", "-h"], r"HMMER (\S+)"),
     "mmseqs": (["mmseqs", "version"], r"(\S+)"),
     "phmmer": (["phmmer", "-h"], r"HMMER (\S+)"),

@@ -7,6 +7,7 @@ another version, with other options. Every program gets its database built befor
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -23,6 +24,7 @@ import pandas as pd
 
 from benchmarks.support.common import command, sha256_of, version_of
 from benchmarks.support.timing import EXACT, HEURISTIC, Timing, say, take_turn
+from swsearch import profiles
 
 LEAST = 10**6
 """Hits of a query that are asked of every program that has a limit: more than any of them finds."""
@@ -103,6 +105,18 @@ PROGRAMS = {
         "jackhmmer", HEURISTIC, "",
         "jackhmmer --cpu {threads} -E {evalue} --noali -o {out} {options} {queries} {subjects}",
     ),
+    "phmmer": Program(
+        "phmmer", HEURISTIC, "",
+        "phmmer --cpu {threads} -E {evalue} --noali -o /dev/null --tblout {out} {options} {queries} {subjects}",
+        ("subject", "accession", "query", "accession of query", "evalue", "score", *map(str, range(7, 20))),
+    ),
+    "hhsearch": Program(
+        "hhsearch", EXACT,
+        # column states are read by hhblits's prefilter alone: hhsearch needs an entry for each name
+        "sh -c 'rm -f {database}_*; ffindex_from_fasta -s {database}_a3m.ffdata {database}_a3m.ffindex {subjects} && "
+        "cp {database}_a3m.ffdata {database}_cs219.ffdata && cp {database}_a3m.ffindex {database}_cs219.ffindex'",
+        "{python} -m benchmarks.support.by_hhsearch {queries} {database} --threads {threads} --evalue {evalue}",
+    ),
 }  # fmt: skip
 
 
@@ -174,7 +188,7 @@ class Run:
         wanted = ["query", "subject", "evalue", "score"]
         if not self.path.stat().st_size:  # nothing was found
             return pd.DataFrame({"query": [0], "subject": [0], "evalue": [0.0], "score": [0.0]}).iloc[:0]
-        rows = pd.read_csv(self.path, sep="\t", header=None, names=columns, usecols=wanted)[wanted]
+        rows = pd.read_csv(self.path, sep=r"\s+", header=None, names=columns, usecols=wanted, comment="#")[wanted]
         for column in ("query", "subject"):
             rows[column] = rows[column].astype(str).str[1:].astype(int)
         rows["falling"] = -rows["score"]
@@ -222,7 +236,8 @@ class Comparison:
     def asked(self, contender: Contender) -> dict[str, str]:
         """Say what a table depends on."""
         program = PROGRAMS[contender.program]
-        return {
+        contexts = {"profiles": _sha256_of_profiles()} if "context" in contender.options else {}
+        return contexts | {
             "search": f"{program.search} {contender.options}".strip(),
             "version": version_of(program.version),
             "evalue": f"{self.evalue:g}",
@@ -296,6 +311,12 @@ def _printed(line: list[str], out: Path) -> None:
         done = subprocess.run(line, stdout=stream, stderr=subprocess.PIPE, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
         sys.exit(f"{shlex.join(line)}: exit code {done.returncode}\n{done.stderr.decode()[-2000:]}")
+
+
+def _sha256_of_profiles() -> str:
+    """Return the SHA-256 of swsearch's sources of profiles, the library of contexts included."""
+    folder = Path(profiles.__file__).parent
+    return hashlib.sha256("".join(map(sha256_of, sorted(folder.glob("*.*")))).encode()).hexdigest()
 
 
 def _read(note: Path) -> dict[str, Any]:

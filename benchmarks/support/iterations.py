@@ -40,7 +40,7 @@ def tables(runs: Sequence[Run]) -> pd.DataFrame:
     """Read what one contender printed: all iterations in one run, or one more in every run."""
     if len(runs) == 1:
         run = runs[0]
-        if run.contender.program == "swsearch-iterated":
+        if run.contender.program in ("swsearch-iterated", "hhsearch"):
             return read_hits(run.path)
         read = {"psiblast": psiblast_hits, "jackhmmer": jackhmmer_hits}[run.contender.program]
         return table_of(read(run.path), iterations_asked(run))

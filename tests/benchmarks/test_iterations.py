@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pandas")
 
 from benchmarks.statistics import iterated
-from benchmarks.statistics.sensitivity_measures import Labels
+from benchmarks.statistics import sensitivity_measures as measures
 from benchmarks.support.iterations import jackhmmer_hits, psiblast_hits, read_hits, table_of
 
 PSIBLAST = """# PSIBLAST 2.12.0+
@@ -91,19 +91,19 @@ def test_hits_of_something_else(tmp_path: Path) -> None:
 
 
 def test_queries_of_one_half() -> None:
-    labels = Labels.of([f"a.{place // 9}.{place // 3}.{place}" for place in range(300)])
-    first, other = (iterated.drawn(labels, half, 100) for half in iterated.HALVES)
+    labels = measures.Labels.of([f"a.{place // 9}.{place // 3}.{place}" for place in range(300)])
+    first, other = (measures.drawn_queries(labels, half, 100) for half in measures.HALVES)
     assert len(first) == len(other) == 100
     assert not set(labels.superfamily[first]) & set(labels.superfamily[other])
-    fewer = iterated.drawn(labels, "choice", 10)
+    fewer = measures.drawn_queries(labels, "choice", 10)
     assert set(fewer) <= set(first)
     assert (np.diff(fewer) > 0).all()
 
 
 def test_a_program_is_timed_by_its_runs() -> None:
     hits = table_of([(1, 7, 2, 0.5), (2, 7, 2, 0.5), (3, 7, 2, 0.5)], 3)
-    once = iterated.Found("psiblast", hits, [9.0], [12.0])
+    once = iterated.Found("psiblast", hits, np.array([7]), [9.0], [12.0])
     assert [once.time(k) for k in (1, 2, 3)] == [["", ""], ["", ""], ["9.0", "12.0"]]
-    thrice = iterated.Found("mmseqs2", hits, [1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
+    thrice = iterated.Found("mmseqs2", hits, np.array([7]), [1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
     assert [thrice.time(k) for k in (1, 3)] == [["1.0", "2.0"], ["3.0", "6.0"]]
-    assert iterated.Found("other", hits, [], []).time(3) == ["", ""]
+    assert iterated.Found("other", hits, np.array([7]), [], []).time(3) == ["", ""]
