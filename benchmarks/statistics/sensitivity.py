@@ -65,7 +65,7 @@ CONTENDERS = [
     Contender("ours-sensitive", "swsearch --preset sensitive", "swsearch", "--preset sensitive"),
     Contender("ours-62", "swsearch BLOSUM62 11/1", "swsearch", "--statistics published"),
     Contender("phmmer", "phmmer", "phmmer"),
-    Contender("phmmer-loose", "phmmer, loose filters", "phmmer", LOOSE),
+    Contender("phmmer-loose", "phmmer with loose filters", "phmmer", LOOSE),
     Contender("blastp", "blastp", "blastp"),
     Contender("blastp-0", "blastp -comp_based_stats 0", "blastp", "-comp_based_stats 0"),
     Contender("diamond", "diamond very-sensitive", "diamond", "--very-sensitive"),

@@ -16,6 +16,7 @@ from benchmarks.support import plots
 
 COLOURS = {
     "swsearch": "#0b5cad", "blastp": "#c8511b", "diamond": "#2f7d4f", "mmseqs2": "#8a6d3b", "ssearch36": "#7a4a9e",
+    "phmmer": "#b0307a",
 }  # fmt: skip
 """By the first word of a name; they also differ for the colour-blind."""
 
