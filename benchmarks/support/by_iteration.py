@@ -1,8 +1,7 @@
 """Search by iteration with swsearch, and print every iteration's hits: what `iterated.py` runs as a contender.
 
-Each iteration's search leaves the profiles of the next one (``keep_profiles``), as ``--save-profile`` does,
-so that three
-iterations take three searches. Lines are iteration, query, subject and E-value, tab-separated.
+Each iteration's search leaves the profiles of the next one (``keep_profiles``), as ``--save-profile`` does, so that
+three iterations take three searches. Lines are iteration, query, subject and E-value, tab-separated.
 """
 
 from __future__ import annotations
