@@ -47,7 +47,3 @@ def main() -> None:
                 before, included = included, {key for key, _ in read(folder / "in.a3m")}
                 if included <= before:
                     break
-
-
-if __name__ == "__main__":
-    main()

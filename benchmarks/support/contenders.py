@@ -115,7 +115,8 @@ PROGRAMS = {
         # column states are read by hhblits's prefilter alone: hhsearch needs an entry for each name
         "sh -c 'rm -f {database}_*; ffindex_from_fasta -s {database}_a3m.ffdata {database}_a3m.ffindex {subjects} && "
         "cp {database}_a3m.ffdata {database}_cs219.ffdata && cp {database}_a3m.ffindex {database}_cs219.ffindex'",
-        "{python} -m benchmarks.support.by_hhsearch {queries} {database} --threads {threads} --evalue {evalue}",
+        "{python} -c 'from benchmarks.support.by_hhsearch import main; main()' {queries} {database} "
+        "--threads {threads} --evalue {evalue}",
     ),
 }  # fmt: skip
 
