@@ -94,6 +94,12 @@ def taxid_warnings(
         yield f"taxonomy: {len(lost):,} of {len(taxids):,} taxids are not in {where}: {named}{remedy}"
 
 
+def taxid_in_header(header: str) -> int:
+    """Return the first taxid of a header, e.g. 9606 of ``P69905 Hemoglobin OX=9606``; 0 where there is none."""
+    found = _TAXID_PATTERN.search(header.encode("utf-8", "replace"))
+    return 0 if found is None else int(found[1])
+
+
 def taxids_in_headers(headers: Strips) -> Strips:
     """Return the taxids that header lines say: int32, ascending within a record, each once."""
     pool, matches = headers.data.tobytes(), []

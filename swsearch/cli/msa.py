@@ -1,17 +1,21 @@
 """``swsearch msa``: one multiple alignment per query, for structure predictors."""
 
 # no postponed annotations: the kinds of the options follow from them
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from swsearch.cli.parameters import takes
 from swsearch.cli.search import QueriesArgument, SearchCommand, SubjectsArgument, origin_of
 from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, RunTable
 from swsearch.errors import InputError, OptionError
-from swsearch.options.kinds import Integer, Percentage
+from swsearch.options.kinds import Integer, PairStrategy, Percentage, Predictor
 from swsearch.options.row import REQUIRED, Heading, option, rows_of
 from swsearch.pipeline.table.scoring import QueryTable
 from swsearch.pipeline.table.search import SearchTable
+
+if TYPE_CHECKING:
+    from swsearch.inputs import Query
 
 
 class MsaTable(CommandTable):
@@ -47,6 +51,29 @@ class MsaTable(CommandTable):
         "query positions.",
         Percentage(),
     )
+    pair: PairStrategy | None = option(
+        None,
+        "Pair rows of the same taxon, the queries being the chains of one complex. greedy: taxa with hits in two "
+        "chains or more; complete: in all. Each chain has a taxon's best hit, with an E-value up to 0.001.",
+        unset="unpaired",
+    )
+    predictor: Predictor | None = option(
+        None,
+        "Write files for this predictor: af3 (JSON), boltz (CSV), chai (Parquet), colabfold, protenix or openfold3 "
+        "(A3M).",
+        unset="files of --outfmt",
+        spellings="--predictor --for",
+        heading=Heading.OUTPUT,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.output.strip() in ("", "-"):
+            raise OptionError("output", self.output, "a folder for a file of each query")
+        if self.predictor is not None and self.outfmt != "a3m":
+            raise InputError(
+                f"got --for {self.predictor} and --outfmt {self.outfmt}, expected one of them; leave --outfmt out"
+            )
 
 
 OWN_WORDS: dict[str, dict[str, Any]] = {
@@ -72,10 +99,10 @@ OWN_WORDS: dict[str, dict[str, Any]] = {
 
 @takes(
     QueryTable, SearchTable, MessageTable, EngineTable, RunTable, MsaTable,
-    names="output query_format outfmt iterations profile_from inclusion_evalue inclusion_coverage max_included "
-    "evalue max_seqs min_coverage min_identity max_identity max_hits max_alignments preset matrix gap_open "
-    "gap_extend query_mask subject_mask allow_dna dbsize statistics engine device gpu_memory threads cluster "
-    "task_timeout progress quiet verbose",
+    names="output query_format outfmt predictor pair iterations profile_from inclusion_evalue inclusion_coverage "
+    "max_included evalue max_seqs min_coverage min_identity max_identity max_hits max_alignments preset matrix "
+    "gap_open gap_extend query_mask subject_mask allow_dna dbsize statistics engine device gpu_memory threads "
+    "cluster task_timeout progress quiet verbose",
     **OWN_WORDS,
 )  # fmt: skip
 def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: Any) -> None:
@@ -87,24 +114,44 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
         )
     from swsearch.pipeline.options import SearchOptions
     from swsearch.profiles.row_filter import RowFilter
+    from swsearch.report.predictors import MsaWriter, PredictorFolder
     from swsearch.report.profile_output import AlignmentFolder
-    from swsearch.results import alignment_of
 
     origin = origin_of(queries)
-    if made_of.output.strip() in ("", "-"):
-        raise OptionError("output", made_of.output, "a folder for a file of each query")
     rows = RowFilter(made_of.min_coverage, made_of.min_identity, made_of.max_identity, made_of.max_seqs)
     options = SearchOptions.from_values(
-        {name: value for name, value in given.items() if name not in rows_of(MsaTable)}
+        {name: value for name, value in given.items() if name not in {row.name for row in rows_of(MsaTable).values()}}
     )
     queries_read, options = command.read_queries(options)
+    if made_of.pair is not None:
+        _check_chains(queries, queries_read)
     with command.results(queries_read, options, origin, one_by_one=True) as results:
         alphabet = results.search.options.scoring.matrix.alphabet  # opens the subjects, before a folder is made
-        folder = AlignmentFolder(Path(made_of.output), [query.identifier for query in queries_read], made_of.outfmt)
+        identifiers, place = [query.identifier for query in queries_read], Path(made_of.output)
+        folder = (
+            AlignmentFolder(place, identifiers, made_of.outfmt)
+            if made_of.predictor is None
+            else PredictorFolder(place, identifiers, made_of.predictor, made_of.pair is not None)
+        )
+        written = MsaWriter(folder, identifiers, rows, alphabet, made_of.pair)
         command.check_not_an_input(folder.paths, results, given["matrix"], given["profile_from"])
-        with command.progress(results, lambda: folder.counts.describe(folder.folder)) as done:
+        with command.progress(results, written.describe) as done:
             for batch in results.batches(aligned=True):
                 for result in batch:
-                    alignment = rows.apply(alignment_of(result)) if result.query_length else None
-                    folder.write(alignment, alphabet)
+                    written.add(result)
                     done.add_written(1)
+            written.finish()
+
+
+def _check_chains(path: str, queries: "Sequence[Query]") -> None:
+    """Raise `InputError` unless the queries may be the chains of a complex."""
+    for query in queries:
+        if not len(query.codes):
+            raise InputError(
+                f"--pair: {path}: query {query.identifier!r} has no residues; remove it, or leave --pair out"
+            )
+    if len({query.codes.tobytes() for query in queries}) < 2:
+        raise InputError(
+            f"--pair: {path} has one distinct sequence, expected at least two, the chains of a complex; "
+            "leave --pair out"
+        )

@@ -366,6 +366,12 @@ StatisticsMethod = Literal["auto", "published", "fitted", "none"]
 Strand = Literal["both", "plus", "minus"]
 """Strands of DNA that are translated."""
 
+PairStrategy = Literal["greedy", "complete"]
+"""Whether a taxon needs hits of two chains, or of all, to pair rows of theirs."""
+
+Predictor = Literal["af3", "boltz", "chai", "colabfold", "protenix", "openfold3"]
+"""Structure predictors that files of alignments are written for."""
+
 PairSelection = Literal["one", "order", "all"]
 """Pairs to align: the only two sequences, the i-th of one input with the i-th of the other, or every combination."""
 

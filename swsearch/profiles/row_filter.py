@@ -54,15 +54,19 @@ class RowFilter:
         if self.max_seqs is not None:
             object.__setattr__(self, "max_seqs", check_integer("max_seqs", self.max_seqs, 1, MAX_SEQUENCES))
 
-    def kept_rows(self, alignment: QueryAlignment) -> IntArray:
-        """Return the places of the rows that are kept, ascending, shape (n,), int64; the first is the query."""
+    def similar_rows(self, alignment: QueryAlignment) -> IntArray:
+        """Return the places of the rows with the least coverage and identity, redundant ones included, ascending."""
         columns = alignment.columns
         residues = np.count_nonzero(columns != GAP, axis=1)
         same = np.count_nonzero((columns == alignment.query) & (columns != GAP), axis=1)
         good = 100 * residues >= self.min_coverage * alignment.n_columns
         good &= (100 * same >= self.min_identity * residues) & (residues > 0)
         good[:1] = True
-        rows = np.flatnonzero(good)
+        return np.flatnonzero(good)
+
+    def kept_rows(self, alignment: QueryAlignment) -> IntArray:
+        """Return the places of the rows that are kept, ascending, shape (n,), int64; the first is the query."""
+        columns, rows = alignment.columns, self.similar_rows(alignment)
         rows = rows[unique_rows(columns[rows])]
         if self.max_identity < 100 or (self.max_seqs is not None and len(rows) > self.max_seqs):
             rows = rows[select_diverse(columns[rows], self.max_identity, self.max_seqs)]

@@ -53,7 +53,7 @@ class ArrowWriter(BinaryWriter):
     package = "pyarrow"
 
     def __init__(self, stream: IO[Any], fields: list[Field]) -> None:
-        _check_pyarrow()
+        check_pyarrow("outfmt parquet and arrow", "use another --outfmt")
         super().__init__(stream)
         self._sink = _CountingStream(stream)
         self._fields = fields
@@ -144,13 +144,14 @@ class ArrowFileWriter(ArrowWriter):
         return ipc.new_file(self._sink, schema, options=ipc.IpcWriteOptions(compression="lz4"))
 
 
-def _check_pyarrow() -> None:
+def check_pyarrow(where: str, remedy: str) -> None:
+    """Raise `InputError` if pyarrow cannot be imported."""
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise InputError(
-            f"outfmt parquet and arrow: expected pyarrow, which cannot be imported ({error}); "
-            "pip install 'swsearch[arrow]', or use another --outfmt"
+            f"{where}: expected pyarrow, which cannot be imported ({error}); "
+            f"pip install 'swsearch[arrow]', or {remedy}"
         ) from error
 
 
