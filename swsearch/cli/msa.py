@@ -55,12 +55,14 @@ class MsaTable(CommandTable):
         None,
         "Pair rows of the same taxon, the queries being the chains of one complex. greedy: taxa with hits in two "
         "chains or more; complete: in all. Each chain has a taxon's best hit, with an E-value up to 0.001.",
+        metavar="STRATEGY",
         unset="unpaired",
     )
     predictor: Predictor | None = option(
         None,
         "Write files for this predictor: af3 (JSON), boltz (CSV), chai (Parquet), colabfold, protenix or openfold3 "
         "(A3M).",
+        metavar="PREDICTOR",
         unset="files of --outfmt",
         spellings="--predictor --for",
         heading=Heading.OUTPUT,

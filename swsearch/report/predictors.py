@@ -29,7 +29,7 @@ AF3_VERSION = 1
 """Version of AlphaFold 3's JSON."""
 
 Content = Iterable[str] | bytes
-"""What a file holds."""
+"""Content of a file, text in parts or bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ class PredictorFiles(NamedTuple):
     files: Callable[[Job], Iterator[tuple[str, Content]]]
     """Yields name and content of each file of a job."""
     endings: tuple[str, ...]
-    """What follows a query's name in the names of files; nothing where files have other names."""
+    """Endings of the files of a query, after its name; none where files have other names."""
     has_one_file: bool = False
     """Whether the chains of a complex share a file."""
 
