@@ -14,7 +14,7 @@ import numpy as np
 
 from swsearch.alphabet import Alphabet
 from swsearch.db.name_lookup import names_of
-from swsearch.errors import OutputError, format_count
+from swsearch.errors import format_count
 from swsearch.options.kinds import PairStrategy, Predictor
 from swsearch.output_files import open_outputs
 from swsearch.profiles.query_alignment import QueryAlignment
@@ -236,13 +236,8 @@ class PredictorFolder:
         """Write the files of queries that belong together; they appear when all are complete."""
         job = Job(self._complex or chains[0].name, chains, taxids, alphabet)
         files = {self.folder / name: content for name, content in self._predictor.files(job)}
-        for folder in {path.parent for path in files}:
-            try:
-                folder.mkdir(exist_ok=True)
-            except OSError as error:
-                raise OutputError(
-                    f"{folder}: cannot be created: {error.strerror or error}; choose another --output"
-                ) from None
+        for folder in {path.parent for path in files} - {self.folder}:
+            make_alignment_folder(folder, "--output")
         targets = [(str(path), isinstance(content, bytes)) for path, content in files.items()]
         with open_outputs(targets, sweep=False) as streams:
             for stream, content in zip(streams, files.values(), strict=True):
