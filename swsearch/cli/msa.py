@@ -62,7 +62,7 @@ class MsaTable(CommandTable):
         None,
         "Write files for this predictor: af3 (JSON), boltz (CSV), chai (Parquet), colabfold, protenix or openfold3 "
         "(A3M).",
-        metavar="PREDICTOR",
+        metavar="NAME",
         unset="files of --outfmt",
         spellings="--predictor --for",
         heading=Heading.OUTPUT,
