@@ -44,7 +44,7 @@ MIN_TOKEN = 16
 _TOKEN = re.compile(r"[A-Za-z0-9._~-]+")
 """Tokens that stand in a header and in a path as they are."""
 
-OWN_PATHS = ("api", "blast", "jobs", "search", "static", "examples")
+OWN_PATHS = ("api", "blast", "jobs", "search", "static", "examples", "ticket", "tickets", "result", "queue")
 """Beginnings of the server's own paths: a proxy's that begins so could not be told from them."""
 
 
@@ -112,7 +112,7 @@ def serve_command(
     ],
     **given: Any,
 ) -> None:
-    """Serve DATABASEs until Ctrl-C or SIGTERM: a search page, an HTTP API and BLAST's URL API."""
+    """Serve DATABASEs until Ctrl-C or SIGTERM: a search page, an HTTP API, BLAST's URL API and an MSA API."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise InputError(f"swsearch serve needs {', '.join(missing)}; pip install 'swsearch[server]'")
     options, engine, messages = (

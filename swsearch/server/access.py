@@ -32,7 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swsearch.client.urls import API_PATH, DEFAULT_PORTS
 from swsearch.errors import SwsearchError, printable
-from swsearch.server.errors import ServerProblem, problem_of, respond
+from swsearch.server.errors import MSA_PATHS, ServerProblem, problem_of, respond
 from swsearch.server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ OPEN_PATHS = ("/login", "/favicon.ico", "/robots.txt", f"{API_PATH}/ready")
 """Paths that need no token, besides those below ``/static/``."""
 
 BLAST_PATHS = ("Blast.cgi", "blast/Blast.cgi")
-"""Paths before which clients of BLAST, which cannot send our headers, may have a token."""
+"""Paths before which clients of BLAST, which cannot send our headers, may have a token, as before `MSA_PATHS`."""
 
 LARGE_BODY, LARGE_BODIES = 1 << 20, 4
 """Bytes from which a request is large, and number of requests of the maximum size that memory may hold."""
@@ -141,7 +141,7 @@ _BROWSER = re.compile(r"Mozilla/(?!.*PowerShell/)")
 
 _CLIENT = re.compile(r"[A-Za-z0-9_-]{16,64}")
 
-_BEFORE_BLAST = re.compile(r"/(?!blast/)[^/]+(?=/+(blast/+)?Blast\.cgi)")
+_BEFORE_BLAST = re.compile(r"/(?!blast/)[^/]+(?=/+((blast/+)?Blast\.cgi|ticket/|tickets$|result/|queue$))")
 
 _NO_PROOF = (
     "the request looks like a browser's and names no page, expected a request of this server's own pages; "
@@ -420,10 +420,12 @@ class Access:
         """Return the owner of a request's token; None if there is none and the path needs none."""
         kind, _, token_given = headers.get("authorization", "").partition(" ")
         owner = self._tokens.owner(token_given.strip()) if kind.lower() == "bearer" else None
+        owner = owner or self._tokens.owner(headers.get("x-api-key", ""))  # as Boltz sends it
         owner = owner or self._tokens.owner_of_cookie(cookies.get(TOKEN_COOKIE, ""))
         path = scope["path"].removeprefix(self._root)
         token, _, rest = path[1:].partition("/")
-        if not owner and rest in BLAST_PATHS and (owner := self._tokens.owner(token)):
+        is_foreign_api = rest in BLAST_PATHS or f"/{rest}".startswith(MSA_PATHS)
+        if not owner and is_foreign_api and (owner := self._tokens.owner(token)):
             scope["root_path"] = f"{self._root}/{token}"  # links of the answer lead through it too
         if owner or path in OPEN_PATHS or path.startswith("/static/"):
             return owner

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from swsearch.client.urls import API_PATH
 from swsearch.errors import SwsearchError
-from swsearch.server import api, blast, pages
+from swsearch.server import api, blast, msa_api, pages
 from swsearch.server.access import METRICS_TYPE, Access, Metrics
 from swsearch.server.errors import framework_problem, respond
 from swsearch.server.jobs import REPORT_THREADS, SEARCH_THREADS, Jobs
@@ -51,7 +51,7 @@ def create_app(jobs: Jobs) -> FastAPI:
         lifespan=lifespan,
         redirect_slashes=False,
     )
-    app.state.jobs = jobs
+    app.state.jobs, app.state.tickets = jobs, msa_api.Tickets(jobs)
     app.include_router(api.router)
 
     @app.get("/metrics", include_in_schema=False)
@@ -59,6 +59,7 @@ def create_app(jobs: Jobs) -> FastAPI:
         return Response(metrics.text(), headers={"Content-Type": METRICS_TYPE})
 
     app.include_router(blast.router)
+    app.include_router(msa_api.router)
     app.include_router(pages.router)
     for kind in (SwsearchError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _answer_error)

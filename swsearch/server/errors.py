@@ -143,10 +143,16 @@ PAGE_ADVICE = {
 FOR_PROGRAMS = (f"{API_PATH}/", "/metrics", "/static/")
 """Beginnings of paths for programs only."""
 
+MSA_PATHS = ("/ticket/", "/tickets", "/result/", "/queue")
+"""Beginnings of paths of the MSA API, whose clients expect plain text with status 400 for a wrong request."""
+
 
 def respond(scope: Scope, problem: ServerProblem) -> Response:
-    """Return a problem as a page to a browser, else as JSON."""
+    """Return a problem as a page to a browser, as plain text to clients of the MSA API, else as JSON."""
     path = _path_of(scope)
+    if path.startswith(MSA_PATHS):
+        status = problem.status if problem.status in (401, 403) or problem.status >= 429 else 400
+        return Response(f"{problem}\n", status, _headers_of(problem), media_type="text/plain; charset=utf-8")
     accepted = Headers(scope=scope).get("accept", "")
     if "text/html" in accepted and not path.startswith(FOR_PROGRAMS) and not path.endswith("/Blast.cgi"):
         return problem_page(scope, problem)

@@ -166,20 +166,24 @@ class Jobs:
 
     # jobs
 
-    def submit(self, requests: Sequence[SearchRequest], client: str, key: str = "") -> list[Job]:
+    def submit(
+        self, requests: Sequence[SearchRequest], client: str, key: str = "", identifiers: Sequence[str] = ()
+    ) -> list[Job]:
         """Queue a job for each request, as a group; all are on disk when this returns, or none.
 
-        If the client submitted them with this key before, return those jobs.
+        If the client submitted them with this key before, return those jobs. Jobs get these identifiers, which must
+        be new, or random ones.
         """
         self._check_ending()
         if not requests:
             raise ServerProblem("wrong", "got no search, expected at least one", option="database")
-        limits, group, jobs = self.settings.limits, new_identifier(), []
+        limits, jobs = self.settings.limits, []
         validated = [validate_request(each, self.databases, limits) for each in requests]
-        for number, each in enumerate(validated):
+        identifiers = identifiers or [new_identifier() for _ in requests]
+        for identifier, each in zip(identifiers, validated, strict=True):
             request = each.request
             jobs.append(Job(
-                identifier=new_identifier() if number else group, group=group, client=client, payer=payer_of(client),
+                identifier=identifier, group=identifiers[0], client=client, payer=payer_of(client),
                 database=request.database, title=request.title, options=dict(request.options),
                 n_queries=len(each.queries), n_residues=each.n_residues,
                 cells=each.cells(self.databases[request.database]), submitted=time.time(), notes=each.notes,

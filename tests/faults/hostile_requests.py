@@ -33,6 +33,8 @@ ROUTES: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("/logout", "/clear", "/search", "/jobs/{identifier}/cancel", "/jobs/{identifier}/delete"), SENT),
     **dict.fromkeys(("/api", "/metrics"), ASKED),
     **dict.fromkeys(("/Blast.cgi", "/blast/Blast.cgi"), (*ASKED, *SENT)),
+    **dict.fromkeys(("/ticket/{ticket}", "/ticket/type/{ticket}", "/result/download/{ticket}", "/queue"), ASKED),
+    **dict.fromkeys(("/ticket/msa", "/ticket/pair", "/tickets"), SENT),
     **{f"/api/v1/{each}": READ for each in ("openapi.json", "health", "ready")},
     **{f"/api/v1/{each}": ASKED for each in ("databases", "databases/{name}", "formats")},
     "/api/v1/jobs": (*ASKED, *SENT),
@@ -104,6 +106,8 @@ PARAMETERS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "login": {"next": ("/", "//evil.org", "/\\evil.org", "https://evil.org", "/jobs?x=1", "/%0d%0aX-Zq9:1")},
     "": {"database": ("tiny", "x"), "example": ("insulin", "x"), "from": ("ID", "x"),
          "wait": ("0", "0.01", "61", "nan")},
+    "msa": {"q": ("FASTA",), "mode": ("env", "all", "env-nofilter", "-", "x"), "database[]": ("tiny", "two", "x")},
+    "tickets": {"tickets[]": ("A" * 38, "x")},
     "Blast.cgi": {
         "CMD": ("Put", "Get", "Delete", "put", "x"), "QUERY": ("FASTA",), "DATABASE": ("tiny", "two", "nr"),
         "PROGRAM": ("blastp", "blastn"), "RID": ("ID",), "FORMAT_TYPE": ("XML", "JSON2", "Text", "HTML", "XML2", "x"),
@@ -215,6 +219,7 @@ def _path(draw: random.Random, path: str, known: Known) -> str:
         "digest": lambda: draw.choice(["x", quote(_text(draw))]),
         "first": lambda: draw.choice(["1", "2", "0", "-1", "x", "9" * 30]),
         "number": lambda: draw.choice(["0", "1", "-1", "99", "x", quote(_text(draw))]),
+        "ticket": lambda: draw.choice(["A" * 38, "a_-" * 12 + "zz", "msa", "x", quote(_text(draw))]),
         "key": lambda: draw.choice(["insulin", "globins", "x", quote(_text(draw))]),
     }
     if path.startswith("/static") and draw.random() < 0.3:

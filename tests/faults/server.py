@@ -26,7 +26,7 @@ from faults.data import fasta, protein, succeed
 from faults.hostile_requests import ENDPOINTS, MARK, HostileRequest, Known, request_of
 from faults.judging import MIB, Kind, Verdict, Wrong, succeeded
 from faults.running import HERE, command
-from swsearch.server.errors import STATUSES
+from swsearch.server.errors import MSA_PATHS, STATUSES
 
 EACH = 2
 """Requests of each endpoint in a case."""
@@ -107,6 +107,10 @@ def _problem_of_refusal(request: HostileRequest, answer: HostileAnswer, kind: st
         if b"Status=READY" in answer.body and request.endpoint[1].endswith("Blast.cgi"):
             return "is a refusal that clients take for a report"
         return "" if is_page else "is half a page"
+    if kind == "text/plain" and any(path in request.target for path in MSA_PATHS):
+        return "" if answer.body.endswith(b"\n") and answer.body.count(b"\n") == 1 else "is no line of text"
+    if kind == "application/json" and answer.status == 429 and request.endpoint[1] == "/ticket/msa":
+        return "" if json.loads(answer.body).get("status") == "RATELIMIT" else "is no status"
     if kind != "application/json":
         return f"is a refusal of type {kind!r}"
     try:

@@ -1,0 +1,350 @@
+"""The MSA API that ColabFold, Boltz, Chai-1, OpenFold3 and Protenix ask for alignments.
+
+A ticket is the checksum of a request. Its jobs, one per database, have identifiers that follow from it, so a ticket
+is known as long as its jobs are. When they are done, a thread makes the tar in the folder of the first job. The
+ticket is ``COMPLETE`` when the tar is there. Clients repeat a request that takes longer than 6 seconds, so none waits
+for a long search. They read no status codes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import re
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import FileResponse, JSONResponse
+
+from swsearch.client.search_request import SearchRequest
+from swsearch.errors import InputError, OptionError
+from swsearch.output_files import open_outputs
+from swsearch.profiles.query_alignment import QueryAlignment
+from swsearch.profiles.row_filter import RowFilter
+from swsearch.report.alignments import a3m_texts
+from swsearch.results import SearchResult, alignment_of
+from swsearch.run_info import Program
+from swsearch.server.api import MAX_FIELDS, PARTS_TYPE, client_of, jobs_of, media_type, read_form
+from swsearch.server.blast import likely_seconds
+from swsearch.server.errors import ServerProblem
+from swsearch.server.job_store import IDENTIFIER_LENGTH, LETTERS, Job
+from swsearch.server.jobs import Jobs
+from swsearch.server.results import Format
+from swsearch.version import version
+
+MAIN, ENVIRONMENTAL = "uniref", "bfd.mgnify30.metaeuk30.smag30"
+"""Names of the alignments in a tar, without ``.a3m``; the second is of a server's environmental database too."""
+
+MODE_WORDS = ("env", "all", "nofilter", "notemplates")
+"""Words of modes, which stand with ``-`` between them."""
+
+TITLE = "MSA "
+"""Beginning of the titles of jobs of this API, before the mode."""
+
+MAX_ROWS, MAX_IDENTITY = 3000, 95.0
+"""Filter of rows unless a mode says ``nofilter``: ColabFold's ``--diff 3000 --max-seq-id 0.95``."""
+
+MAX_HITS, MAX_EVALUE, ITERATIONS = 10_000, 1e-3, 3
+"""Search of a ticket, as the defaults of ``swsearch msa``; a server's limit of hits may be lower."""
+
+SUBMIT_SECONDS, STATE_SECONDS = 3.0, 1.0
+"""Maximum wait of a submission of a small search, and of a request for a ticket whose tar is being made."""
+
+REFUSED = ("too_many", "unavailable", "disk_full")
+"""Codes of problems after which clients submit again, if they are told ``RATELIMIT``."""
+
+_TICKET = re.compile(r"[A-Za-z0-9_-]{38}")
+
+
+class TicketState(NamedTuple):
+    """Status of a ticket in the words of the API, and the reason of a failure."""
+
+    id: str
+    status: str
+    reason: str = ""
+
+
+def job_identifiers(ticket: str, count: int) -> list[str]:
+    """Return the identifiers of the jobs of a ticket, each 100 bits of a checksum."""
+    checksums = [hashlib.sha256(f"{ticket}/{place}".encode()).digest() for place in range(count)]
+    return ["".join(LETTERS[byte & 31] for byte in each[:IDENTIFIER_LENGTH]) for each in checksums]
+
+
+def query_headers(fasta: bytes) -> list[str]:
+    """Return the header of each record as it came, without ``>``."""
+    lines = [line for line in fasta.splitlines() if line.startswith(b">")]
+    return [line[1:].replace(b"\0", b"").strip().decode("utf-8", "replace") for line in lines]
+
+
+def block(header: str, alignment: QueryAlignment, **alphabet: Any) -> bytes:
+    """Return the A3M of a query, whose header is kept as it came, with the NUL byte that ends it."""
+    _, _, rest = "".join(a3m_texts(alignment, **alphabet)).partition("\n")
+    return f">{header}\n{rest}\0".encode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class BlocksFormat(Format):
+    """Alignments of all queries of a job in one file, each with a NUL byte behind it."""
+
+    query_headers: Sequence[str] = ()
+    rows: RowFilter | None = None
+
+    def check(self, n_queries: int, program: Program) -> None:
+        """Raise `InputError` if the results are not of proteins; the number of queries is free."""
+        self.output_format.writer.check_program(program, self.outfmt)
+
+    def render(self, run: Any, batches: Iterable[list[SearchResult]]) -> Generator[bytes]:
+        """Yield a block for each result."""
+        headers = iter(self.query_headers)
+        for batch in batches:
+            for result in batch:
+                alignment = alignment_of(result)
+                if self.rows is not None and result.query_length:
+                    alignment = self.rows.apply(alignment)
+                yield block(next(headers), alignment, alphabet=result.scoring.matrix.alphabet)
+
+
+def write_tar(path: Path, members: Iterable[tuple[str, Iterable[bytes]]], modified: float) -> None:
+    """Write a gzipped tar of files without a folder; the pieces of a file are collected on disk first."""
+    with (
+        open_outputs([(str(path), True)]) as (stream,),
+        tarfile.open(fileobj=stream, mode="w:gz", compresslevel=5) as archive,
+    ):
+        for name, pieces in members:
+            with tempfile.TemporaryFile(dir=path.parent) as file:
+                file.writelines(pieces)
+                info = tarfile.TarInfo(name)
+                info.size, info.mtime = file.tell(), int(modified)
+                file.seek(0)
+                archive.addfile(info, file)
+
+
+class Tickets:
+    """Tickets of a server, over its jobs. Methods that are not coroutines may block, and run in threads."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._guard = threading.Lock()
+        """Held while a ticket is looked up and its jobs are submitted."""
+        self._tars: dict[str, asyncio.Task[None]] = {}
+        """Tars that are being made, or could not be made."""
+
+    # submission
+
+    def _databases(self, names: Sequence[str], mode: Sequence[str]) -> list[str]:
+        """Return the databases of a request: the main one, and the environmental one if the mode wants it."""
+        proteins = [name for name, each in self._jobs.databases.items() if not each.is_dna]
+        if unknown := [name for name in names if name not in proteins]:
+            raise OptionError("database[]", unknown[0], f"one of {', '.join(proteins) or 'none: all hold DNA'}")
+        chosen = list(dict.fromkeys(names))[:2] or [name for name in proteins if name != ENVIRONMENTAL][:1]
+        if not chosen:
+            raise OptionError("database[]", None, "a server with a database of proteins")
+        if len(chosen) == 1 and ENVIRONMENTAL in proteins:
+            chosen.append(ENVIRONMENTAL)
+        return chosen if "env" in mode else chosen[:1]
+
+    def requests(self, fasta: bytes, mode: str, databases: Sequence[str]) -> list[SearchRequest]:
+        """Return the searches of a request; raise `InputError` if the mode or a database is wrong."""
+        words = mode.split("-")
+        if unknown := [word for word in words if word not in MODE_WORDS]:
+            raise OptionError("mode", mode, f"words of {', '.join(MODE_WORDS)} with - between them", unknown[0])
+        if not fasta.lstrip().startswith(b">"):
+            raise InputError("q: got no FASTA, expected records that begin with >")
+        max_hits = min(MAX_HITS, self._jobs.settings.limits.hits)
+        options = {"iterations": ITERATIONS, "evalue": MAX_EVALUE, "max_hits": max_hits, "allow_dna": True}
+        names = self._databases(databases, words)
+        return [SearchRequest(name, fasta, "fasta", options, TITLE + mode) for name in names]
+
+    def ticket_of(self, searches: Sequence[SearchRequest]) -> str:
+        """Return the SHA-224 checksum of searches and of what they depend on, 38 characters."""
+        databases = [self._jobs.databases[each.database] for each in searches]
+        text = json.dumps([version(), *map(str, (each.checksums for each in databases))])
+        text += json.dumps([each.to_json() for each in searches], sort_keys=True)
+        return base64.urlsafe_b64encode(hashlib.sha224(text.encode()).digest()).decode().rstrip("=")
+
+    def submit(self, searches: Sequence[SearchRequest], client: str) -> str:
+        """Return the ticket of searches, whose jobs are submitted if they are not there or have failed."""
+        ticket = self.ticket_of(searches)
+        with self._guard:
+            jobs = self.jobs(ticket)
+            if jobs and self._state_of(ticket, jobs).status != "ERROR":
+                return ticket
+            self._tars.pop(ticket, None)
+            identifiers = job_identifiers(ticket, len(searches))
+            for identifier in identifiers:  # a client may have removed some of them on the pages
+                self._jobs.store.delete(identifier)
+            self._jobs.submit(searches, client, identifiers=identifiers)
+        return ticket
+
+    # state
+
+    def jobs(self, ticket: str) -> list[Job]:
+        """Return the jobs of a ticket; none if it is unknown or its time is over."""
+        (first,) = job_identifiers(ticket, 1)
+        try:
+            return self._jobs.group(first)
+        except ServerProblem as problem:
+            if problem.code in ("not_found", "expired"):
+                return []
+            raise
+
+    def path(self, ticket: str) -> Path:
+        """Return the path of the tar of a ticket; it is removed with its job."""
+        (first,) = job_identifiers(ticket, 1)
+        return self._jobs.store.checkpoint_of(first).parent / "msa.tar.gz"
+
+    def _state_of(self, ticket: str, jobs: Sequence[Job]) -> TicketState:
+        if not jobs:
+            return TicketState(ticket, "UNKNOWN")
+        if not all(job.is_ended for job in jobs):
+            return TicketState(ticket, "PENDING" if all(job.state == "queued" for job in jobs) else "RUNNING")
+        if failed := [job for job in jobs if job.state != "done"]:
+            problem = failed[0].problem or {"message": "the search was cancelled"}
+            return TicketState(ticket, "ERROR", str(problem["message"]))
+        if self.path(ticket).exists():
+            return TicketState(ticket, "COMPLETE")
+        making = self._tars.get(ticket)
+        if making is not None and making.done() and (error := making.exception()) is not None:
+            return TicketState(ticket, "ERROR", str(self._jobs.problem_for(error)))
+        return TicketState(ticket, "RUNNING")
+
+    async def state(self, ticket: str, request: Request, *, is_new: bool = False) -> TicketState:
+        """Return the state of a ticket, when a small search or its tar is done, or after a few seconds."""
+        jobs = await run_sync(self.jobs, ticket)
+        end = time.monotonic() + (SUBMIT_SECONDS if is_new else STATE_SECONDS)
+        totals = self._jobs.scoring_totals()
+        if is_new and sum(likely_seconds(job, *totals) for job in jobs) <= SUBMIT_SECONDS:
+            jobs = [await self._jobs.wait(job.identifier, end - time.monotonic()) for job in jobs]
+        state = await run_sync(self._state_of, ticket, jobs)
+        if state.status == "RUNNING" and all(job.state == "done" for job in jobs):
+            if (making := self._tars.get(ticket)) is None:
+                limiter = request.app.state.limiters["reports"]
+                making = asyncio.create_task(run_sync(self.make_tar, ticket, jobs, limiter=limiter))
+                self._tars[ticket] = making
+            await asyncio.wait([making], timeout=max(0.0, end - time.monotonic()))
+            state = await run_sync(self._state_of, ticket, jobs)
+        if state.status == "COMPLETE":
+            self._tars.pop(ticket, None)
+        return state
+
+    # results
+
+    def make_tar(self, ticket: str, jobs: Sequence[Job]) -> None:
+        """Write the tar of a ticket whose jobs are done."""
+        mode = jobs[0].title.removeprefix(TITLE).split("-")
+        request = self._jobs.store.request(jobs[0].identifier)
+        headers = query_headers(request.queries)
+        rows = RowFilter() if "nofilter" in mode else RowFilter(max_identity=MAX_IDENTITY, max_seqs=MAX_ROWS)
+
+        def members() -> Iterator[tuple[str, Iterable[bytes]]]:
+            blocks_format = BlocksFormat("a3m", query_headers=headers, rows=rows)
+            for name, job in zip((MAIN, ENVIRONMENTAL), jobs, strict=False):
+                yield f"{name}.a3m", self._jobs.render(job.identifier, blocks_format)
+            if "env" in mode and len(jobs) == 1:  # clients expect the file
+                queries = zip(headers, request.read_queries()[0], strict=True)
+                alone = ((header, QueryAlignment.from_query("", "", query.codes)) for header, query in queries)
+                yield f"{ENVIRONMENTAL}.a3m", (block(*each) for each in alone)
+            if "notemplates" not in mode:
+                yield "pdb70.m8", ()
+
+        write_tar(self.path(ticket), members(), jobs[0].submitted)
+
+
+router = APIRouter(include_in_schema=False)
+
+
+async def _fields(request: Request) -> list[tuple[str, str]]:
+    """Return the fields of a form, whose type may be named wrongly: Boltz calls it JSON."""
+    if media_type(request) == PARTS_TYPE:
+        form = await read_form(request)
+        return [(name, text if isinstance(text, str) else text.decode("utf-8", "replace")) for name, text in form]
+    body = (await request.body()).decode("utf-8", "replace")
+    try:
+        return parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="replace")
+    except ValueError as error:
+        raise ServerProblem("broken", f"the form cannot be read: {error}") from None
+
+
+def _tickets_of(request: Request) -> Tickets:
+    return request.app.state.tickets  # type: ignore[no-any-return]
+
+
+def _checked(ticket: str) -> str:
+    if not _TICKET.fullmatch(ticket):
+        raise ServerProblem("broken", f"ticket: got {ticket[:40]!r}, expected 38 letters, digits, - and _")
+    return ticket
+
+
+@router.post("/ticket/msa")
+async def submit(request: Request) -> Response:
+    """Submit queries, or find their ticket."""
+    fields, tickets = await _fields(request), _tickets_of(request)
+    texts = [value for name, value in fields if name == "q"]
+    if len(texts) != 1:
+        raise InputError(f"q: got {len(texts)} fields, expected one with FASTA")
+    mode = next((value for name, value in fields if name == "mode" and value), "env")
+    databases = [value for name, value in fields if name == "database[]"]
+    try:
+        searches = await run_sync(tickets.requests, texts[0].encode(), mode, databases)
+        ticket = await run_sync(tickets.submit, searches, client_of(request))
+    except ServerProblem as problem:
+        if problem.code not in REFUSED:
+            raise
+        wait = {"Retry-After": str(problem.retry_after or 10)}
+        return JSONResponse({"status": "RATELIMIT", "reason": str(problem)}, 429, wait)
+    return JSONResponse((await tickets.state(ticket, request, is_new=True))._asdict())
+
+
+@router.post("/ticket/pair")
+async def pair() -> Response:
+    """Refuse: there is no pairing yet."""
+    raise ServerProblem("broken", "pair: this server pairs no chains; use e.g. colabfold_batch --pair-mode unpaired")
+
+
+@router.get("/ticket/{ticket}")
+async def state(request: Request, ticket: str) -> Response:
+    """Send the status of a ticket."""
+    return JSONResponse((await _tickets_of(request).state(_checked(ticket), request))._asdict())
+
+
+@router.post("/tickets")
+async def states(request: Request) -> Response:
+    """Send the status of several tickets."""
+    tickets = [_checked(value) for name, value in await _fields(request) if name == "tickets[]"]
+    found = await asyncio.gather(*(_tickets_of(request).state(each, request) for each in tickets))
+    return JSONResponse([each._asdict() for each in found])
+
+
+@router.get("/ticket/type/{ticket}")
+async def type_of(request: Request, ticket: str) -> Response:
+    """Send the type of a ticket."""
+    if not await run_sync(_tickets_of(request).jobs, _checked(ticket)):
+        raise ServerProblem("broken", f"ticket {ticket}: there is none, or its time is over; submit it again")
+    return JSONResponse({"type": "msa"})
+
+
+@router.get("/result/download/{ticket}")
+async def download(request: Request, ticket: str) -> Response:
+    """Send the tar of a ticket."""
+    path = _tickets_of(request).path(_checked(ticket))
+    if not await run_sync(path.exists):
+        raise ServerProblem("broken", f"ticket {ticket}: it is not complete, ask for its status")
+    return FileResponse(path, media_type="application/octet-stream", filename="msa.tar.gz")
+
+
+@router.get("/queue")
+async def queue(request: Request) -> Response:
+    """Send the number of jobs that wait."""
+    counts = await run_sync(jobs_of(request).store.counts)
+    return JSONResponse({"queued": counts.get("queued", 0)})
