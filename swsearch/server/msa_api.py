@@ -18,21 +18,24 @@ import tempfile
 import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+import numpy as np
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 
 from swsearch.client.search_request import SearchRequest
 from swsearch.errors import InputError, OptionError
+from swsearch.options.kinds import PairStrategy
 from swsearch.output_files import open_outputs
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.profiles.row_filter import RowFilter
 from swsearch.report.alignments import a3m_texts
+from swsearch.report.pairing import Chain, pair_chains
 from swsearch.results import SearchResult, alignment_of
 from swsearch.run_info import Program
 from swsearch.server.api import MAX_FIELDS, PARTS_TYPE, client_of, jobs_of, media_type, read_form
@@ -46,25 +49,21 @@ from swsearch.version import version
 MAIN, ENVIRONMENTAL = "uniref", "bfd.mgnify30.metaeuk30.smag30"
 """Names of the alignments in a tar, without ``.a3m``; the second is of a server's environmental database too."""
 
-MODE_WORDS = ("env", "all", "nofilter", "notemplates")
-"""Words of modes, which stand with ``-`` between them."""
+MODE_WORDS = {"msa": ("env", "all", "nofilter", "notemplates"), "pair": ("pairgreedy", "paircomplete", "env")}
+"""Words of modes by types of tickets, the default first; in a mode ``-`` stands between them."""
 
 TITLE = "MSA "
 """Beginning of the titles of jobs of this API, before the mode."""
 
-MAX_ROWS, MAX_IDENTITY = 3000, 95.0
-"""Filter of rows unless a mode says ``nofilter``: ColabFold's ``--diff 3000 --max-seq-id 0.95``."""
+MAX_ROWS, MAX_IDENTITY, MAX_PAIRS = 3000, 95.0, 8192
+"""Filter of rows unless a mode says ``nofilter``: ColabFold's ``--diff 3000 --max-seq-id 0.95``. Maximum number of
+paired rows: Boltz reads no more."""
 
 MAX_HITS, MAX_EVALUE, ITERATIONS = 10_000, 1e-3, 3
 """Search of a ticket, as the defaults of ``swsearch msa``; a server's limit of hits may be lower."""
 
 SUBMIT_SECONDS, STATE_SECONDS = 3.0, 1.0
 """Maximum wait of a submission of a small search, and of a request for a ticket whose tar is being made."""
-
-REFUSED = ("too_many", "unavailable", "disk_full")
-"""Codes of problems after which clients submit again, if they are told ``RATELIMIT``."""
-
-_TICKET = re.compile(r"[A-Za-z0-9_-]{38}")
 
 
 class TicketState(NamedTuple):
@@ -81,15 +80,14 @@ def job_identifiers(ticket: str, count: int) -> list[str]:
     return ["".join(LETTERS[byte & 31] for byte in each[:IDENTIFIER_LENGTH]) for each in checksums]
 
 
-def query_headers(fasta: bytes) -> list[str]:
-    """Return the header of each record as it came, without ``>``."""
-    lines = [line for line in fasta.splitlines() if line.startswith(b">")]
-    return [line[1:].replace(b"\0", b"").strip().decode("utf-8", "replace") for line in lines]
+def type_of(mode: Sequence[str]) -> str:
+    """Return the type of a ticket by the words of its mode, msa or pair."""
+    return "pair" if any(word.startswith("pair") for word in mode) else "msa"
 
 
-def block(header: str, alignment: QueryAlignment, **alphabet: Any) -> bytes:
+def block(header: str, alignment: QueryAlignment) -> bytes:
     """Return the A3M of a query, whose header is kept as it came, with the NUL byte that ends it."""
-    _, _, rest = "".join(a3m_texts(alignment, **alphabet)).partition("\n")
+    _, _, rest = "".join(a3m_texts(alignment)).partition("\n")
     return f">{header}\n{rest}\0".encode("utf-8", "replace")
 
 
@@ -98,7 +96,8 @@ class BlocksFormat(Format):
     """Alignments of all queries of a job in one file, each with a NUL byte behind it."""
 
     query_headers: Sequence[str] = ()
-    rows: RowFilter | None = None
+    rows: RowFilter = field(default_factory=RowFilter)
+    pair: PairStrategy | None = None
 
     def check(self, n_queries: int, program: Program) -> None:
         """Raise `InputError` if the results are not of proteins; the number of queries is free."""
@@ -106,13 +105,20 @@ class BlocksFormat(Format):
 
     def render(self, run: Any, batches: Iterable[list[SearchResult]]) -> Generator[bytes]:
         """Yield a block for each result."""
-        headers = iter(self.query_headers)
-        for batch in batches:
-            for result in batch:
-                alignment = alignment_of(result)
-                if self.rows is not None and result.query_length:
-                    alignment = self.rows.apply(alignment)
-                yield block(next(headers), alignment, alphabet=result.scoring.matrix.alphabet)
+        headers, results = iter(self.query_headers), (result for batch in batches for result in batch)
+        if self.pair is not None:
+            yield from map(block, headers, paired_alignments(list(results), self.pair))
+        for result in results:
+            alignment = alignment_of(result)
+            yield block(next(headers), self.rows.apply(alignment) if result.query_length else alignment)
+
+
+def paired_alignments(results: Sequence[SearchResult], pair: PairStrategy) -> list[QueryAlignment]:
+    """Return the paired rows of chains; of a database without taxa the queries alone."""
+    chains = [Chain.from_result("", result, RowFilter()) for result in results]
+    if not any(chain.best for chain in chains):
+        return [chain.alignment.take(np.zeros(1, dtype=np.int64)) for chain in chains]
+    return [each.paired or each.unpaired for each in pair_chains(chains, pair, MAX_PAIRS)[0]]
 
 
 def write_tar(path: Path, members: Iterable[tuple[str, Iterable[bytes]]], modified: float) -> None:
@@ -145,20 +151,19 @@ class Tickets:
     def _databases(self, names: Sequence[str], mode: Sequence[str]) -> list[str]:
         """Return the databases of a request: the main one, and the environmental one if the mode wants it."""
         proteins = [name for name, each in self._jobs.databases.items() if not each.is_dna]
-        if unknown := [name for name in names if name not in proteins]:
-            raise OptionError("database[]", unknown[0], f"one of {', '.join(proteins) or 'none: all hold DNA'}")
         chosen = list(dict.fromkeys(names))[:2] or [name for name in proteins if name != ENVIRONMENTAL][:1]
-        if not chosen:
-            raise OptionError("database[]", None, "a server with a database of proteins")
+        if not chosen or not {*chosen} <= {*proteins}:
+            expected = f"databases of proteins, of which the server has {', '.join(proteins) or 'none'}"
+            raise OptionError("database[]", ", ".join(names), expected)
         if len(chosen) == 1 and ENVIRONMENTAL in proteins:
             chosen.append(ENVIRONMENTAL)
-        return chosen if "env" in mode else chosen[:1]
+        return chosen if "env" in mode and type_of(mode) == "msa" else chosen[:1]
 
-    def requests(self, fasta: bytes, mode: str, databases: Sequence[str]) -> list[SearchRequest]:
+    def requests(self, kind: str, fasta: bytes, mode: str, databases: Sequence[str]) -> list[SearchRequest]:
         """Return the searches of a request; raise `InputError` if the mode or a database is wrong."""
-        words = mode.split("-")
-        if unknown := [word for word in words if word not in MODE_WORDS]:
-            raise OptionError("mode", mode, f"words of {', '.join(MODE_WORDS)} with - between them", unknown[0])
+        known, words = MODE_WORDS[kind], mode.split("-")
+        if type_of(words) != kind or not {*words} <= {*known}:
+            raise OptionError("mode", mode, f"words of {', '.join(known)} with - between them, such as {known[0]}")
         if not fasta.lstrip().startswith(b">"):
             raise InputError("q: got no FASTA, expected records that begin with >")
         max_hits = min(MAX_HITS, self._jobs.settings.limits.hits)
@@ -181,9 +186,8 @@ class Tickets:
             if jobs and self._state_of(ticket, jobs).status != "ERROR":
                 return ticket
             self._tars.pop(ticket, None)
-            identifiers = job_identifiers(ticket, len(searches))
-            for identifier in identifiers:  # a client may have removed some of them on the pages
-                self._jobs.store.delete(identifier)
+            for each in (identifiers := job_identifiers(ticket, len(searches))):
+                self._jobs.store.delete(each)  # also where others of the ticket were removed on the pages
             self._jobs.submit(searches, client, identifiers=identifiers)
         return ticket
 
@@ -191,9 +195,8 @@ class Tickets:
 
     def jobs(self, ticket: str) -> list[Job]:
         """Return the jobs of a ticket; none if it is unknown or its time is over."""
-        (first,) = job_identifiers(ticket, 1)
         try:
-            return self._jobs.group(first)
+            return self._jobs.group(*job_identifiers(ticket, 1))
         except ServerProblem as problem:
             if problem.code in ("not_found", "expired"):
                 return []
@@ -201,8 +204,7 @@ class Tickets:
 
     def path(self, ticket: str) -> Path:
         """Return the path of the tar of a ticket; it is removed with its job."""
-        (first,) = job_identifiers(ticket, 1)
-        return self._jobs.store.checkpoint_of(first).parent / "msa.tar.gz"
+        return self._jobs.store.checkpoint_of(*job_identifiers(ticket, 1)).parent / "msa.tar.gz"
 
     def _state_of(self, ticket: str, jobs: Sequence[Job]) -> TicketState:
         if not jobs:
@@ -214,8 +216,7 @@ class Tickets:
             return TicketState(ticket, "ERROR", str(problem["message"]))
         if self.path(ticket).exists():
             return TicketState(ticket, "COMPLETE")
-        making = self._tars.get(ticket)
-        if making is not None and making.done() and (error := making.exception()) is not None:
+        if (tar := self._tars.get(ticket)) is not None and tar.done() and (error := tar.exception()) is not None:
             return TicketState(ticket, "ERROR", str(self._jobs.problem_for(error)))
         return TicketState(ticket, "RUNNING")
 
@@ -228,11 +229,10 @@ class Tickets:
             jobs = [await self._jobs.wait(job.identifier, end - time.monotonic()) for job in jobs]
         state = await run_sync(self._state_of, ticket, jobs)
         if state.status == "RUNNING" and all(job.state == "done" for job in jobs):
-            if (making := self._tars.get(ticket)) is None:
+            if ticket not in self._tars:
                 limiter = request.app.state.limiters["reports"]
-                making = asyncio.create_task(run_sync(self.make_tar, ticket, jobs, limiter=limiter))
-                self._tars[ticket] = making
-            await asyncio.wait([making], timeout=max(0.0, end - time.monotonic()))
+                self._tars[ticket] = asyncio.create_task(run_sync(self.make_tar, ticket, jobs, limiter=limiter))
+            await asyncio.wait([self._tars[ticket]], timeout=max(0.0, end - time.monotonic()))
             state = await run_sync(self._state_of, ticket, jobs)
         if state.status == "COMPLETE":
             self._tars.pop(ticket, None)
@@ -244,10 +244,16 @@ class Tickets:
         """Write the tar of a ticket whose jobs are done."""
         mode = jobs[0].title.removeprefix(TITLE).split("-")
         request = self._jobs.store.request(jobs[0].identifier)
-        headers = query_headers(request.queries)
+        lines = [line for line in request.queries.splitlines() if line.startswith(b">")]
+        headers = [line[1:].replace(b"\0", b"").strip().decode("utf-8", "replace") for line in lines]
         rows = RowFilter() if "nofilter" in mode else RowFilter(max_identity=MAX_IDENTITY, max_seqs=MAX_ROWS)
 
         def members() -> Iterator[tuple[str, Iterable[bytes]]]:
+            if type_of(mode) == "pair":
+                pair: PairStrategy = "complete" if "paircomplete" in mode else "greedy"
+                paired = BlocksFormat("a3m", query_headers=headers, pair=pair)
+                yield "pair.a3m", self._jobs.render(jobs[0].identifier, paired)
+                return
             blocks_format = BlocksFormat("a3m", query_headers=headers, rows=rows)
             for name, job in zip((MAIN, ENVIRONMENTAL), jobs, strict=False):
                 yield f"{name}.a3m", self._jobs.render(job.identifier, blocks_format)
@@ -281,35 +287,30 @@ def _tickets_of(request: Request) -> Tickets:
 
 
 def _checked(ticket: str) -> str:
-    if not _TICKET.fullmatch(ticket):
+    if not re.fullmatch(r"[A-Za-z0-9_-]{38}", ticket):
         raise ServerProblem("broken", f"ticket: got {ticket[:40]!r}, expected 38 letters, digits, - and _")
     return ticket
 
 
 @router.post("/ticket/msa")
+@router.post("/ticket/pair")
 async def submit(request: Request) -> Response:
     """Submit queries, or find their ticket."""
     fields, tickets = await _fields(request), _tickets_of(request)
     texts = [value for name, value in fields if name == "q"]
     if len(texts) != 1:
         raise InputError(f"q: got {len(texts)} fields, expected one with FASTA")
-    mode = next((value for name, value in fields if name == "mode" and value), "env")
+    kind = str(request.scope["route"].path).rpartition("/")[2]
+    mode = next((value for name, value in fields if name == "mode" and value), MODE_WORDS[kind][0])
     databases = [value for name, value in fields if name == "database[]"]
     try:
-        searches = await run_sync(tickets.requests, texts[0].encode(), mode, databases)
+        searches = await run_sync(tickets.requests, kind, texts[0].encode(), mode, databases)
         ticket = await run_sync(tickets.submit, searches, client_of(request))
     except ServerProblem as problem:
-        if problem.code not in REFUSED:
-            raise
-        wait = {"Retry-After": str(problem.retry_after or 10)}
-        return JSONResponse({"status": "RATELIMIT", "reason": str(problem)}, 429, wait)
+        if problem.code not in ("too_many", "unavailable", "disk_full"):
+            raise  # else clients submit again
+        return JSONResponse({"status": "RATELIMIT", "reason": str(problem)}, 429)
     return JSONResponse((await tickets.state(ticket, request, is_new=True))._asdict())
-
-
-@router.post("/ticket/pair")
-async def pair() -> Response:
-    """Refuse: there is no pairing yet."""
-    raise ServerProblem("broken", "pair: this server pairs no chains; use e.g. colabfold_batch --pair-mode unpaired")
 
 
 @router.get("/ticket/{ticket}")
@@ -327,11 +328,11 @@ async def states(request: Request) -> Response:
 
 
 @router.get("/ticket/type/{ticket}")
-async def type_of(request: Request, ticket: str) -> Response:
+async def send_type(request: Request, ticket: str) -> Response:
     """Send the type of a ticket."""
-    if not await run_sync(_tickets_of(request).jobs, _checked(ticket)):
-        raise ServerProblem("broken", f"ticket {ticket}: there is none, or its time is over; submit it again")
-    return JSONResponse({"type": "msa"})
+    for job in await run_sync(_tickets_of(request).jobs, _checked(ticket)):
+        return JSONResponse({"type": type_of(job.title.removeprefix(TITLE).split("-"))})
+    raise ServerProblem("broken", f"ticket {ticket}: there is none, or its time is over; submit it again")
 
 
 @router.get("/result/download/{ticket}")
@@ -346,5 +347,4 @@ async def download(request: Request, ticket: str) -> Response:
 @router.get("/queue")
 async def queue(request: Request) -> Response:
     """Send the number of jobs that wait."""
-    counts = await run_sync(jobs_of(request).store.counts)
-    return JSONResponse({"queued": counts.get("queued", 0)})
+    return JSONResponse({"queued": (await run_sync(jobs_of(request).store.counts)).get("queued", 0)})

@@ -20,6 +20,7 @@ import pytest
 
 from support.serving import PATIENCE, SEQUENCES, Reply, Served, serving, tiny_database
 from support.small_servers import ObedientEngine, Opened, engines, proteins, settings
+from swsearch.db import Database
 from swsearch.server import msa_api
 from swsearch.server.settings import ServerSettings
 
@@ -193,6 +194,37 @@ def test_a_database_by_its_name_is_the_environmental_one(tmp_path: Path) -> None
         assert (files[MAIN].count(b">"), files[ENV].count(b">")) == (1, 2)
 
 
+@pytest.mark.parametrize(("mode", "taxa"), [("pairgreedy-env", [3, 2, 1]), ("paircomplete", [3])])
+def test_chains_are_paired_by_taxon(tmp_path: Path, mode: str, taxa: list[int]) -> None:
+    """Row i of each block belongs together; a chain without a partner has gaps."""
+    chains = [letters for _, letters in proteins(9)][1:8:3]
+    made = [(0, 3), (1, 3), (2, 3), (0, 1), (1, 1), (1, 2), (2, 2), (0, 9)]
+    records = "".join(f">c{chain}_{taxon} x OX={taxon}\n{chains[chain][:-taxon]}\n" for chain, taxon in made)
+    (tmp_path / "taxa.fasta").write_text(records)
+    Database.build([tmp_path / "taxa.fasta"], tmp_path / "taxa.h5").close()
+    with serving(ServerSettings((tmp_path / "taxa.h5",), tmp_path / "state", engine="cpu", threads=1)) as served:
+        tar = complete(served, lambda: post(served, fasta(chains), mode, "/ticket/pair"))
+        ticket = post(served, fasta(chains), mode, "/ticket/pair").json["id"]
+        assert served.ask("GET", f"/ticket/type/{ticket}").json == {"type": "pair"}
+    files = members(tar)
+    assert list(files) == ["pair.a3m"]
+    found = blocks(files["pair.a3m"])
+    assert list(found) == ["101", "102", "103"]
+    for chain, (number, letters) in enumerate(zip(found, chains, strict=True)):
+        headers = check_rows(found[number], letters)
+        rows = "".join(found[number]).splitlines()[1::2]
+        assert len(rows) == 1 + len(taxa)
+        for header, row, taxon in zip(headers[1:], rows[1:], taxa, strict=True):
+            assert header.startswith(f">c{chain}_{taxon}/" if (chain, taxon) in made else ">no_hit")
+            assert ((chain, taxon) in made) == (set(row) != {"-"})
+
+
+def test_chains_of_a_database_without_taxa_have_the_queries_alone(served: Served) -> None:
+    text = fasta([SEQUENCES["alpha"], SEQUENCES["gamma"]])
+    files = members(complete(served, lambda: post(served, text, "", "/ticket/pair")))
+    assert files["pair.a3m"].decode() == "".join(f"{record}\0" for record in re.findall(">.*\n.*\n", text))
+
+
 def test_small_jobs_and_known_ones_are_complete_at_once(served: Served) -> None:
     text = fasta(["MKVLAAGIVGWWHHKDEFRTYPCNQSMKV"])
     first = post(served, text).json
@@ -222,7 +254,9 @@ def test_unknown_tickets_and_wrong_requests(served: Served) -> None:
         post(served, "no fasta"),
         post(served, ">101\n1234\n"),
         post(served, fasta([SEQUENCES["alpha"]]), "env-taxonomy"),
-        post(served, fasta([SEQUENCES["alpha"]]), "pairgreedy", "/ticket/pair"),
+        post(served, fasta([SEQUENCES["alpha"]]), "pairgreedy"),
+        post(served, fasta([SEQUENCES["alpha"]]), "env", "/ticket/pair"),
+        post(served, fasta([SEQUENCES["alpha"]]), "pairwise", "/ticket/pair"),
         served.ask("POST", "/ticket/msa", f"q={fasta([SEQUENCES['alpha']])}&database[]=nr", FORM),
     ]
     for reply in wrong:
