@@ -1,8 +1,8 @@
 """Columns of alignments of proteins: what `contexts.py` trains the library of contexts on.
 
 Queries that are similar to a domain of the superfamilies of the half ``confirmation`` of SCOPe (`halves` of
-`sensitivity_measures.py`) are left out, so that this half can measure the library. Similar is a hit of E <= 0.001 of
-a single search: relatives that only iterations find may be among the queries and their rows.
+`sensitivity_measures.py`) are left out, so that this half can measure the library; and so are those whose last
+profile is. Similar is a hit of E <= 0.001. The package's library was trained before profiles were compared, too.
 Each other query is searched among `MOST_SUBJECTS` of --subjects, and the columns of what it includes are counted,
 weighted as for a profile. Every --chunk queries have a file in --work; the same command goes on from there.
 
@@ -22,7 +22,9 @@ from __future__ import annotations
 
 import argparse
 import random
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,18 +58,26 @@ def held_out(path: Path) -> Records:
     return [domains[place] for place in np.flatnonzero(reserved)]
 
 
-def count_columns(queries: Records, searcher: swsearch.Searcher) -> dict[str, np.ndarray]:
-    """Search with each query, and return the columns of all, one query after the other.
+def is_related(queries: Sequence[Any], left_out: swsearch.Searcher) -> list[bool]:
+    """Return whether queries, sequences or profiles, are similar to reserved domains."""
+    return [bool(result.hits) for result in left_out.search(queries)]
+
+
+def count_columns(
+    queries: Records, searcher: swsearch.Searcher, left_out: swsearch.Searcher
+) -> dict[str, np.ndarray]:
+    """Search with each unrelated query, and return the columns of all whose profiles are unrelated, one by one.
 
     Some rows of each alignment, the query first, are kept: ``sizes`` has their number and that of the columns.
     """
     generator = np.random.default_rng(len(queries[0][1]))
     parts, sizes = [], []
-    for result in searcher.search(queries):
-        profile = result.next_profile
-        if profile is None or profile.alignment is None:
-            continue
+    unrelated = [query for query, related in zip(queries, is_related(queries, left_out), strict=True) if not related]
+    profiles = [result.next_profile for result in searcher.search(unrelated) if result.next_profile is not None]
+    for profile, related in zip(profiles, is_related(profiles, left_out), strict=True):
         alignment = profile.alignment
+        if related or alignment is None:
+            continue
         observed, _ = observations_of(alignment)
         others = generator.permutation(np.arange(1, len(alignment)))[: MOST_ROWS - 1]
         rows = alignment.columns[np.append(0, np.sort(others))]
@@ -108,25 +118,23 @@ def main() -> None:
     random.Random(SEED).shuffle(subjects)
     subjects = [record for record in subjects if len(record[1]) <= LONGEST_SUBJECT][:MOST_SUBJECTS]
     say(f"{len(drawn):,} queries, {len(subjects):,} subjects; {len(reserved):,} domains are left out")
-    used = {"engine": options.engine, "threads": options.threads, "statistics": "published", "max_hits": 1}
+    used: dict[str, Any] = {"engine": options.engine, "threads": options.threads, "max_hits": 1}
     with (
         swsearch.Searcher(numbered(reserved, "r"), **used, evalue=SIMILAR) as left_out,
         swsearch.Searcher(
-            numbered(subjects, "s"), **used, keep_profiles=True, inclusion_evalue=SIMILAR, max_included=1000,
-            iterations=options.iterations,
+            numbered(subjects, "s"), **used, preset="default", keep_profiles=True, inclusion_evalue=SIMILAR,
+            max_included=1000, iterations=options.iterations,
         ) as searcher,
     ):  # fmt: skip
         for k in range(part, len(chunks), parts):
             path = options.work / f"columns{k:05d}.npz"
             if path.exists():
                 continue
-            is_similar = [bool(result.hits) for result in left_out.search(chunks[k])]
-            queries = [query for query, similar in zip(chunks[k], is_similar, strict=True) if not similar]
-            columns = count_columns(queries, searcher)
+            columns = count_columns(chunks[k], searcher, left_out)
             with path.with_suffix(".part").open("wb") as stream:
                 np.savez_compressed(stream, **columns)
             path.with_suffix(".part").rename(path)
-            say(f"{path.name}: {len(queries)} queries, {len(columns['observations']):,} columns")
+            say(f"{path.name}: {len(columns['sizes'])} queries, {len(columns['observations']):,} columns")
 
 
 if __name__ == "__main__":
