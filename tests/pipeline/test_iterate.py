@@ -136,7 +136,16 @@ def test_one_iteration_is_a_plain_search(database):
     assert all(result.first_iterations is None and result.profile is None for result in search(database))
 
 
-@pytest.mark.parametrize("asked", [{}, {"statistics": "published"}, {"mode": "semiglobal"}, {"mode": "global"}])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"preset": "context"},
+        {"preset": "default"},
+        {"statistics": "published"},
+        {"mode": "semiglobal"},
+        {"mode": "global"},
+    ],
+)
 def test_iterations_are_searches_one_after_the_other(database, asked):
     queries = read_queries(QUERIES)
     at_once = search_with(database, queries, iterations=3, keep_profiles=True, **asked)
