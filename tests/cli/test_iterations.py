@@ -73,16 +73,17 @@ def test_a_checkpoint_keeps_what_profiles_are_made_of(files, tmp_path):
 def test_a_saved_profile_goes_on_where_it_stopped(files, tmp_path, times):
     columns = ["--outfmt", "6 std iteration qcovs btop"]
     saved = tmp_path / "saved.jsonl"
-    search(files, "--iterations", times[0], "--save-profile", saved, "-q")
+    preset = ["--preset", "context"]  # as by default, but with one iteration
+    search(files, "--iterations", times[0], "--save-profile", saved, "-q", *preset)
     at_once = search(files, "--iterations", sum(times), *columns).stdout
-    assert search(files, "--iterations", times[1], *columns, queries=saved).stdout == at_once
+    assert search(files, "--iterations", times[1], *columns, *preset, queries=saved).stdout == at_once
     lines = [json.loads(line) for line in saved.read_text().splitlines()]
     assert [line["identifier"] for line in lines] == ["f9", "none", "f0"]
 
 
 def test_what_is_saved_is_the_same_whatever_saves_it(files, tmp_path):
     first, whole, parts = (tmp_path / name for name in ("first.jsonl", "whole.jsonl", "parts.jsonl"))
-    search(files, "--iterations", 1, "--save-profile", first, "-q")
+    search(files, "--iterations", 1, "--preset", "context", "--save-profile", first, "-q")
     search(files, "--iterations", 2, "--save-profile", parts, "-q", queries=first)
     search(files, "--iterations", 3, "--save-profile", whole, "-q", "--threads", 1)
     assert parts.read_bytes() == whole.read_bytes()
