@@ -105,12 +105,13 @@ class BlocksFormat(Format):
 
     def render(self, run: Any, batches: Iterable[list[SearchResult]]) -> Generator[bytes]:
         """Yield a block for each result."""
-        headers, results = iter(self.query_headers), (result for batch in batches for result in batch)
+        headers, results = self.query_headers, (result for batch in batches for result in batch)
         if self.pair is not None:
             yield from map(block, headers, paired_alignments(list(results), self.pair))
-        for result in results:
+            return
+        for header, result in zip(headers, results, strict=True):
             alignment = alignment_of(result)
-            yield block(next(headers), self.rows.apply(alignment) if result.query_length else alignment)
+            yield block(header, self.rows.apply(alignment) if result.query_length else alignment)
 
 
 def paired_alignments(results: Sequence[SearchResult], pair: PairStrategy) -> list[QueryAlignment]:
