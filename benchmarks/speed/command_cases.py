@@ -14,10 +14,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import swsearch as library
 from benchmarks.support.common import Records, read, residues, sha256_of, spread, swsearch, table, write
 from benchmarks.support.scanning import Scan, Seconds
-from benchmarks.support.timing import Timing, in_turns, say
+from benchmarks.support.timing import Timing, cost_of, in_turns, say
 from swsearch.db import Database
 from swsearch.engines import create_engine
 from swsearch.inputs import read_queries
@@ -33,6 +35,8 @@ SAMPLE = Path("examples/data/swissprot_sample.fasta.gz")
 """3,183 proteins of Swiss-Prot."""
 STREAMED_MEMORY = 200 << 20
 """Bytes of a GPU's memory where Swiss-Prot, which takes 186 MiB, is not to stay there."""
+LARGE_MEMORY, TYPICAL, PIECES = 1 << 30, 350, 1 << 16
+"""Of case ``streamed``: bytes of a GPU's memory, residues of a query, and those that random ones are drawn from."""
 TITLE = "RecName: Full=Probable protein {0}; OS=Arabidopsis thaliana (Mouse-ear cress) OX=3702 GN={0} PE=1 SV=2"
 """Header of each subject in case ``writers``: as long as UniProt's, which the sample lacks."""
 FORMATS = [kind.key for kind in OUTPUT_FORMATS]
@@ -187,6 +191,56 @@ def scans_in_turns(
             for what, each in seconds._asdict().items():
                 found[what][name].wall.append(each)
     return {"kernels": found["kernel"], "scan": found["wall"]}
+
+
+def write_large(path: Path, records: Records, wanted: int) -> int:
+    """Write records, and random proteins of their lengths and composition until there are residues enough; count."""
+    lengths = np.array([len(letters) for _, letters in records])
+    ends = np.cumsum(lengths)
+    pool = np.frombuffer("".join(letters for _, letters in records[:: len(records) // 1000 + 1]).encode(), np.uint8)
+    generator, total = np.random.default_rng(wanted), int(ends[-1])
+    with write(path, records).open("ab") as file:
+        while total < wanted:
+            drawn = pool[generator.integers(0, min(len(pool), PIECES), ends[-1], dtype=np.uint32)].tobytes()
+            for k, (end, length) in enumerate(zip(ends.tolist(), lengths.tolist(), strict=True)):
+                file.write(b">r%d_%d\n%b\n" % (total, k, drawn[end - length : end]))
+            total += int(ends[-1])
+    return total
+
+
+def streamed(options: argparse.Namespace, folder: Path) -> list[str]:
+    """Time searches of a large database that stays in a GPU's memory, or is streamed through a part of it."""
+    records, database = read(options.files[0]), folder / "large.h5"
+    total, count = write_large(folder / "large.fasta", records, options.residues), len(records)
+    typical = sorted(records, key=lambda each: abs(len(each[1]) - TYPICAL))
+    jobs = {n: write(folder / f"{n}.fasta", typical[:n]) for n in (1, 3)}
+    del records, typical  # the peak of a process begins at its parent's
+    build = cost_of("db", "build", folder / "large.fasta", "-o", database, "--quiet")
+    (folder / "large.fasta").unlink()
+    places: list[tuple[str, dict[str, int]]] = [("resident", {})]
+    if options.engine == "gpu":
+        places.append((f"streamed through {LARGE_MEMORY >> 20} MiB", {"gpu_memory": LARGE_MEMORY}))
+    rows = []
+    for where, limit in places:
+        given = ["--engine", options.engine, "--quiet", *(f"--gpu-memory={value}" for value in limit.values())]
+        for n, queries in jobs.items():
+            scan = scan_seconds(options.engine, queries, database, **limit)
+            for word, times, output in (("search", 1, "o.tsv"), ("msa", 3, "a3m")):
+                words = (word, queries, database, *given, "-o", folder / output)
+                costs = [cost_of(*words) for _ in range(options.runs)]
+                seconds, kernel = [cost.seconds for cost in costs], times * scan.kernel
+                rows.append([
+                    f"{word}, {n} {'query' if n == 1 else 'queries'}", where, f"{kernel:.3f}", f"{scan.wall:.3f}",
+                    f"{statistics.median(seconds):.2f} ({min(seconds):.2f} - {max(seconds):.2f})",
+                    f"{statistics.median(seconds) / kernel:.1f}", f"{max(cost.peak_bytes for cost in costs) >> 20:,}",
+                ])  # fmt: skip
+                say(" ".join(rows[-1]))
+    return [
+        f"{count:,} records of {options.files[0].name} among random proteins: {total:,} residues, "
+        f"{database.stat().st_size:,} bytes, built in {build.seconds:.0f} s with {build.peak_bytes >> 20:,} MiB; "
+        f"queries of {TYPICAL} residues; engine {options.engine}; medians of {options.runs}; three iterations of msa",
+        "", *table(["command", "database", "kernels, s", "one scan, s", "whole, s", "ratio", "peak MiB"], rows),
+    ]  # fmt: skip
 
 
 def written(outfmt: str, run: RunInfo, results: Sequence[SearchResult]) -> int:

@@ -10,6 +10,8 @@ Cases, and their files:
   writers [SUBJECTS]             processor time and bytes of each output format, per hit
   places SUBJECTS DATABASE TWENTY  one process beside --workers, or one GPU beside --devices, kernels and scans
                                  as well; the bytes must be the same
+  streamed SUBJECTS              one and three queries, as search and as msa, in --residues of subjects and random
+                                 proteins, beside kernels; on a GPU also streamed
   blastx [SUBJECTS]              DNA queries cut from --genomes, beside their frames as proteins, blastx and diamond
   iterated SUBJECTS              three iterations of single proteins, and of SCOPe's --domains, beside jackhmmer,
                                  psiblast and mmseqs2
@@ -250,6 +252,7 @@ CASES = {
     "build": Case(build, names=("h5py", "numpy")),
     "jobs": Case(command_cases.jobs, 3),
     "places": Case(command_cases.places, 3),
+    "streamed": Case(command_cases.streamed, 3, ("h5py", "numpy")),
     "writers": Case(command_cases.writers, names=("numpy", "pyarrow"), first=40),
     "blastx": Case(command_peers.blastx, 3, ("blastx", "diamond")),
     "iterated": Case(command_peers.iterated, 3, ("psiblast", "jackhmmer", "mmseqs"), first=5),
@@ -269,6 +272,7 @@ def read_options() -> argparse.Namespace:
     add("--threads", type=int, default=2, help="of every program, default %(default)s")
     add("--hits", type=numbers, default=[500], help="of a query at most; in evalues such as 10,500; default 500")
     add("--records", type=number, nargs="+", default=[], help="records to make, such as 5M 100M")
+    add("--residues", type=number, default=2 * 10**9, help="streamed: residues, such as 2G, the default")
     add("--memory", help="passed on to build and align")
     add("--keep", type=Path, metavar="FILE", help="build: move the last database here")
     add("--many", type=int, default=1000, help="jobs, places: how many queries are many, default %(default)s")
@@ -283,7 +287,7 @@ def read_options() -> argparse.Namespace:
     add("--work", type=Path, help="folder for what is made; it stays there")
     add("--note", default="", help="a sentence for the report, such as what else ran")
     options = parser.parse_intermixed_args()
-    least = {"evalues": 2, "jobs": 3, "places": 3, "iterated": 1, "taxa": 1, "memory": 1, "build": 1}
+    least = {"evalues": 2, "jobs": 3, "places": 3, "iterated": 1, "taxa": 1, "memory": 1, "build": 1, "streamed": 1}
     if len(options.files) < least.get(options.case, 0):
         parser.error(f"{options.case}: got {len(options.files)} files, expected those that its line above names")
     if absent := [path for path in options.files if not path.exists()]:

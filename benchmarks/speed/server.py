@@ -7,6 +7,8 @@ Parts:
             the default, which has hits with E <= 10, and one that finds as many hits as it may.
   together  --clients clients at once, each on a connection of its own, until each has asked for its share of the
             queries; cells by the seconds in which the server's engine scored, and by the wall's clock.
+  msa       100 queries through the MSA API, as one ticket and as a ticket each by ten clients at once, in turns with
+            `swsearch msa`, whose rows the alignments must have.
   soak      --soak MINUTES of searches, jobs, BLAST's URL API and pages, some of which are cancelled or left, with the
             server's memory, threads and descriptors looked at every ten seconds; instead of the other parts.
 Every answer must be what the command line writes for its query, byte for byte, and none may be lost; otherwise, or if
@@ -22,19 +24,23 @@ Run:   python -m benchmarks.speed.server DATABASE.h5 [--engine gpu] [--queries 5
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import random
 import re
 import socket
 import statistics
 import sys
+import tarfile
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -42,7 +48,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from benchmarks.speed.command_cases import search_seconds
-from benchmarks.support.common import Records, arguments, finish, heading, residues, table
+from benchmarks.support.common import Records, arguments, finish, heading, residues, swsearch, table, timed, write
 from benchmarks.support.scanning import Scan
 from benchmarks.support.serving import API, Answer, Asked, Asker, Look, Serving, patiently
 from benchmarks.support.timing import say
@@ -50,7 +56,9 @@ from swsearch import Database, Searcher
 from swsearch.engines import create_engine
 from swsearch.inputs import read_queries
 
-PARTS = ("latency", "together")
+PARTS = ("latency", "together", "msa")
+TICKETS, MSA_CLIENTS, TURNS, POLL_SECONDS = 100, 10, 3, 0.2
+"""Queries of the part ``msa``, its clients at once, turns, and seconds between two looks at a ticket."""
 LENGTH = 250
 """Residues of a query."""
 BLOCK, WARM = 20, 5
@@ -165,6 +173,54 @@ def together(options: argparse.Namespace, queries: Records, server: Serving, ask
     return [f"{options.clients} clients at once.", "", *table(columns, [row]), ""]
 
 
+def msa_ticket(server: Serving, database: Path, text: str) -> bytes:
+    """Submit queries, wait until their ticket is complete, and return their alignments."""
+    form = urlencode({"q": text, "mode": "all-notemplates", "database[]": database.stem})
+    with server.asker() as asker:
+        submit = partial(asker.ask, "/ticket/msa", form, kind="application/x-www-form-urlencoded")
+        state = patiently(submit)[0].json()
+        while state["status"] in ("PENDING", "RUNNING"):
+            time.sleep(POLL_SECONDS)
+            state = asker.ask(f"/ticket/{state['id']}").json()
+        if state["status"] != "COMPLETE":
+            sys.exit(f"the MSA API: {state}")
+        packed = io.BytesIO(asker.ask(f"/result/download/{state['id']}").body)
+    with tarfile.open(fileobj=packed) as archive:
+        member = archive.extractfile("uniref.a3m")
+        assert member is not None
+        return member.read()
+
+
+def msa(options: argparse.Namespace, queries: Records, server: Serving, folder: Path) -> tuple[list[str], int]:
+    """Measure the MSA API beside the command; return lines, and how many alignments differ."""
+    seconds: dict[str, list[float]] = {}
+    wrong, count = 0, min(TICKETS, len(queries))
+    for turn in range(TURNS):  # other residues each time, since a ticket that is known is complete
+        part = [(name, letters[turn:]) for name, letters in queries[:count]]
+        each = [f">{name}\n{letters}\n" for name, letters in part]
+        words: list[object] = ["msa", write(folder / "msa.fasta", part), options.database, "--max-identity", 95]
+        words += ["--max-seqs", 3000, *engine_options(options), "--quiet", "-o", folder / "a3m"]
+        seconds.setdefault("`swsearch msa`", []).append(timed(partial(swsearch, *words)))
+        expected = b"".join((folder / "a3m" / f"{name}.a3m").read_bytes() + b"\0" for name, _ in part).split(b"\0")
+        for name, texts in {f"{count} queries, one ticket": ["".join(each)], f"{count} tickets": each}.items():
+            started = time.perf_counter()
+            with ThreadPoolExecutor(MSA_CLIENTS) as clients:
+                found = b"".join(clients.map(partial(msa_ticket, server, options.database), texts)).split(b"\0")
+            seconds.setdefault(name, []).append(time.perf_counter() - started)
+            wrong += sum(one != other for one, other in zip_longest(found, expected))
+        say(f"turn {turn + 1}: {', '.join(f'{name} {taken[-1]:.1f} s' for name, taken in seconds.items())}")
+    base = statistics.median(seconds["`swsearch msa`"])
+    rows = [
+        [name, f"{statistics.median(each):.2f}", f"{statistics.median(each) / base:.2f}"]
+        for name, each in seconds.items()
+    ]
+    return [
+        f"{count} alignments of {LENGTH} residues, three iterations; medians of {TURNS} turns; the command starts "
+        f"anew and loads the database each time. Alignments that differ from the command's: {wrong}.",
+        "", *table(["", "s", "times the command"], rows), "",
+    ], wrong  # fmt: skip
+
+
 def measured(options: argparse.Namespace, folder: Path) -> tuple[list[str], bool]:
     """Measure the parts that are asked for; return lines, and whether all is right."""
     about, queries = cut_queries(options.database, options.queries)
@@ -173,16 +229,21 @@ def measured(options: argparse.Namespace, folder: Path) -> tuple[list[str], bool
         f"engine {options.engine}",
         "",
     ]
-    asked = [Asked(name, options.database, {"max_hits": options.hits, **KINDS[name]}) for name in options.kinds]
+    kinds = options.kinds if {*options.only} & {"latency", "together"} else ()
+    asked = [Asked(name, options.database, {"max_hits": options.hits, **KINDS[name]}) for name in kinds]
     for one in asked:
         one.answer_by_command(queries, folder, "--engine", options.engine)
     with Serving([options.database], folder, *engine_options(options)) as server:
         say(f"the server is ready after {server.start_seconds:.1f} s")
-        for name, measure in zip(PARTS, (latency, together), strict=True):
+        for name, measure in zip(PARTS, (latency, together), strict=False):
             for one in asked if name in options.only else ():
                 lines += measure(options, queries, server, one)
                 say("\n".join(lines))  # a run may be cut short
-    wrong = sum(one.wrong for one in asked)
+        wrong = 0
+        if "msa" in options.only:
+            more, wrong = msa(options, queries, server, folder)
+            lines += more
+    wrong += sum(one.wrong for one in asked)
     return [*lines, f"Answers that are lost or differ from the command line's: {wrong}."], not wrong
 
 
@@ -380,7 +441,7 @@ def main() -> None:
     add("--hits", type=int, default=100, help="of a query, at most; default %(default)s")
     add("--clients", type=int, default=100, help="at once, default %(default)s")
     add("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), help="default: both")
-    add("--only", nargs="+", choices=PARTS, default=list(PARTS), help="default: both")
+    add("--only", nargs="+", choices=PARTS, default=list(PARTS), help="default: all")
     add("--soak", type=float, metavar="MINUTES", help="of mixed load, instead of the other parts")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="swsearch-server-") as name:

@@ -12,7 +12,7 @@ import shutil
 import threading
 import time
 import traceback
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -155,6 +155,8 @@ class Jobs:
         self.running: dict[str, RunningSearch] = {}
         self.searches: set[RunningSearch] = set()
         """Searches that are not stored."""
+        self.take_results: Callable[[Job, SearchRequest, SearchResults], None] = lambda *_: None
+        """Takes the results of a job while it searches, or leaves them."""
         self.is_ending = False
         self._ends: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
         """Set at the end of each job that a request waits for."""
@@ -406,6 +408,7 @@ class Jobs:
                 running.set_results(results)
                 if outputs:
                     write_job_outputs(results, outputs, request.header)
+                self.take_results(job, request, results)
                 for _ in results.batches(several=False):
                     pass
                 why = results.no_evalue_reasons

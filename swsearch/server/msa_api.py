@@ -1,9 +1,9 @@
 """The MSA API that ColabFold, Boltz, Chai-1, OpenFold3 and Protenix ask for alignments.
 
 A ticket is the checksum of a request. Its jobs, one per database, have identifiers that follow from it, so a ticket
-is known as long as its jobs are. When they are done, a thread makes the tar in the folder of the first job. The
-ticket is ``COMPLETE`` when the tar is there. Clients repeat a request that takes longer than 6 seconds, so none waits
-for a long search. They read no status codes.
+is known as long as its jobs are. Each job writes its alignments while it searches. When all are done, a thread makes
+the tar in the folder of the first. The ticket is ``COMPLETE`` when the tar is there. Clients repeat a request that
+takes longer than 6 seconds, so none waits for a long search. They read no status codes.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import io
 import json
+import os
 import re
 import tarfile
-import tempfile
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, NamedTuple
 from urllib.parse import parse_qsl
 
 import numpy as np
@@ -32,18 +32,17 @@ from swsearch.client.search_request import SearchRequest
 from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import PairStrategy
 from swsearch.output_files import open_outputs
+from swsearch.pipeline.search_results import SearchResults
 from swsearch.profiles.query_alignment import QueryAlignment
 from swsearch.profiles.row_filter import RowFilter
 from swsearch.report.alignments import a3m_texts
 from swsearch.report.pairing import Chain, pair_chains
 from swsearch.results import SearchResult, alignment_of
-from swsearch.run_info import Program
 from swsearch.server.api import MAX_FIELDS, PARTS_TYPE, client_of, jobs_of, media_type, read_form
 from swsearch.server.blast import likely_seconds
 from swsearch.server.errors import ServerProblem
 from swsearch.server.job_store import IDENTIFIER_LENGTH, LETTERS, Job
 from swsearch.server.jobs import Jobs
-from swsearch.server.results import Format
 from swsearch.version import version
 
 MAIN, ENVIRONMENTAL = "uniref", "bfd.mgnify30.metaeuk30.smag30"
@@ -61,6 +60,9 @@ paired rows: Boltz reads no more."""
 
 MAX_HITS, MAX_EVALUE, ITERATIONS = 10_000, 1e-3, 3
 """Search of a ticket, as the defaults of ``swsearch msa``; a server's limit of hits may be lower."""
+
+COMPRESSION = 1
+"""Level of gzip: 5 takes twice as long for a tenth fewer bytes."""
 
 SUBMIT_SECONDS, STATE_SECONDS = 3.0, 1.0
 """Maximum wait of a submission of a small search, and of a request for a ticket whose tar is being made."""
@@ -85,33 +87,34 @@ def type_of(mode: Sequence[str]) -> str:
     return "pair" if any(word.startswith("pair") for word in mode) else "msa"
 
 
+def mode_of(job: Job) -> list[str]:
+    """Return the words of the mode of a job."""
+    return job.title.removeprefix(TITLE).split("-")
+
+
+def headers_of(request: SearchRequest) -> list[str]:
+    """Return the headers of queries as they came, but for NUL bytes."""
+    lines = [line for line in request.queries.splitlines() if line.startswith(b">")]
+    return [line[1:].replace(b"\0", b"").strip().decode("utf-8", "replace") for line in lines]
+
+
 def block(header: str, alignment: QueryAlignment) -> bytes:
     """Return the A3M of a query, whose header is kept as it came, with the NUL byte that ends it."""
     _, _, rest = "".join(a3m_texts(alignment)).partition("\n")
     return f">{header}\n{rest}\0".encode("utf-8", "replace")
 
 
-@dataclass(frozen=True)
-class BlocksFormat(Format):
-    """Alignments of all queries of a job in one file, each with a NUL byte behind it."""
-
-    query_headers: Sequence[str] = ()
-    rows: RowFilter = field(default_factory=RowFilter)
-    pair: PairStrategy | None = None
-
-    def check(self, n_queries: int, program: Program) -> None:
-        """Raise `InputError` if the results are not of proteins; the number of queries is free."""
-        self.output_format.writer.check_program(program, self.outfmt)
-
-    def render(self, run: Any, batches: Iterable[list[SearchResult]]) -> Generator[bytes]:
-        """Yield a block for each result."""
-        headers, results = self.query_headers, (result for batch in batches for result in batch)
-        if self.pair is not None:
-            yield from map(block, headers, paired_alignments(list(results), self.pair))
-            return
-        for header, result in zip(headers, results, strict=True):
-            alignment = alignment_of(result)
-            yield block(header, self.rows.apply(alignment) if result.query_length else alignment)
+def blocks(results: SearchResults, headers: Sequence[str], mode: Sequence[str]) -> Iterator[bytes]:
+    """Yield a block for each query of a search, whose results are taken."""
+    found = (result for batch in results.batches(aligned=True) for result in batch)
+    if type_of(mode) == "pair":
+        pair: PairStrategy = "complete" if "paircomplete" in mode else "greedy"
+        yield from map(block, headers, paired_alignments(list(found), pair))
+        return
+    rows = RowFilter() if "nofilter" in mode else RowFilter(max_identity=MAX_IDENTITY, max_seqs=MAX_ROWS)
+    for header, result in zip(headers, found, strict=True):
+        alignment = alignment_of(result)
+        yield block(header, rows.apply(alignment) if result.query_length else alignment)
 
 
 def paired_alignments(results: Sequence[SearchResult], pair: PairStrategy) -> list[QueryAlignment]:
@@ -122,17 +125,16 @@ def paired_alignments(results: Sequence[SearchResult], pair: PairStrategy) -> li
     return [each.paired or each.unpaired for each in pair_chains(chains, pair, MAX_PAIRS)[0]]
 
 
-def write_tar(path: Path, members: Iterable[tuple[str, Iterable[bytes]]], modified: float) -> None:
-    """Write a gzipped tar of files without a folder; the pieces of a file are collected on disk first."""
+def write_tar(path: Path, members: Iterable[tuple[str, IO[bytes]]], modified: float) -> None:
+    """Write a gzipped tar of files without a folder."""
     with (
         open_outputs([(str(path), True)]) as (stream,),
-        tarfile.open(fileobj=stream, mode="w:gz", compresslevel=5) as archive,
+        tarfile.open(fileobj=stream, mode="w:gz", compresslevel=COMPRESSION) as archive,
     ):
-        for name, pieces in members:
-            with tempfile.TemporaryFile(dir=path.parent) as file:
-                file.writelines(pieces)
+        for name, file in members:
+            with file:
                 info = tarfile.TarInfo(name)
-                info.size, info.mtime = file.tell(), int(modified)
+                info.size, info.mtime = file.seek(0, os.SEEK_END), int(modified)
                 file.seek(0)
                 archive.addfile(info, file)
 
@@ -142,6 +144,7 @@ class Tickets:
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
+        jobs.take_results = self.write_blocks
         self._guard = threading.Lock()
         """Held while a ticket is looked up and its jobs are submitted."""
         self._tars: dict[str, asyncio.Task[None]] = {}
@@ -241,29 +244,31 @@ class Tickets:
 
     # results
 
+    def _blocks_of(self, job: Job) -> Path:
+        return self._jobs.store.checkpoint_of(job.identifier).parent / "blocks.a3m"
+
+    def write_blocks(self, job: Job, request: SearchRequest, results: SearchResults) -> None:
+        """Write the alignments of a job of this API while it searches."""
+        if not job.title.startswith(TITLE) or self._jobs.databases[job.database].is_dna:
+            return
+        with open_outputs([(str(self._blocks_of(job)), True)]) as (stream,):
+            stream.writelines(blocks(results, headers_of(request), mode_of(job)))
+
     def make_tar(self, ticket: str, jobs: Sequence[Job]) -> None:
         """Write the tar of a ticket whose jobs are done."""
-        mode = jobs[0].title.removeprefix(TITLE).split("-")
-        request = self._jobs.store.request(jobs[0].identifier)
-        lines = [line for line in request.queries.splitlines() if line.startswith(b">")]
-        headers = [line[1:].replace(b"\0", b"").strip().decode("utf-8", "replace") for line in lines]
-        rows = RowFilter() if "nofilter" in mode else RowFilter(max_identity=MAX_IDENTITY, max_seqs=MAX_ROWS)
+        mode = mode_of(jobs[0])
 
-        def members() -> Iterator[tuple[str, Iterable[bytes]]]:
-            if type_of(mode) == "pair":
-                pair: PairStrategy = "complete" if "paircomplete" in mode else "greedy"
-                paired = BlocksFormat("a3m", query_headers=headers, pair=pair)
-                yield "pair.a3m", self._jobs.render(jobs[0].identifier, paired)
-                return
-            blocks_format = BlocksFormat("a3m", query_headers=headers, rows=rows)
-            for name, job in zip((MAIN, ENVIRONMENTAL), jobs, strict=False):
-                yield f"{name}.a3m", self._jobs.render(job.identifier, blocks_format)
-            if "env" in mode and len(jobs) == 1:  # clients expect the file
-                queries = zip(headers, request.read_queries()[0], strict=True)
-                alone = ((header, QueryAlignment.from_query("", "", query.codes)) for header, query in queries)
-                yield f"{ENVIRONMENTAL}.a3m", (block(*each) for each in alone)
-            if "notemplates" not in mode:
-                yield "pdb70.m8", ()
+        def members() -> Iterator[tuple[str, IO[bytes]]]:
+            names = ("pair",) if type_of(mode) == "pair" else (MAIN, ENVIRONMENTAL)
+            for name, job in zip(names, jobs, strict=False):
+                yield f"{name}.a3m", self._blocks_of(job).open("rb")
+            if "env" in mode and type_of(mode) == "msa" and len(jobs) == 1:  # clients expect the file
+                request = self._jobs.store.request(jobs[0].identifier)
+                queries = zip(headers_of(request), request.read_queries()[0], strict=True)
+                alone = (block(header, QueryAlignment.from_query("", "", query.codes)) for header, query in queries)
+                yield f"{ENVIRONMENTAL}.a3m", io.BytesIO(b"".join(alone))
+            if type_of(mode) == "msa" and "notemplates" not in mode:
+                yield "pdb70.m8", io.BytesIO()
 
         write_tar(self.path(ticket), members(), jobs[0].submitted)
 
@@ -332,7 +337,7 @@ async def states(request: Request) -> Response:
 async def send_type(request: Request, ticket: str) -> Response:
     """Send the type of a ticket."""
     for job in await run_sync(_tickets_of(request).jobs, _checked(ticket)):
-        return JSONResponse({"type": type_of(job.title.removeprefix(TITLE).split("-"))})
+        return JSONResponse({"type": type_of(mode_of(job))})
     raise ServerProblem("broken", f"ticket {ticket}: there is none, or its time is over; submit it again")
 
 
