@@ -17,11 +17,11 @@ from swsearch.blocks import FloatArray
 from swsearch.engines.base import Engine, Progress, ScoreArray
 from swsearch.engines.devices import Devices
 from swsearch.engines.factory import check_engine_option, create_pair_aligner
-from swsearch.errors import InputError, OptionError, check_choice, check_flag, check_integer
+from swsearch.errors import OptionError, check_choice, check_flag, check_integer
 from swsearch.inputs import (
     QueriesLike,
     Sequences,
-    apply_profile_gap_costs,
+    apply_profile_scoring,
     check_alphabet,
     check_not_swapped,
     check_subjects,
@@ -155,7 +155,7 @@ def search(
     check_not_swapped(queries, subjects)
     threads = check_engine_option("threads", threads)
     read = search_queries(queries, chosen, query_format)
-    chosen = chosen.with_profile_gap_costs(read)
+    chosen = chosen.with_profile_scoring(read)
     backend_of: Callable[[Database], Backend]
     if client is not None:
         from swsearch.cluster.backend import ClusterBackend
@@ -251,8 +251,7 @@ class Searcher:
         Parameters
         ----------
         queries : path, open file, str, Bio.SeqRecord, (id, sequence), mapping, Profile, or an iterable of these
-            As for `swsearch.search`. Profiles that go with other gap costs than those of ``scoring`` are refused,
-            unless it was given.
+            As for `swsearch.search`.
         aligned : bool, optional
             Whether to align all hits now, together, so that their alignments cost nothing when they are asked for;
             otherwise each is found when it is asked for.
@@ -272,14 +271,8 @@ class Searcher:
             If the engine fails, or this was closed.
         """
         check_flag("aligned", aligned)
-        options = self._options
-        read = search_queries(queries, options, query_format)
-        own, used = options.scoring, options.with_profile_gap_costs(read).scoring
-        if (used.gap_open, used.gap_extend) != (own.gap_open, own.gap_extend):
-            raise InputError(
-                f"queries: profiles go with gap costs {used.gap_open}/{used.gap_extend}, expected those of the "
-                f"Searcher, {own.gap_open}/{own.gap_extend}; give it scoring="
-            )
+        read = search_queries(queries, self._options, query_format)
+        options = self._options.with_profile_scoring(read)
         with self._search(read, options) as results:
             return [result for batch in results.batches(aligned) for result in batch]
 
@@ -380,7 +373,7 @@ def score(
     read = read_queries(
         queries, own.matrix.alphabet, argument="queries", allow_dna=allow_dna, scoring=own, query_format=query_format
     )
-    recurrence = replace(recurrence, scoring=apply_profile_gap_costs(read, own, has_explicit_scoring))
+    recurrence = replace(recurrence, scoring=apply_profile_scoring(read, own, has_explicit_scoring))
     with ExitStack() as closing:
         used, close = make_engine_if_named(engine, threads, device, gpu_memory)
         closing.callback(close)

@@ -21,7 +21,7 @@ from swsearch.options.kinds import QUERY_FORMATS, Mask, QueryFormat
 from swsearch.output_files import is_same_file
 from swsearch.profiles.profile import Profile
 from swsearch.profiles.query_alignment import QueryAlignment
-from swsearch.scoring import QueryLike, QueryProfile, Scoring
+from swsearch.scoring import Matrix, QueryLike, QueryProfile, Scoring
 from swsearch.translation import Frame
 
 if TYPE_CHECKING:
@@ -256,50 +256,43 @@ def _profile_query(source: Profile | QueryAlignment, place: str, scoring: Scorin
         from swsearch.profiles.construction import build_profile
 
         source = build_profile(source, scoring)
-    if source.lambda_ is not None:
-        check_profile_units(source, scoring)
     return Query.from_profile(source)
 
 
-def check_profile_units(profile: Profile, scoring: Scoring) -> None:
-    """Raise `InputError` if the scores of a profile are in the units of another matrix than the search's."""
+def apply_profile_scoring(queries: Sequence[Query], scoring: Scoring, has_explicit_scoring: bool) -> Scoring:
+    """Return the scoring of a search, with the matrix and gap costs that its profiles share.
+
+    Those that the user gave stay.
+    """
     from swsearch.matrices import GAP_COSTS
-    from swsearch.profiles.calibration import is_same_unit, lambda_of
-    from swsearch.scoring import load_matrix
+    from swsearch.profiles.calibration import profile_matrix
 
-    own = lambda_of(scoring.matrix)
-    if profile.lambda_ is None or is_same_unit(profile.lambda_, own):
-        return
-    fitting = [name for name in GAP_COSTS if is_same_unit(lambda_of(load_matrix(name)), profile.lambda_)]
-    remedy = (
-        f"; search with --matrix {' or '.join(fitting)}" if fitting else "; search with the matrix it was made for"
-    )
-    raise InputError(
-        f"profile {profile.identifier}: got scores in units of {profile.lambda_:.4f} nats, expected {own:.4f} nats "
-        f"as in {scoring.matrix.name}{remedy}"
-    )
-
-
-def apply_profile_gap_costs(queries: Sequence[Query], scoring: Scoring, has_explicit_scoring: bool) -> Scoring:
-    """Return the scoring of a search, with the gap costs that its profiles share unless the user gave some."""
-    if has_explicit_scoring:
-        return scoring
-    costs_by_profile: dict[tuple[int, int], str] = {}
+    used: dict[str, tuple[Matrix, tuple[int, int]]] = {}
+    users: dict[str, str] = {}  # the first query of each
     for query in queries:
-        costs = (scoring.gap_open, scoring.gap_extend)
+        matrix, costs = scoring.matrix, (scoring.gap_open, scoring.gap_extend)
         if query.profile is not None:
-            if query.profile.gap_open is None or query.profile.gap_extend is None:
+            matrix = profile_matrix(query.profile, scoring, has_explicit_scoring)
+            if query.profile.gap_open is not None and query.profile.gap_extend is not None:
+                costs = query.profile.gap_open, query.profile.gap_extend
+            elif matrix is scoring.matrix:
                 continue  # any will do
-            costs = (query.profile.gap_open, query.profile.gap_extend)
-        costs_by_profile.setdefault(costs, query.identifier)
-    if len(costs_by_profile) > 1:
-        a, b = list(costs_by_profile.items())[:2]
+            else:
+                costs = GAP_COSTS[matrix.name]
+        name = f"{matrix.name} {costs[0]}/{costs[1]}"
+        used.setdefault(name, (matrix, costs))
+        users.setdefault(name, query.identifier)
+    if has_explicit_scoring or not used:
+        return scoring
+    if len(used) > 1:
+        (a, first), (b, second) = list(users.items())[:2]
         raise InputError(
-            f"queries: got gap costs {a[0][0]}/{a[0][1]} from {a[1]} and {b[0][0]}/{b[0][1]} from {b[1]}, expected "
-            "equal costs in one search; set them with --gap-open and --gap-extend (in Python scoring=)"
+            f"queries: got {a} from {first} and {b} from {second}, expected one matrix and equal gap costs in one "
+            "search; set them with --matrix, --gap-open and --gap-extend (in Python scoring=)"
         )
-    own = scoring.gap_open, scoring.gap_extend
-    return Scoring(scoring.matrix, *next(iter(costs_by_profile))) if costs_by_profile.keys() - {own} else scoring
+    ((matrix, costs),) = used.values()
+    is_same = matrix is scoring.matrix and costs == (scoring.gap_open, scoring.gap_extend)
+    return scoring if is_same else Scoring(matrix, *costs)
 
 
 def read_pair(
@@ -321,7 +314,7 @@ def read_pair(
         if len(items) != 1:
             raise InputError(f"{name}: got {len(items)} sequences, expected one")
         pair.append(items[0])
-    return pair[0], pair[1], apply_profile_gap_costs(pair[:1], scoring, has_explicit_scoring)
+    return pair[0], pair[1], apply_profile_scoring(pair[:1], scoring, has_explicit_scoring)
 
 
 def check_sequences(value: Any, argument: str) -> None:

@@ -23,7 +23,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from benchmarks.statistics.chance_queries import CLASSES, PATTERNS, draw_classes, draw_patterns
 from benchmarks.support import plots
-from benchmarks.support.common import Records, arguments, finish, heading, need, read, residues, table
+from benchmarks.support.common import Records, arguments, finish, heading, need, numbers, read, residues, table
 from benchmarks.support.evalues import FASTA_PROGRAMS, OURS, Searches, System, by_query, kept_in
 from benchmarks.support.timing import say
 from swsearch.errors import SwsearchError
@@ -43,8 +43,8 @@ from swsearch.scoring import Scoring
 LEVELS = tuple(float(f"{10**exponent:.3g}") for exponent in np.arange(-3, 1.01, 0.25))
 SHOWN = (0.001, 0.01, 0.1, 1.0, 10.0)
 
-COSTS = (("BLOSUM62", 11, 1), ("BLOSUM45", 10, 3), ("PAM70", 10, 1), ("PFASUM60", 12, 2))
-"""Matrix and gap costs; constants are published for the first three."""
+COSTS = (("BLOSUM62", 11, 1), ("BLOSUM45", 10, 3), ("PAM70", 10, 1), ("PFASUM60", 12, 2), ("PFASUM60", 15, 1))
+"""Matrix and gap costs; constants are published for the first three. The last are those of contexts."""
 
 WANTED = (0.3, 1.7), 0.03
 """Targets: min and max of chance hits per query at E <= 1, and max at E <= 0.01."""
@@ -113,10 +113,10 @@ class Row:
         return least <= self.mean(1.0) <= most and self.mean(0.01) <= rare
 
 
-def systems(modes: list[Mode], n_scorings: int = len(COSTS)) -> tuple[list[System], list[str]]:
+def systems(modes: list[Mode], scorings: Sequence[int]) -> tuple[list[System], list[str]]:
     """Return what is judged, and what is missing here."""
     found, missing = [], []
-    for matrix, gap_open, gap_extend in COSTS[:n_scorings]:
+    for matrix, gap_open, gap_extend in (COSTS[number - 1] for number in scorings):
         try:
             scoring = Scoring(matrix, gap_open, gap_extend)
         except SwsearchError:
@@ -203,7 +203,7 @@ def parsed() -> argparse.Namespace:
     parser.set_defaults(first=100)
     parser.add_argument("--long", type=int, default=40, help="queries of the class long, default %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="of what is drawn, default %(default)s")
-    parser.add_argument("--scorings", type=int, default=len(COSTS), help="so many of the table, default %(default)s")
+    parser.add_argument("--scorings", type=numbers, default="1,2,3,4", help="numbers of `COSTS`, default %(default)s")
     modes = tuple(get_args(Mode))
     classes = (*CLASSES, *PATTERNS)
     for option, known in (("--sources", SOURCES), ("--classes", classes), ("--modes", modes)):

@@ -27,7 +27,7 @@ from benchmarks.support.common import Records
 
 THRESHOLD = 0.001
 SETTINGS: dict[str, dict[str, Any]] = {
-    "context, 0.01": {"preset": "context", "inclusion_evalue": 0.01},
+    "context, 0.02": {"preset": "context", "inclusion_evalue": 0.02},
     "default, 0.002": {"preset": "default", "inclusion_evalue": 0.002},
     "default, 0.005": {"preset": "default", "inclusion_evalue": 0.005},
 }

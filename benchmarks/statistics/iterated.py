@@ -8,7 +8,7 @@ nothing else since.
 
 `CONTENDERS` is the table of programs. The others have the thresholds of inclusion that they have by default (psiblast
 0.002, jackhmmer 0.001, mmseqs2 0.1, hhsearch 0.001), swsearch those that it has by default without contexts, 0.002,
-and with them, 0.01. All programs list hits up to an E-value far beyond their thresholds (--evalue),
+and with them, 0.02. All programs list hits up to an E-value far beyond their thresholds (--evalue),
 but the filters of jackhmmer drop most subjects with E > 0.1, so that most of its lists end before their fifth wrong
 hit. With loose filters (`LOOSE`) its lists are as long as the others'. Mmseqs2 is run anew for each iteration, the
 others tell of all in one run. Hhsearch takes 2.5 s for each query and iteration: it has fewer queries (`FEWER`), and
@@ -77,7 +77,7 @@ CONTENDERS: dict[str, list[Contender]] = {
         for key, name, options in (
             ("swsearch-002", "swsearch, inclusion 0.002", "--inclusion-evalue 0.002"),
             ("swsearch-sensitive", "swsearch sensitive, 0.005", "--inclusion-evalue 0.005 --preset sensitive"),
-            ("swsearch-context", "swsearch context, 0.01", "--inclusion-evalue 0.01 --preset context"),
+            ("swsearch-context", "swsearch context, 0.02", "--inclusion-evalue 0.02 --preset context"),
         )
     },
 }

@@ -35,6 +35,9 @@ ends of either free."""
 DEFAULTS = Scoring()
 """The scoring that programs are compared with: BLOSUM62 11/1."""
 
+CONTEXTS = Scoring("PFASUM60")
+"""The scoring of the preset context, and of sensitive."""
+
 ALL = 10**6
 """More hits than any query here has."""
 
@@ -77,7 +80,7 @@ class System:
         """Name swsearch's statistics for it."""
         from swsearch.statistics.karlin_altschul import published_statistics
 
-        contexts = ["context"] if self.scoring == DEFAULTS else []
+        contexts = ["context"] if self.scoring == CONTEXTS else []
         published = ["published"] if published_statistics(self.scoring, self.mode) is not None else []
         return ["fitted", *published, *contexts]
 

@@ -116,7 +116,7 @@ class SearchCommand:
             print_message(f"{profiles[0].identifier}: {profiles[0].source or 'a profile'}{more}")
         for note in query_warnings(self.queries, queries):
             print_message(f"warning: {note}")
-        return queries, options.with_profile_gap_costs(queries)
+        return queries, options.with_profile_scoring(queries)
 
     @contextmanager
     def results(

@@ -185,7 +185,7 @@ class SearchRequest:
             _parse_query_lines(self.queries) if is_lines else self._file(), options,
             "auto" if is_lines else self.query_format,  # type: ignore[arg-type]  # it was checked
         )  # fmt: skip
-        return queries, options.with_profile_gap_costs(queries)
+        return queries, options.with_profile_scoring(queries)
 
     def _file(self) -> io.BytesIO:
         """Return the queries as an open file, which messages call what whoever asks does."""

@@ -34,7 +34,7 @@ FALLBACK_GAP_COSTS = GAP_COSTS["BLOSUM62"]
 """Gap costs of any other matrix, about which nothing is known."""
 
 PRESET_MATRICES: dict[SearchPreset, str] = {
-    "default": "BLOSUM62", "sensitive": "PFASUM60", "short": "PAM30", "context": "BLOSUM62",
+    "default": "BLOSUM62", "sensitive": "PFASUM60", "short": "PAM30", "context": "PFASUM60",
 }  # fmt: skip
 """The matrix of each preset, whose gap costs are those of `GAP_COSTS`."""
 

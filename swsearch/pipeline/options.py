@@ -19,7 +19,7 @@ from swsearch.engines import create_engine
 from swsearch.engines.base import Engine
 from swsearch.engines.devices import Devices
 from swsearch.errors import InputError, OptionError, SwsearchWarning
-from swsearch.inputs import Query, apply_profile_gap_costs
+from swsearch.inputs import Query, apply_profile_scoring
 from swsearch.matrices import ALPHABET_MATRICES, GAP_COSTS, PRESET_MATRICES, SHORT_EVALUE
 from swsearch.options.kinds import ENGINES, AlphabetName, Preset
 from swsearch.options.row import Interface, Option, rows_of
@@ -38,9 +38,9 @@ CANDIDATES_PER_HIT, MIN_CANDIDATES = 20, 1000
 """Candidates by the query's null that are kept for each hit that is asked for, and at least: their own nulls may
 refuse most of them, where a query is of biased composition."""
 
-INCLUSION_EVALUES = 0.002, 0.01
+INCLUSION_EVALUES = 0.002, 0.02
 """Maximum E-values to enter a profile, without and with contexts: psiblast's, and one at which SCOPe's domains have
-fewer wrong hits of E <= 1 than without contexts (benchmarks/results/contexts_iterated.txt)."""
+fewer wrong hits than without contexts (benchmarks/results/contexts_iterated.txt)."""
 
 SCORING_OPTIONS = ("task", "alphabet", "preset", "matrix", "gap_open", "gap_extend")
 """Options that `SearchOptions.scoring` is made of."""
@@ -82,6 +82,8 @@ class SearchOptions(SearchTable, eq=True, repr=True):
             tantan_finder()  # raises if pytantan is missing
         wrong, why = self.max_alignments > 1 and self.mode != "local", "only local mode reports several alignments"
         self._refuse(wrong, "max_alignments", f"1 in {self.mode} mode", why)
+        is_published, why = self.statistics == "published", "published constants are of a matrix's own scores"
+        self._refuse(self.contexts and is_published, "statistics", "fitted or none with --preset context", why)
         check_statistics(self.statistics, self.scoring, self.mode, evalue=self.evalue, dbsize=self.dbsize)
         why = "the last iteration searches the subjects, those before it this database"
         self._refuse(
@@ -94,8 +96,6 @@ class SearchOptions(SearchTable, eq=True, repr=True):
             from swsearch.profiles.calibration import lambda_of
 
             lambda_of(self.scoring.matrix)
-        is_published, why = self.statistics == "published", "published constants are of a matrix's own scores"
-        self._refuse(self.contexts and is_published, "statistics", "fitted or none with --preset context", why)
         if self.translation is not None:
             self._check_translation()
         if self.query_loc is not None:
@@ -113,21 +113,25 @@ class SearchOptions(SearchTable, eq=True, repr=True):
 
     def _make_scoring(self) -> None:
         """Resolve task, preset, matrix and gap costs, so that options with the same meaning are equal."""
-        is_unset = self.scoring is None and self.preset is None and self.matrix is None and self.task == "default"
+        given = self.scoring, self.preset, self.matrix, self.gap_open, self.gap_extend
+        is_unset = all(each is None for each in given) and self.task == "default"
         is_usual = self.mode == "local" and resolve_method(self.statistics) == "fitted"
-        contexts = self.contexts or self.preset == "context" or (is_unset and is_usual and self.iterations > 1)
-        preset, evalue = self.preset or "default", self.evalue
+        is_iteration = is_unset and is_usual and self.iterations > 1
+        preset = self.preset or ("context" if is_iteration or (is_unset and self.contexts) else "default")
+        contexts, evalue = self.contexts or preset == "context", self.evalue
         if self.task == "short":
             if preset not in ("default", "short"):
                 raise InputError(f"got --task {self.task} and --preset {preset}, expected one of them")
             preset, evalue = "short", SHORT_EVALUE if evalue is None else evalue
-        has_explicit_scoring = preset != "default" or self.gap_open is not None or self.gap_extend is not None
+        is_named = preset != "default" and not is_iteration
+        has_explicit_scoring = is_named or self.gap_open is not None or self.gap_extend is not None
         matrix = PRESET_MATRICES[preset] if self.matrix is None else self.matrix
         if self.alphabet in STRUCTURAL:
             matrix = structural_matrix(self.alphabet, self.matrix)
         scoring = self.scoring or Scoring(matrix, self.gap_open, self.gap_extend)
         alphabet = scoring.matrix.alphabet
-        self._refuse(preset != "default" and alphabet.is_structural, "preset", "default", f"with {alphabet.name}")
+        is_wrong = self.preset not in (None, "default") and alphabet.is_structural
+        self._refuse(is_wrong, "preset", "default", f"with {alphabet.name}")
         is_wrong = self.alphabet == "protein" and alphabet.is_structural
         self._refuse(is_wrong, "alphabet", alphabet.name, f"matrix {scoring.matrix.name} is of its letters")
         defaults = {name: rows_of(SearchTable)[name].default for name in SCORING_OPTIONS}
@@ -266,9 +270,9 @@ class SearchOptions(SearchTable, eq=True, repr=True):
             max(MIN_CANDIDATES, CANDIDATES_PER_HIT * self.max_hits) if self.uses_fitted_statistics else self.max_hits
         )
 
-    def with_profile_gap_costs(self, queries: Sequence[Query]) -> SearchOptions:
-        """Return the options with the gap costs of profiles among the queries, unless gap costs were chosen."""
-        scoring = apply_profile_gap_costs(queries, self.scoring, self.has_named_costs)
+    def with_profile_scoring(self, queries: Sequence[Query]) -> SearchOptions:
+        """Return the options with the matrix and gap costs of profiles among the queries, unless they were chosen."""
+        scoring = apply_profile_scoring(queries, self.scoring, self.has_named_costs)
         return self if scoring is self.scoring else replace(self, scoring=scoring)
 
     def effective(self, name: str) -> Any:

@@ -30,7 +30,7 @@ from swsearch.engines.cpu import tracing
 from swsearch.engines.cpu.pairs import align_codes
 from swsearch.engines.pools import PoolPairs, make_pool, rows_pool
 from swsearch.errors import EngineError, InputError, MemoryLimitError, check_choice
-from swsearch.inputs import Query, apply_profile_gap_costs, read_pair, read_queries
+from swsearch.inputs import Query, apply_profile_scoring, read_pair, read_queries
 from swsearch.options.kinds import PairSelection
 from swsearch.pipeline.null_models import UNCHANGED, NullModelFitter, NullModelRequest, score_shuffled
 from swsearch.pipeline.options import check_integer_gap_costs
@@ -430,7 +430,7 @@ class PairwiseJob:
                 "pairs='all' to align all with all"
             )
         _check_scale(queries, scoring)
-        used = apply_profile_gap_costs(queries, scoring, has_explicit_scoring)
+        used = apply_profile_scoring(queries, scoring, has_explicit_scoring)
         return cls(queries, subjects, kind, replace(recurrence, scoring=used))  # type: ignore[arg-type]  # checked
 
     @property

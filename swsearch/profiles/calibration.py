@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,13 @@ import numpy.typing as npt
 from swsearch.alphabet import PROTEIN, ByteArray
 from swsearch.blocks import FloatArray
 from swsearch.errors import InputError
+from swsearch.matrices import GAP_COSTS, PRESET_MATRICES
 from swsearch.matrices.tables import MAX_ENTRY
-from swsearch.scoring import Matrix
+from swsearch.scoring import Matrix, Scoring, load_matrix
 from swsearch.statistics.random_panel import background
+
+if TYPE_CHECKING:
+    from swsearch.profiles.profile import Profile
 
 _LN2 = math.log(2)
 
@@ -345,3 +349,25 @@ def information(frequencies: FloatArray, background: FloatArray | None) -> Float
 def is_same_unit(a: float, b: float) -> bool:
     """Return whether two lambdas may be of one matrix, given the few digits that files print."""
     return math.isclose(a, b, rel_tol=0.04)
+
+
+def profile_matrix(profile: Profile, scoring: Scoring, has_explicit_scoring: bool) -> Matrix:
+    """Return the matrix in whose units a profile is: the search's, or another if that is the default of a search.
+
+    It raises `InputError` if there is none.
+    """
+    own = lambda_of(scoring.matrix)
+    if profile.lambda_ is None or is_same_unit(profile.lambda_, own):
+        return scoring.matrix
+    fitting = [name for name in GAP_COSTS if is_same_unit(lambda_of(load_matrix(name)), profile.lambda_)]
+    fitting.sort(key=lambda name: GAP_COSTS[name] != (profile.gap_open, profile.gap_extend))
+    defaults = PRESET_MATRICES["default"], PRESET_MATRICES["context"]
+    if fitting and scoring.matrix.name in defaults and not has_explicit_scoring:
+        return load_matrix(fitting[0])
+    remedy = (
+        f"; search with --matrix {' or '.join(fitting)}" if fitting else "; search with the matrix it was made for"
+    )
+    raise InputError(
+        f"profile {profile.identifier}: got scores in units of {profile.lambda_:.4f} nats, expected {own:.4f} nats "
+        f"as in {scoring.matrix.name}{remedy}"
+    )

@@ -78,7 +78,7 @@ def test_a_row_holds_means_errors_and_the_most() -> None:
 
 
 def test_every_scoring_and_mode_that_is_judged_exists() -> None:
-    judged, missing = systems(["local", "global"])
+    judged, missing = systems(["local", "global"], [1, 2, 3, 4])
     assert not missing
     assert {system.mode for system in judged[:4]} == {"local"}
     assert len({system.costs for system in judged}) == 4

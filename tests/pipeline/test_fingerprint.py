@@ -14,6 +14,8 @@ from swsearch.scoring import Matrix, Scoring, load_matrix
 
 OPTIONS = SearchOptions()
 
+ITERATION = ["iterations", "inclusion_evalue", "inclusion_coverage", "max_included", "inclusion"]
+
 CHANGED = {
     "scoring": (Scoring("BLOSUM45", 11, 1), ["matrix"]),
     "mode": ("global", ["mode"]),
@@ -40,7 +42,7 @@ CHANGED = {
     "exclude_taxids": ((9606,), ["exclude_taxids"]),
     "iterations": (
         3,
-        ["contexts", "iterations", "inclusion_evalue", "inclusion_coverage", "max_included", "inclusion"],
+        ["matrix", "gap_open", "contexts", *ITERATION],
     ),
     "inclusion_evalue": (1.0, []),  # without iterations
     "inclusion_coverage": (50.0, []),
@@ -48,12 +50,12 @@ CHANGED = {
     "rules": (Inclusion(columns=5), []),
     "keep_profiles": (
         True,
-        ["iterations", "inclusion_evalue", "inclusion_coverage", "max_included", "keep_profiles", "inclusion"],
+        [*ITERATION[:-1], "keep_profiles", ITERATION[-1]],
     ),
     "translate": (True, ["translate", "genetic_code", "strand"]),
     "task": ("short", ["matrix", "gap_open", "evalue"]),
     "preset": ("short", ["matrix", "gap_open"]),
-    "contexts": (True, ["contexts"]),
+    "contexts": (True, ["matrix", "gap_open", "contexts"]),
     "matrix": (load_matrix("PAM30"), ["matrix", "gap_open"]),
     "gap_open": (5, ["gap_open"]),
     "gap_extend": (5, ["gap_extend"]),

@@ -162,7 +162,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         swsearch.Database.build("more.fasta", "more.h5", translate=True, genetic_code=11).close()
         Path("own.txt").write_text(own_matrix(), encoding="ascii")
         Path("family.a3m").write_text(ALIGNMENT, encoding="ascii")
-        found = swsearch.search(QUERIES[:1], "masked.h5", engine="cpu", iterations=2, keep_profiles=True)
+        options = {"preset": "default", "engine": "cpu", "iterations": 2, "keep_profiles": True}
+        found = swsearch.search(QUERIES[:1], "masked.h5", **options)
         next(found).next_profile.save("profile.json")
         found.close()
     return folder

@@ -395,7 +395,8 @@ def test_published_statistics_are_of_profiles_in_the_matrixs_units():
     """Profiles made for fitted statistics have larger scores, for which the constants would be far too small."""
     query = RECORDS[0]
     with swsearch.Database.from_records(RECORDS) as database:
-        fitted = next(swsearch.search(query, database, iterations=2, keep_profiles=True, engine="cpu"))
+        options = {"preset": "default", "iterations": 2, "keep_profiles": True, "engine": "cpu"}
+        fitted = next(swsearch.search(query, database, **options))
         assert fitted.next_profile.scale == DEFAULT_SETTINGS.scale != 1
         assert all(hit.evalue_published is None for hit in fitted.hits)
         with pytest.raises(OptionError, match="times the matrix's units"):
@@ -409,3 +410,25 @@ def test_published_statistics_are_of_profiles_in_the_matrixs_units():
         published = next(swsearch.search(query, database, iterations=2, keep_profiles=True, **asked))
         assert published.next_profile.scale == 1
         assert len(next(swsearch.search(published.next_profile, database, **asked)).hits)
+
+
+def test_profiles_bring_their_matrix():
+    query = RECORDS[0]
+    with swsearch.Database.from_records(RECORDS) as database:
+        options = {"iterations": 2, "keep_profiles": True, "engine": "cpu"}
+        own, plain = (next(swsearch.search(query, database, **options, preset=name)) for name in (None, "default"))
+        for result, scoring in ((own, Scoring("PFASUM60")), (plain, Scoring())):
+            assert result.scoring == scoring
+            for iterations in (1, 2):
+                more = {"iterations": iterations, "engine": "cpu"}
+                found = next(swsearch.search(result.next_profile, database, **more))
+                assert found.scoring == scoring
+                assert len(found.hits)
+                with swsearch.Searcher(database, **more) as searcher:
+                    (again,) = searcher.search(result.next_profile)
+                assert [hit.evalue for hit in again.hits] == [hit.evalue for hit in found.hits]
+        both = [own.next_profile, plain.next_profile]
+        with pytest.raises(InputError, match="got PFASUM60 15/1 from .* and BLOSUM62 11/1 from .* expected one matrix"):
+            next(swsearch.search(both, database, engine="cpu"))
+        with pytest.raises(InputError, match="search with --matrix PFASUM60"):
+            next(swsearch.search(own.next_profile, database, matrix="PAM30", engine="cpu"))

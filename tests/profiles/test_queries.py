@@ -85,16 +85,15 @@ def test_gap_costs_of_profiles_are_taken(profile: Profile) -> None:
     anything = replace(profile, gap_open=None, gap_extend=None, identifier="any")
     (*_, result) = swsearch.search([anything, cheap], SUBJECTS, engine="cpu", statistics="none")
     assert result.scoring.gap_open == 7
-    message = "got gap costs 7/2 from cheap and 11/1 from {}, expected equal costs in one search; set them with"
+    message = "got BLOSUM62 7/2 from cheap and BLOSUM62 11/1 from {}, expected one matrix and equal gap costs"
     cheap = replace(cheap, identifier="cheap")
     for other, name in (([profile], "d3m0ra_"), ([("seq", "MKV")], "seq")):
         with pytest.raises(InputError, match=message.format(name)):
             swsearch.score([cheap, *other], SUBJECTS, engine="cpu")
         assert len(swsearch.score([cheap, *other], SUBJECTS, engine="cpu", scoring=Scoring())) == 2
-    with swsearch.Searcher(SUBJECTS, engine="cpu", statistics="none") as searcher, pytest.raises(
-        InputError, match="profiles go with gap costs 7/2, expected those of the Searcher, 11/1"
-    ):  # fmt: skip
-        searcher.search(cheap)
+    with swsearch.Searcher(SUBJECTS, engine="cpu", statistics="none") as searcher:
+        assert searcher.search(cheap)[0].scoring == result.scoring
+        assert searcher.search("MKV")[0].scoring == Scoring()
 
 
 def test_a_profile_of_another_matrix_is_refused(profile: Profile) -> None:

@@ -88,9 +88,9 @@ class ScoringTable(OptionTable, init=False):
     preset: SearchPreset | None = option(
         None,
         "default: BLOSUM62 11/1; sensitive: PFASUM60 15/1, for distant homologs; short: PAM30 9/1, for peptides; "
-        "context: BLOSUM62 11/1, each residue scored by its neighbours, for the most distant homologs. --matrix and "
+        "context: PFASUM60 15/1, each residue scored by its neighbours, for the most distant homologs. --matrix and "
         "the gap costs override it.",
-        unset="default; context with iterations in local mode, unless a matrix or published statistics are given",
+        unset="default; context with iterations in local mode, unless scores or published statistics are given",
         metavar="NAME",
         decides=False,
         resets="task matrix gap_open gap_extend",

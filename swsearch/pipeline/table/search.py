@@ -48,7 +48,7 @@ class IterationTable(OptionTable, init=False):
         None,
         "Maximum E-value to enter the profile.",
         Real(is_positive=True),
-        unset="0.01 with contexts, else 0.002",
+        unset="0.02 with contexts, else 0.002",
         requires="iterations",
         blast="inclusion-ethresh",
         others="incE incdomE e-profile",
