@@ -1,4 +1,4 @@
-"""Entry point of the ``swsearch`` command and of ``python -m swsearch``."""
+"""Entry points of the commands ``swsearch`` and ``swsearch-jackhmmer``, and of ``python -m swsearch``."""
 
 import os
 import sys
@@ -7,10 +7,10 @@ WATCH = "swsearch.cli.memory_limit"
 """Looked up among the modules that are there: for another import there may be no memory."""
 
 
-def main() -> None:
-    """Run the command line, after setting up signals, standard streams and memory limits."""
+def main(module: str = "swsearch.cli.main") -> None:
+    """Run the ``main`` of a module, after setting up signals, standard streams and memory limits."""
     try:
-        code = _run()
+        code = _run(module)
     except KeyboardInterrupt:  # before signals were set
         os._exit(130)
     except (MemoryError, SystemError) as error:  # Python itself has a SystemError where it finds no memory
@@ -28,11 +28,16 @@ def main() -> None:
     sys.exit(code)
 
 
+def jackhmmer() -> None:
+    """Run ``swsearch-jackhmmer``."""
+    main("swsearch.cli.jackhmmer")
+
+
 def _is_watched() -> bool:
     return WATCH in sys.modules and bool(sys.modules[WATCH].is_watched())
 
 
-def _run() -> int:
+def _run(module: str) -> int:
     from swsearch.cli import signals
 
     signals.quit_at_once()  # there is nothing to be cleaned up while modules are being imported
@@ -42,13 +47,12 @@ def _run() -> int:
     # numpy is not asked for what would take threads of its library, which ends a process that may not start them
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     import gc
+    from importlib import import_module
 
     gc.disable()  # until a command begins: what modules make stays, and looking through it takes a tenth of the time
     try:
         memory_limit.begin()
-        from swsearch.cli.main import main as run
-
-        code = run()
+        code: int = import_module(module).main()
     except Exception as error:
         memory_limit.exit_if_out_of_memory(error)
         raise

@@ -84,7 +84,8 @@ def check_output(target: Path) -> None:
         raise OutputError(f"{target}: is a directory, expected a file name")
     if not target.parent.is_dir():
         raise OutputError(f"{target}: the folder {target.parent} does not exist; make it first")
-    if not os.access(target.parent, os.W_OK):
+    is_device = target.exists() and not target.is_file()
+    if not is_device and not os.access(target.parent, os.W_OK):
         raise OutputError(f"{target}: no permission to write in {target.parent}; choose another folder")
 
 

@@ -12,6 +12,8 @@ import gc
 import importlib.util
 import os
 import threading
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Annotated, Any, Literal
 
@@ -53,14 +55,19 @@ class LazyGroup(CommandGroup):
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
         command = getattr(import_module(module), name)
-        if not gc.isenabled():  # see `swsearch.__main__`
-            gc.freeze()
-            gc.enable()
+        collect_garbage()
         if isinstance(command, typer.Typer):
             return typer.main.get_group(command)
         single = typer.Typer(add_completion=False)
         single.command(cmd_name, cls=CheckedCommand)(command)
         return typer.main.get_command(single)
+
+
+def collect_garbage() -> None:
+    """Collect garbage from now on, without what modules made; see `swsearch.__main__`."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 app = typer.Typer(
@@ -91,13 +98,13 @@ def _options(
     pass
 
 
-def main() -> int:
-    """Run the command line and return the exit code, one of BLAST+'s."""
+def main(start: Callable[[], object] | None = None) -> int:
+    """Run the command line, or another parser, and return the exit code, one of BLAST+'s."""
     if memory_limit.is_watched():
         output_files.temporary_file_listeners.append(memory_limit.report_file)
     try:
         try:
-            code = _run()
+            code = _run(start or partial(app, prog_name="swsearch"))  # however it was started
         finally:
             signals.only_note()
     except KeyboardInterrupt:  # of the command, or of the moment before signals were only noted
@@ -113,13 +120,13 @@ def main() -> int:
     return code if error is None or code else _end_with_error(error)
 
 
-def _run() -> int:
+def _run(start: Callable[[], object]) -> int:
     if COMPLETE in os.environ:
         from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
     try:
-        app(prog_name="swsearch")  # however it was started
+        start()
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # the reader of --help has gone, which the parser met itself
             return print_error(PipeClosed())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -52,11 +52,16 @@ def row_names(alignment: QueryAlignment) -> list[str]:
     """
     first = alignment.starts + 1
     spans = zip(first.tolist(), alignment.ends.tolist(), strict=True)
-    words = headers.printed_identifiers(alignment.identifiers)
-    identifiers = [_NOT_FIRST.sub("_", "_".join(word.split())) for word in words]
+    identifiers = row_identifiers(alignment.identifiers)
     names = [f"{name}/{begin}-{end}" for name, (begin, end) in zip(identifiers, spans, strict=True)]
     names[:1] = identifiers[:1]
     return names if len(set(names)) == len(names) else _unique(names)
+
+
+def row_identifiers(identifiers: Sequence[str]) -> list[str]:
+    """Return identifiers as they stand in names of rows: words that begin no comment."""
+    words = headers.printed_identifiers(identifiers)
+    return [_NOT_FIRST.sub("_", "_".join(word.split())) for word in words]
 
 
 def _unique(names: list[str]) -> list[str]:
@@ -119,8 +124,13 @@ aligned_fasta_texts = partial(a3m_texts, has_insertions=False)
 """Yields an alignment as FASTA in the columns of its query."""
 
 
-def stockholm_texts(alignment: QueryAlignment, alphabet: Alphabet, made_by: str = "") -> Iterator[str]:
-    """Yield an alignment as Stockholm, some rows at a time; ``made_by`` is a version, by default the own one."""
+def stockholm_texts(
+    alignment: QueryAlignment, alphabet: Alphabet, made_by: str = "", *, gap: str = "."
+) -> Iterator[str]:
+    """Yield an alignment as Stockholm, some rows at a time.
+
+    ``made_by`` is a version, by default the own one; ``gap`` the letter of gaps between the query's residues.
+    """
     names, texts = row_names(alignment), descriptions_of(alignment)
     head = ["# STOCKHOLM 1.0", f"#=GF ID {names[0]}"]
     if texts[0]:
@@ -136,7 +146,10 @@ def stockholm_texts(alignment: QueryAlignment, alphabet: Alphabet, made_by: str 
     at, total = _layout(alignment)
     together = max(1, LETTERS_PER_BATCH // max(1, total))
     for begin in range(0, len(names), together):
-        rows = _rows(alignment, slice(begin, min(begin + together, len(names))), at, total, alphabet)
+        some = slice(begin, min(begin + together, len(names)))
+        rows = _fill(
+            np.full((some.stop - some.start, total), ord(gap), dtype=np.uint8), alignment, some, at, alphabet
+        )
         yield "".join(
             f"{name:<{width}}{row.tobytes().decode('ascii')}\n"
             for name, row in zip(names[begin : begin + together], rows, strict=True)
@@ -158,10 +171,9 @@ def _layout(alignment: QueryAlignment) -> tuple[IntArray, int]:
     return at, int(at[-1])
 
 
-def _rows(alignment: QueryAlignment, some: slice, at: IntArray, total: int, alphabet: Alphabet) -> ByteArray:
-    """Return the letters of some sequences in all columns, shape (n, total), uint8."""
-    letters = letters_of(alphabet)
-    rows = np.full((some.stop - some.start, total), ord("."), dtype=np.uint8)
+def _fill(rows: ByteArray, alignment: QueryAlignment, some: slice, at: IntArray, alphabet: Alphabet) -> ByteArray:
+    """Set the letters of some sequences in all columns of rows of gaps, shape (n, total), uint8; return the rows."""
+    letters, total = letters_of(alphabet), rows.shape[1]
     rows[:, at[:-1]] = letters[alignment.columns[some]]
     first, last = alignment.insertion_offsets[[some.start, some.stop]].tolist()
     row, column, begins, ends = alignment.insertions[first:last].T
