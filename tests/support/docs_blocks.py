@@ -117,7 +117,8 @@ class Runner:
         (folder / "examples").symlink_to(ROOT / "examples")
         programs = folder / ".bin"
         programs.mkdir()
-        for name, arguments in (("swsearch", "-m swsearch"), ("python", "")):
+        jackhmmer = "-c 'from swsearch.__main__ import jackhmmer; jackhmmer()'"
+        for name, arguments in (("swsearch", "-m swsearch"), ("swsearch-jackhmmer", jackhmmer), ("python", "")):
             program = programs / name
             program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n', encoding="utf-8")
             program.chmod(0o755)
