@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import swsearch
-from support import fake_pycuda
+from support import fake_driver
 from support.forked import in_fork, refused
 from support.samples import sample
 from support.serving import SEQUENCES, serving
@@ -54,7 +54,7 @@ def test_forks_ask_a_server_over_connections_of_their_own(tmp_path: Path) -> Non
 
 
 def test_cuda_in_a_fork_of_a_process_that_has_initialised_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_pycuda.install(monkeypatch)
+    fake_driver.install(monkeypatch)
     opened = gpu_device.Device(gpu_device.choose_device(None))
 
     def use() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import platform
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -92,10 +93,10 @@ def check_machine() -> Iterator[Finding]:
 
 def _examine_gpu() -> Generator[Finding, None, str]:
     """Yield findings, one part after the other until something is missing; return what ``auto`` takes."""
-    from swsearch.engines.factory import NO_PYCUDA, pycuda_is_installed
+    from swsearch.cuda_package import chosen_package, why_no_package
 
-    if not pycuda_is_installed():
-        yield Finding("gpu", f"not used: {NO_PYCUDA}")
+    if not chosen_package():
+        yield Finding("gpu", f"not used: {why_no_package()}")
         return "cpu"
     try:
         return (yield from _examine_gpu_parts())
@@ -116,7 +117,7 @@ def _examine_gpu_parts() -> Generator[Finding, None, str]:
     from swsearch.engines.gpu.device import choose_device, list_devices
     from swsearch.engines.gpu.engine import GpuEngine
 
-    yield Finding("pycuda", _distribution_version("pycuda"))
+    yield Finding("gpu package", _describe_packages())
     devices = list_devices()
     yield Finding("driver", "for CUDA {}.{}".format(*devices[0].driver_version))
     for device in devices:
@@ -176,6 +177,21 @@ def _describe_cache(compiler: Compiler) -> str:
         with contextlib.suppress(OSError):
             sizes.append(entry.stat().st_size)
     return f"{compiler.cache_folder}: {len(sizes)} kernels, {sum(sizes) / (1 << 20):.1f} MiB"
+
+
+def _describe_packages() -> str:
+    """Say which package reaches CUDA's driver, why that one, and which are missing."""
+    from swsearch.cuda_package import EXTRAS, VARIABLE, chosen_package, installed_packages
+
+    installed, chosen = installed_packages(), chosen_package()
+    texts = {each: f"{each} {_distribution_version(each)}" for each in installed}
+    why = f", as {VARIABLE} says" if os.environ.get(VARIABLE) else ""
+    others = [
+        f"not used: {texts[each]} ({VARIABLE}={each})" if each in texts
+        else f"{each} is not installed (pip install 'swsearch[{extra}]')"
+        for each, extra in EXTRAS.items() if each != chosen
+    ]  # fmt: skip
+    return "; ".join([texts[chosen] + why, *others])
 
 
 def _distribution_version(name: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import importlib.util
 import os
 import threading
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from swsearch import output_files
 from swsearch.cli import memory_limit, signals
 from swsearch.cli.argument_checks import CheckedCommand, CommandGroup
 from swsearch.cli.console import Interrupted, PipeClosed, command, print_error, to_cli_error
+from swsearch.cuda_package import chosen_package
 from swsearch.errors import SwsearchError
 
 COMMANDS = {
@@ -146,12 +146,12 @@ def _end_with_error(error: Exception) -> int:
 
 
 def warm_up_gpu(device: int | tuple[int, ...] | str | None) -> None:
-    """Initialise the driver and open a device in the background, if PyCUDA is installed.
+    """Initialise the driver and open a device in the background, if a package for GPUs is installed.
 
     Of several devices, the first is opened; None opens the only one. An error here occurs again when the GPU engine
     is created, and is reported then.
     """
-    if importlib.util.find_spec("pycuda") is not None:
+    if chosen_package():
         with contextlib.suppress(RuntimeError):  # no thread to be had
             first = 0 if isinstance(device, str) else device[0] if isinstance(device, tuple) else device
             threading.Thread(target=_open_device, args=(first,), name="swsearch-cuda", daemon=True).start()
@@ -168,7 +168,7 @@ def _open_device(device: int | None) -> None:
         return
     if device is None and count.value > 1:
         return
-    # the context is the process's own, shared with PyCUDA, and ends with the process
+    # the context is the process's own, shared with PyCUDA or cuda-bindings, and ends with the process
     if not cuda.cuDeviceGet(ctypes.byref(handle), device or 0):
         cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle)
 

@@ -309,10 +309,10 @@ def _examine(files: Sequence[VolumeFile], worker: Any) -> dict[str, Any]:
 
 def _devices() -> tuple[int, str]:
     """Count the GPUs that this process sees, and say why there is none."""
-    from swsearch.engines.factory import NO_PYCUDA, pycuda_is_installed
+    from swsearch.cuda_package import chosen_package, why_no_package
 
-    if not pycuda_is_installed():
-        return 0, NO_PYCUDA
+    if not chosen_package():
+        return 0, why_no_package()
     from swsearch.engines.gpu.device import list_devices
 
     try:

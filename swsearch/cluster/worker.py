@@ -177,11 +177,12 @@ def own_device() -> int | None:
 
     The lock ends with this process.
     """
-    from swsearch.engines.factory import pycuda_is_installed
+    from swsearch.cuda_package import chosen_package
 
-    if not pycuda_is_installed():
+    if not chosen_package():
         return None
-    from swsearch.engines.gpu.device import driver, list_devices
+    from swsearch.engines.gpu.device import list_devices
+    from swsearch.engines.gpu.driver import driver
 
     with suppress(GpuUnavailableError):
         devices = list_devices()

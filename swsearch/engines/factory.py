@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from swsearch.cuda_package import chosen_package, why_no_package
 from swsearch.engines.base import Engine, PairAligner
 from swsearch.engines.devices import CheckedDevices, Devices, check_devices, resolve_devices
 from swsearch.errors import (
@@ -20,9 +19,6 @@ from swsearch.options.kinds import ENGINES
 from swsearch.processors import useful_thread_count
 
 Picked = TypeVar("Picked")
-
-NO_PYCUDA = "PyCUDA is not installed; pip install 'swsearch[gpu]' (guide: CPUs and GPUs)"
-"""Reason why no GPU engine exists on a machine without the GPU extra."""
 
 RANGES = {
     "threads": (1, 2**31 - 1),
@@ -59,8 +55,8 @@ def create_engine(
     gpu_memory : int, optional
         For the GPU engine: bytes of each device's memory that may be used; by default nearly all that is free.
     on_message : callable, optional
-        Told, at most once, why ``auto`` does without the GPU. Where PyCUDA is not installed and no GPU option was
-        given, nothing is told: such a machine is meant to use the CPU.
+        Called, at most once, with the reason why ``auto`` does not use the GPU. It is not called where no package for
+        GPUs is installed and no GPU option was given: such a machine is meant to use the CPU.
     cpu_only : str, optional
         What is to be computed that the GPU cannot; ``auto`` is the CPU then.
 
@@ -184,20 +180,13 @@ def resolve_engine(
         except GpuUnavailableError as error:
             reason = f"running on the CPU: {error}"
         picked = makers["cpu"]()
-        if on_message is not None and (given_options or pycuda_is_installed()):
+        if on_message is not None and (given_options or chosen_package()):
             on_message(reason)
         return picked, reason
     if name != "gpu":
         for option, value in given_options.items():
             raise OptionError(option, value, f"none with engine {name}", "leave it out, or choose engine gpu or auto")
     return makers[name](), ""
-
-
-def pycuda_is_installed() -> bool:
-    """Say whether PyCUDA is there, without importing it, which takes long and needs a driver."""
-    if "pycuda" in sys.modules:
-        return sys.modules["pycuda"] is not None
-    return importlib.util.find_spec("pycuda") is not None
 
 
 def _cpu_engine(threads: int | None) -> Engine:
@@ -212,14 +201,14 @@ def _reference_engine() -> Engine:
     return ReferenceEngine()
 
 
-def require_pycuda() -> None:
-    """Raise `GpuUnavailableError` where PyCUDA is not installed."""
-    if not pycuda_is_installed():
-        raise GpuUnavailableError(f"engine gpu cannot be used: {NO_PYCUDA}, or use --engine cpu")
+def require_package() -> None:
+    """Raise `GpuUnavailableError` where no package reaches CUDA's driver."""
+    if not chosen_package():
+        raise GpuUnavailableError(f"engine gpu cannot be used: {why_no_package()}, or use --engine cpu")
 
 
 def _gpu_engine(devices: CheckedDevices | None, memory: int | None) -> Engine:
-    require_pycuda()
+    require_package()
     from swsearch.engines.gpu.engine import GpuEngine
 
     if devices is None or isinstance(devices, int):
@@ -245,7 +234,7 @@ def _reference_pairs() -> PairAligner:
 
 
 def _gpu_pairs(devices: CheckedDevices | None, memory: int | None, *, pairs: int | None) -> PairAligner:
-    require_pycuda()
+    require_package()
     from swsearch.engines.gpu.pairs.aligner import GpuPairAligner
 
     if devices is None or isinstance(devices, int):

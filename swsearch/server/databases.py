@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from swsearch.alphabet import ALPHABETS, PROTEIN
 from swsearch.backends.resident import ResidentBackend
 from swsearch.client.search_request import SearchRequest
+from swsearch.cuda_package import is_driver_error
 from swsearch.db import Database
 from swsearch.db.database_files import is_manifest
 from swsearch.db.dna_segment import frame_lengths
@@ -344,7 +345,7 @@ def note_failure(database: ServedDatabase, lease: EngineLease, error: Exception)
         return
     if isinstance(error, DatabaseError):
         database.report_damage(str(error))
-    elif isinstance(error, (EngineError, MemoryLimitError)) or type(error).__module__.startswith("pycuda"):
+    elif isinstance(error, (EngineError, MemoryLimitError)) or is_driver_error(error):
         # a search that is too large for the memory does not show that the engine is broken
         database.reopen(lease, str(error) or type(error).__name__, counts=not isinstance(error, MemoryLimitError))
 

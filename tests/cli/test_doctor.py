@@ -2,12 +2,12 @@
 
 import re
 import sys
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from support import fake_pycuda
-from support.fake_pycuda import Card
+from support import fake_driver
+from support.fake_driver import Card
 from swsearch.cli import doctor, main
 from swsearch.engines.gpu import compiler as compiler_module
 from swsearch.engines.gpu import engine as engine_module
@@ -59,7 +59,7 @@ def machine(monkeypatch, tmp_path):
                 raise compiler
             return found
 
-        fake_pycuda.install(monkeypatch, cards)
+        fake_driver.install(monkeypatch, cards)
         monkeypatch.setattr(compiler_module, "find_compiler", find)
         monkeypatch.setattr(engine_module, "GpuEngine", engine)
         monkeypatch.setattr(doctor, "_distribution_version", lambda name: "2026.1")
@@ -86,7 +86,7 @@ def test_a_machine_with_several_gpus(machine, tmp_path):
     lines, bad = findings()
     assert bad == []
     assert lines == [
-        ("pycuda", "2026.1"),
+        ("gpu package", "pycuda 2026.1; cuda-bindings is not installed (pip install 'swsearch[gpu]')"),
         ("driver", "for CUDA 13.0"),
         ("device 0", "NVIDIA L4, compute capability 8.9, 24.0 GiB, 58 multiprocessors"),
         ("device 1", "NVIDIA H200, compute capability 9.0, 141.0 GiB, 132 multiprocessors"),
@@ -133,13 +133,14 @@ def test_of_several_gpus_some_do_not_work(machine, monkeypatch):
 
 def test_no_pycuda(monkeypatch):
     monkeypatch.setattr(doctor, "self_test", lambda engine: 0)
-    fake_pycuda.remove(monkeypatch)
+    fake_driver.remove(monkeypatch)
     lines, bad = findings()
     assert bad == []
     assert lines == [
         (
             "gpu",
-            "not used: PyCUDA is not installed; pip install 'swsearch[gpu]' (guide: CPUs and GPUs)",
+            "not used: neither PyCUDA nor cuda-bindings is installed; pip install 'swsearch[gpu]' (guide: CPUs and "
+            "GPUs)",
         ),
         ("self-test", f"cpu: {EQUAL}"),
         ("auto", "--engine auto takes cpu"),
@@ -148,12 +149,34 @@ def test_no_pycuda(monkeypatch):
 
 def test_no_driver(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "self_test", lambda engine: 0)
-    fake_pycuda.install_without_driver(monkeypatch, tmp_path)
+    fake_driver.install_without_driver(monkeypatch, tmp_path)
     lines, bad = findings()
     assert bad == []
-    assert [topic for topic, _ in lines] == ["pycuda", "gpu", "self-test", "auto"]
+    assert [topic for topic, _ in lines] == ["gpu package", "gpu", "self-test", "auto"]
     assert lines[1][1].startswith("not used: no NVIDIA driver was found (libcuda.so.1: cannot open")
     assert lines[-1][1] == "--engine auto takes cpu"
+
+
+def test_both_packages(machine, monkeypatch):
+    machine(Card())
+    monkeypatch.setitem(sys.modules, "cuda.bindings", ModuleType("cuda.bindings"))
+    text = "pycuda 2026.1; not used: cuda-bindings 2026.1 (SWSEARCH_CUDA_DRIVER=cuda-bindings)"
+    assert dict(findings()[0])["gpu package"] == text
+    monkeypatch.setenv("SWSEARCH_CUDA_DRIVER", "pycuda")
+    assert dict(findings()[0])["gpu package"] == text.replace(";", ", as SWSEARCH_CUDA_DRIVER says;")
+
+
+@pytest.mark.parametrize("package", ["pycuda", "cuda-bindings"])
+def test_an_old_driver(monkeypatch, package):
+    monkeypatch.setattr(doctor, "self_test", lambda engine: 0)
+    fake_driver.install(monkeypatch, driver_version=11040, package=package)
+    lines, bad = findings()
+    assert bad == []
+    assert lines[1] == (
+        "gpu",
+        "not used: the NVIDIA driver is for CUDA 11.4, expected at least 12.0; install a newer driver, or use "
+        "--engine cpu",
+    )
 
 
 def test_a_gpu_that_is_too_old(machine):

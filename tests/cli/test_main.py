@@ -9,8 +9,8 @@ import sys
 import h5py
 import pytest
 
-from support import fake_pycuda
-from support.command_line import SWSEARCH, WITHOUT_PYCUDA, fails, run
+from support import fake_driver
+from support.command_line import SWSEARCH, WITHOUT_CUDA, fails, run
 from support.samples import sample
 from swsearch.cli import main
 from swsearch.engines.base import ChunkPlan
@@ -61,27 +61,32 @@ def test_search_prints_data_on_stdout_and_the_rest_on_stderr(queries, database):
 
 
 def test_engine_gpu_without_pycuda(queries, database):
-    line = [sys.executable, "-c", WITHOUT_PYCUDA, "search", queries, database, "--engine", "gpu"]
+    line = [sys.executable, "-c", WITHOUT_CUDA, "search", queries, database, "--engine", "gpu"]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     fails(done, 7)
     assert done.stderr == (
-        "swsearch: error: engine gpu cannot be used: PyCUDA is not installed; pip install 'swsearch[gpu]' "
-        "(guide: CPUs and GPUs), or use --engine cpu\n"
+        "swsearch: error: engine gpu cannot be used: neither PyCUDA nor cuda-bindings is installed; "
+        "pip install 'swsearch[gpu]' (guide: CPUs and GPUs), or use --engine cpu\n"
     )
 
 
 def test_auto_without_pycuda_says_so_only_when_asked(queries, database):
     def stderr(*options):
-        line = [sys.executable, "-c", WITHOUT_PYCUDA, "search", queries, database, "--max-hits", "1", *options]
+        line = [sys.executable, "-c", WITHOUT_CUDA, "search", queries, database, "--max-hits", "1", *options]
         return subprocess.run(line, capture_output=True, text=True, check=True).stderr
 
     assert "PyCUDA" not in stderr()
-    assert stderr("--verbose").count("running on the CPU: engine gpu cannot be used: PyCUDA is not installed") == 1
-    assert stderr("--device", "0").count("PyCUDA is not installed") == 1
+    assert (
+        stderr("--verbose").count(
+            "running on the CPU: engine gpu cannot be used: neither PyCUDA nor cuda-bindings is installed"
+        )
+        == 1
+    )
+    assert stderr("--device", "0").count("neither PyCUDA nor cuda-bindings is installed") == 1
 
 
 def test_auto_without_a_driver_says_so_once(queries, database, tmp_path):
-    fake_pycuda.write_without_driver(tmp_path)
+    fake_driver.write_without_driver(tmp_path)
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
     expected = run("search", queries, database, "--engine", "cpu").stdout
 

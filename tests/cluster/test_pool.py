@@ -83,7 +83,7 @@ def test_a_worker_that_cannot_be_reached_is_used_all_the_same(database, dask_cli
 
 @pytest.mark.filterwarnings("ignore::swsearch.errors.SwsearchWarning")
 def test_an_engine_that_no_worker_has_is_told_before_anything_is_searched(database, dask_client, monkeypatch):
-    monkeypatch.setattr("swsearch.engines.factory.pycuda_is_installed", lambda: False)
+    monkeypatch.setattr("swsearch.engines.factory.chosen_package", lambda: "")
     with pytest.raises(GpuUnavailableError, match=r"a worker at inproc://.*: engine gpu cannot"):
         swsearch.search(QUERY, database, engine="gpu", client=dask_client)
 

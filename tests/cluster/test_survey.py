@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from support import fake_pycuda
+from support import fake_driver
 from swsearch.cluster import opening, pool
 from swsearch.cluster.opening import WorkerReport
 from swsearch.db import Database
@@ -29,7 +29,7 @@ def database(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch):
-    fake_pycuda.remove(monkeypatch)
+    fake_driver.remove(monkeypatch)
 
 
 def test_workers_say_what_they_are_and_find_the_database(dask_client, database):
@@ -40,7 +40,7 @@ def test_workers_say_what_they_are_and_find_the_database(dask_client, database):
     for seen in (first, second):
         assert seen.problem == ""
         assert seen.description.startswith("cpu (")
-        assert seen.why.startswith("PyCUDA is not installed")
+        assert seen.why.startswith("neither PyCUDA nor cuda-bindings is installed")
         assert (seen.devices, seen.shares_a_device, seen.at_once, seen.is_set) == (0, False, 2, False)
         assert (seen.volumes[path].path, seen.volumes[path].problem) == (path, "")
         assert seen.python.count(".") == 2

@@ -187,11 +187,11 @@ def test_what_a_task_frees_is_kept_for_the_next_one_unless_the_user_set_somethin
 @pytest.fixture
 def gpus(monkeypatch, tmp_path):
     """Two GPUs, whose locks are files of this test."""
-    monkeypatch.setattr("swsearch.engines.factory.pycuda_is_installed", lambda: True)
+    monkeypatch.setattr("swsearch.cuda_package.chosen_package", lambda: "pycuda")
     devices = [SimpleNamespace(index=0), SimpleNamespace(index=1)]
     monkeypatch.setattr("swsearch.engines.gpu.device.list_devices", lambda: devices)
     bus = SimpleNamespace(Device=lambda index: SimpleNamespace(pci_bus_id=lambda: f"test:{os.getpid()}:{index}"))
-    monkeypatch.setattr("swsearch.engines.gpu.device.driver", lambda: bus)
+    monkeypatch.setattr("swsearch.engines.gpu.driver.driver", lambda: bus)
     own_device.cache_clear()
     yield devices
     own_device.cache_clear()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import swsearch
-from support import fake_pycuda
-from support.fake_pycuda import Card
+from support import fake_driver
+from support.fake_driver import Card
 from swsearch.cli.tables import DeviceNumbers
 from swsearch.engines import factory
 from swsearch.engines.devices import MAX_DEVICES, available_devices_message, check_devices, resolve_devices
@@ -53,14 +53,14 @@ BAD = [
 
 @pytest.mark.parametrize("given", BAD, ids=lambda value: repr(value)[:20])
 def test_what_names_no_device_is_told_with_the_devices_there_are(monkeypatch, given):
-    fake_pycuda.install(monkeypatch, [SMALL, Card()])
+    fake_driver.install(monkeypatch, [SMALL, Card()])
     with pytest.raises(OptionError) as caught:
         swsearch.search("MKVLA", ["MKVLA"], device=given)
     message = str(caught.value)
     assert re.match('device: got .*, expected the number of a GPU, a list of such numbers, or "all"', message)
     assert message.endswith(f"; {BOTH}")
     assert len(message) < 300
-    fake_pycuda.remove(monkeypatch)  # nor does it take a GPU to say so
+    fake_driver.remove(monkeypatch)  # nor does it take a GPU to say so
     for call in (create_engine, create_pair_aligner):
         with pytest.raises(OptionError, match=r"^device: got .*, expected the number of a GPU"):
             call("cpu", device=given)
@@ -80,7 +80,7 @@ def test_devices_of_the_command_line(text, expected):
      "all,0", "1" * 5000, "0," * 99 + "0", "\N{ARABIC-INDIC DIGIT ONE}", "none"],
 )  # fmt: skip
 def test_what_the_command_line_takes_for_no_devices(monkeypatch, text):
-    fake_pycuda.install(monkeypatch, [SMALL, Card()])
+    fake_driver.install(monkeypatch, [SMALL, Card()])
     with pytest.raises(OptionError) as caught:
         DeviceNumbers().parse("device", text)
     assert (caught.value.expected, caught.value.remedy) == (
@@ -90,7 +90,7 @@ def test_what_the_command_line_takes_for_no_devices(monkeypatch, text):
 
 
 def test_where_there_is_none_none_is_named(monkeypatch):
-    fake_pycuda.remove(monkeypatch)
+    fake_driver.remove(monkeypatch)
     assert available_devices_message() == ""
 
 
@@ -115,8 +115,8 @@ def machine(monkeypatch):
     }
     for module, (name, kind) in kinds.items():
         monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{name: type(name, (kind,), {})}))
-    monkeypatch.setattr(factory, "pycuda_is_installed", lambda: True)
-    return lambda *cards: fake_pycuda.install(monkeypatch, cards)
+    monkeypatch.setattr(factory, "chosen_package", lambda: "pycuda")
+    return lambda *cards: fake_driver.install(monkeypatch, cards)
 
 
 def made(name="gpu", pairs=None, **options):
@@ -182,14 +182,16 @@ def test_a_number_that_is_not_there(machine):
 
 @pytest.mark.parametrize("device", ["all", [0, 1], 0])
 def test_without_a_gpu_auto_takes_the_cpu_and_says_why(monkeypatch, device):
-    fake_pycuda.remove(monkeypatch)
+    fake_driver.remove(monkeypatch)
     for make in (create_engine, create_pair_aligner):
         told = []
         with make("auto", device=device, threads=1, on_message=told.append) as found:
             assert found.name == "cpu"
             assert told == [found.fallback]
-            assert told[0].startswith("running on the CPU: engine gpu cannot be used: PyCUDA is not installed")
-        with pytest.raises(GpuUnavailableError, match="PyCUDA is not installed"):
+            assert told[0].startswith(
+                "running on the CPU: engine gpu cannot be used: neither PyCUDA nor cuda-bindings is installed"
+            )
+        with pytest.raises(GpuUnavailableError, match="neither PyCUDA nor cuda-bindings is installed"):
             make("gpu", device=device)
         for name in ("cpu", "reference"):
             with pytest.raises(OptionError, match=f"^device: got .*, expected none with engine {name}"):
@@ -197,7 +199,7 @@ def test_without_a_gpu_auto_takes_the_cpu_and_says_why(monkeypatch, device):
 
 
 def test_a_search_in_python_without_a_gpu(monkeypatch):
-    fake_pycuda.remove(monkeypatch)
+    fake_driver.remove(monkeypatch)
     (result,) = swsearch.search("MKVLA", ["MKVLA"], device="all", threads=1)
     assert len(result.hits) == 1
     with swsearch.Searcher(["MKVLA"], device=[0, 1], threads=1) as searcher:

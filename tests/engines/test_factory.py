@@ -1,10 +1,11 @@
 """Which engine and which pair aligner a name stands for, whatever becomes of the attempt to use a GPU."""
 
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from support import fake_pycuda
+from support import fake_driver
 from swsearch import extension
 from swsearch.engines import factory
 from swsearch.engines.factory import GPU_WORTH_CELLS, create_engine, create_pair_aligner
@@ -32,7 +33,7 @@ def kind(request, monkeypatch):
 
         asked = []
         monkeypatch.setattr(factory, name, attempt)
-        monkeypatch.setattr(factory, "pycuda_is_installed", lambda: installed)
+        monkeypatch.setattr(factory, "chosen_package", lambda: "pycuda" * installed)
         return asked
 
     return SimpleNamespace(create=create, gpu=gpu, made=made)
@@ -105,12 +106,34 @@ def test_gpu_options_with_an_engine_that_has_no_use_for_them(kind, name, option,
 
 
 def test_whether_pycuda_is_installed(monkeypatch):
-    fake_pycuda.remove(monkeypatch)
-    assert not factory.pycuda_is_installed()
-    with pytest.raises(GpuUnavailableError, match="PyCUDA is not installed; pip install 'swsearch"):
+    fake_driver.remove(monkeypatch)
+    assert not factory.chosen_package()
+    with pytest.raises(
+        GpuUnavailableError, match="neither PyCUDA nor cuda-bindings is installed; pip install 'swsearch"
+    ):
         create_engine("gpu")
-    fake_pycuda.install(monkeypatch)
-    assert factory.pycuda_is_installed()
+    fake_driver.install(monkeypatch)
+    assert factory.chosen_package() == "pycuda"
+
+
+def test_the_package_that_the_variable_names(monkeypatch):
+    fake_driver.install(monkeypatch)
+    monkeypatch.setitem(sys.modules, "cuda.bindings", ModuleType("cuda.bindings"))
+    assert factory.chosen_package() == "pycuda"
+    monkeypatch.setenv("SWSEARCH_CUDA_DRIVER", "cuda-bindings")
+    assert factory.chosen_package() == "cuda-bindings"
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(GpuUnavailableError) as caught:
+        create_engine("gpu")
+    assert str(caught.value) == (
+        "engine gpu cannot be used: cuda-bindings, which SWSEARCH_CUDA_DRIVER names, is not installed; pip install "
+        "'swsearch[gpu]', or use --engine cpu"
+    )
+    monkeypatch.setenv("SWSEARCH_CUDA_DRIVER", "cuda")
+    for name in ("gpu", "auto"):
+        with pytest.raises(OptionError) as refused:
+            create_engine(name)
+        assert str(refused.value) == "SWSEARCH_CUDA_DRIVER: got 'cuda', expected one of pycuda, cuda-bindings"
 
 
 @pytest.mark.parametrize("kind", ["pairs"], indirect=True)

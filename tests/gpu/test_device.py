@@ -1,12 +1,13 @@
 """Devices, and what CUDA says in the user's words; the driver is made up, so no GPU is needed."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from support import fake_pycuda
-from support.fake_pycuda import Card
-from swsearch.engines.gpu import device as module
+from support import fake_driver
+from support.fake_driver import Card
+from swsearch.engines.gpu import driver as driver_module
 from swsearch.engines.gpu.device import Device, GpuMemoryError, choose_device, list_devices
 from swsearch.errors import EngineError, GpuUnavailableError, MemoryLimitError, OptionError
 
@@ -28,19 +29,26 @@ def unavailable(call=list_devices):
 @pytest.mark.parametrize(
     ("prepare", "words"),
     [
-        (lambda patch, folder: fake_pycuda.remove(patch), ["PyCUDA is not installed", "pip install 'swsearch[gpu]'"]),
-        (fake_pycuda.install_without_driver, ["(libcuda.so.1: cannot open shared object file: No such file or dir"]),
         (
-            lambda patch, folder: fake_pycuda.install(patch, init_error=fake_pycuda.LogicError("cuInit failed: why")),
+            lambda patch, folder: fake_driver.remove(patch),
+            ["neither PyCUDA nor cuda-bindings is installed", "pip install 'swsearch[gpu]'"],
+        ),
+        (fake_driver.install_without_driver, ["(libcuda.so.1: cannot open shared object file: No such file or dir"]),
+        (
+            lambda patch, folder: fake_driver.install(patch, init_error=fake_driver.LogicError("cuInit failed: why")),
             ["the NVIDIA driver does not answer (cuInit failed: why)", "nvidia-smi"],
         ),
-        (lambda patch, folder: fake_pycuda.install(patch, []), ["there is no CUDA device"]),
+        (lambda patch, folder: fake_driver.install(patch, []), ["there is no CUDA device"]),
         (
-            lambda patch, folder: fake_pycuda.install(patch, [OLD]),
+            lambda patch, folder: fake_driver.install(patch, driver_version=11080),
+            ["the NVIDIA driver is for CUDA 11.8, expected at least 12.0; install a newer driver"],
+        ),
+        (
+            lambda patch, folder: fake_driver.install(patch, [OLD]),
             ["device 0, Tesla P100 has compute capability 6.0, expected at least 7.5"],
         ),
     ],
-    ids=["no PyCUDA", "no driver", "no start", "no device", "too old"],
+    ids=["no package", "no driver", "no start", "no device", "old driver", "too old"],
 )
 def test_there_is_no_gpu(monkeypatch, tmp_path, prepare, words):
     prepare(monkeypatch, tmp_path)
@@ -48,8 +56,9 @@ def test_there_is_no_gpu(monkeypatch, tmp_path, prepare, words):
     assert all(each in message for each in words), message
 
 
-def test_devices_are_described(monkeypatch):
-    fake_pycuda.install(monkeypatch, [LAPTOP, Card()], driver_version=12080)
+@pytest.mark.parametrize("package", ["pycuda", "cuda-bindings"])
+def test_devices_are_described(monkeypatch, package):
+    fake_driver.install(monkeypatch, [LAPTOP, Card()], driver_version=12080, package=package)
     first, second = list_devices()
     assert (first.index, first.name, first.capability, first.architecture) == (0, LAPTOP.name, (7, 5), "sm_75")
     assert (second.index, second.multiprocessors, second.memory) == (1, 132, 141 << 30)
@@ -69,13 +78,13 @@ def test_devices_are_described(monkeypatch):
     ],
 )
 def test_a_device_is_chosen(monkeypatch, cards, index, expected):
-    fake_pycuda.install(monkeypatch, cards)
+    fake_driver.install(monkeypatch, cards)
     assert choose_device(index).index == expected
 
 
 @pytest.mark.parametrize("index", [-1, 2, 99])
 def test_a_device_number_that_there_is_not(monkeypatch, index):
-    fake_pycuda.install(monkeypatch, [LAPTOP, Card()])
+    fake_driver.install(monkeypatch, [LAPTOP, Card()])
     with pytest.raises(OptionError) as caught:
         choose_device(index)
     assert caught.value.exit_code == 1
@@ -83,8 +92,8 @@ def test_a_device_number_that_there_is_not(monkeypatch, index):
 
 
 def test_a_device_that_cannot_be_opened(monkeypatch):
-    error = fake_pycuda.LogicError("cuDevicePrimaryCtxRetain failed: exclusive")
-    fake_pycuda.install(monkeypatch, open_error=error)
+    error = fake_driver.LogicError("cuDevicePrimaryCtxRetain failed: exclusive")
+    fake_driver.install(monkeypatch, open_error=error)
     info = choose_device(None)
     message = unavailable(lambda: Device(info))
     assert "device 0, NVIDIA H200 could not be opened (cuDevicePrimaryCtxRetain failed: exclusive)" in message
@@ -93,7 +102,7 @@ def test_a_device_that_cannot_be_opened(monkeypatch):
 @pytest.fixture
 def opened(monkeypatch):
     """Return an open device and its context."""
-    driver = fake_pycuda.install(monkeypatch)
+    driver = fake_driver.install(monkeypatch)
     device = Device(choose_device(None))
     yield device, driver.contexts[0]
     assert driver.contexts[0].depth == 0, "the context was left current"
@@ -109,7 +118,7 @@ def test_the_context_is_current_while_it_is_used(opened):
             assert context.depth == 2
     with pytest.raises(KeyboardInterrupt), device.active("scoring"):
         raise KeyboardInterrupt
-    context.push_error = fake_pycuda.LogicError("cuCtxPushCurrent failed: context is destroyed")
+    context.push_error = fake_driver.LogicError("cuCtxPushCurrent failed: context is destroyed")
     with pytest.raises(EngineError, match=r"scoring failed .*context is destroyed"), device.active("scoring"):
         pytest.fail("entered")
 
@@ -118,15 +127,15 @@ def test_the_context_is_current_while_it_is_used(opened):
     ("error", "kind", "code", "begins", "says"),
     [
         (
-            fake_pycuda.MemoryError("cuMemAlloc failed: out of memory"), GpuMemoryError, 4,
+            fake_driver.MemoryError("cuMemAlloc failed: out of memory"), GpuMemoryError, 4,
             "not enough GPU memory for scoring (cuMemAlloc failed", "--gpu-memory",
         ),
         (
-            fake_pycuda.LaunchError("cuLaunchKernel failed: an illegal memory access"), EngineError, 3,
+            fake_driver.LaunchError("cuLaunchKernel failed: an illegal memory access"), EngineError, 3,
             "scoring failed (cuLaunchKernel failed: an illegal memory access)", "--engine cpu",
         ),
         (
-            fake_pycuda.LogicError("cuModuleLoadDataEx failed: device kernel image is invalid"), EngineError, 3,
+            fake_driver.LogicError("cuModuleLoadDataEx failed: device kernel image is invalid"), EngineError, 3,
             "scoring failed (cuModuleLoadDataEx failed: device kernel image is invalid)", "--engine cpu",
         ),
     ],
@@ -142,10 +151,11 @@ def test_a_failure_names_the_device_and_what_it_did(opened, error, kind, code, b
     assert says in str(caught.value)
 
 
-def test_only_the_device_module_imports_pycuda():
-    names = [
-        path.name
-        for path in Path(module.__file__).parents[2].rglob("*.py")
-        if any(line.strip().startswith(("import pycuda", "from pycuda")) for line in path.read_text().splitlines())
-    ]
-    assert names == []  # the device module does it by name, when it is asked for a device
+def test_only_the_driver_modules_import_packages():
+    package = Path(driver_module.__file__).parent
+    names = {
+        path.relative_to(package.parents[1]).as_posix()
+        for path in package.parents[1].rglob("*.py")
+        if re.search(r"pycuda\.(driver|autoinit)|(import|from) (pycuda|cuda\.)", path.read_text())
+    }
+    assert names == {"engines/gpu/driver.py", "engines/gpu/cuda_bindings.py"}

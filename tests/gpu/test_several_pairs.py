@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from support import fake_pycuda
+from support import fake_driver
 from support.cases import random_codes, random_profile
+from support.fake_driver import Card
 from support.fake_gpu import INFO, fake_engine
-from support.fake_pycuda import Card
 from support.host_pairs import HostFunction, host_aligner
 from support.samples import sample
 from swsearch.alignment_table import ALIGNMENT_COLUMNS
@@ -416,10 +416,10 @@ def test_what_a_search_found_is_aligned_by_its_devices(several, monkeypatch):
 
 def test_the_command_line_prints_the_same_and_says_what_failed(several, monkeypatch, tmp_path, capsys):
     several([0]).close()  # for what it puts in place of devices
-    fake_pycuda.install(
+    fake_driver.install(
         monkeypatch, [Card(), Card("NVIDIA L4", (8, 9), 58, 24 << 30), Card("Old", (6, 0), 10, 1 << 30)]
     )
-    monkeypatch.setattr("swsearch.engines.factory.pycuda_is_installed", lambda: True)
+    monkeypatch.setattr("swsearch.engines.factory.chosen_package", lambda: "pycuda")
     monkeypatch.setattr("signal.signal", lambda *_: None)
     met = threading.Barrier(2)
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from support import forking
 
 SWSEARCH = [sys.executable, "-m", "swsearch"]
-WITHOUT_PYCUDA = "import sys; sys.modules['pycuda'] = None; from swsearch.__main__ import main; main()"
+WITHOUT_CUDA = (
+    "import sys; sys.modules['pycuda'] = sys.modules['cuda.bindings'] = None; "
+    "from swsearch.__main__ import main; main()"
+)
 
 FORKED = False
 """Take processes that have imported everything before, for every command; conftest.py decides.

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from swsearch.engines.gpu.compiler import SOURCES, Compiler, Kernel, find_compiler
-from swsearch.engines.gpu.device import Device, DeviceInfo, Function, choose_device, driver
+from swsearch.engines.gpu.device import Device, DeviceInfo, Function, choose_device
+from swsearch.engines.gpu.driver import driver
 
 STUDY_SOURCES = SOURCES / "study"
 """The folder of the study's kernels."""
@@ -167,7 +168,7 @@ class GpuMachine:
         work()
         end.record(self._main)
         end.synchronize()
-        return float(begin.time_till(end)) / 1e3
+        return float(end.time_since(begin)) / 1e3
 
     def forget(self) -> None:
         """Release all modules and streams, while the context is current."""

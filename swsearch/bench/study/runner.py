@@ -24,6 +24,7 @@ from swsearch.bench.study.expected import GAPS, Problem, protein_scoring, random
 from swsearch.bench.study.machine import GpuMachine, open_machine, study_hash
 from swsearch.bench.study.timing import NAMES, QUERIES, SWEEP_QUERY, TIMED_RUNS, Measurement, Timer, inter_task_query
 from swsearch.bench.study.variants import APPROACHES, MEDIUM, Variant, variants_of
+from swsearch.cuda_package import PACKAGES
 from swsearch.db import Database
 from swsearch.engines.base import PairAligner
 from swsearch.errors import EngineError, MemoryLimitError, OptionError
@@ -238,7 +239,7 @@ def line(row: Measurement) -> str:
 
 def _about(machine: GpuMachine) -> dict[str, Any]:
     versions = {}
-    for name in ("swsearch", "numpy", "parasail", "pycuda"):
+    for name in ("swsearch", "numpy", "parasail", *PACKAGES):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

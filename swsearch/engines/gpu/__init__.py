@@ -1,1 +1,1 @@
-"""The GPU engine: `engine` drives, `several` divides, `device` imports PyCUDA, `variants` is the table of kernels."""
+"""The GPU engine: `engine` drives, `several` divides, `driver` reaches CUDA, `variants` is the table of kernels."""

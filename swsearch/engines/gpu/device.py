@@ -1,14 +1,7 @@
-"""The thin layer over PyCUDA: devices, contexts, memory, launches, and CUDA's errors in the user's words.
-
-Nothing else imports pycuda, and this module does so only when a device is asked for: without PyCUDA or a driver
-everything else works.
-"""
+"""Devices, contexts, memory and launches over `driver`, and CUDA's errors in the user's words."""
 
 from __future__ import annotations
 
-import functools
-import importlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from swsearch.engines.gpu.driver import UNUSABLE, Event, Memory, Module, Stream, driver
 from swsearch.errors import EngineError, GpuUnavailableError, MemoryLimitError, OptionError
 from swsearch.processors import OwnProcess
 
@@ -30,59 +24,6 @@ _NON_BLOCKING = 1
 
 class GpuMemoryError(MemoryLimitError):
     """The device has less memory than was asked for; the engine asks for less before it gives up."""
-
-
-def driver() -> Any:
-    """Return PyCUDA's driver interface, with CUDA initialised.
-
-    Raises
-    ------
-    GpuUnavailableError
-        If PyCUDA or the driver is missing, there is no device, or CUDA was initialised before this process was
-        forked.
-    """
-    found, process = _driver()
-    if not process.is_here:
-        raise GpuUnavailableError(
-            "engine gpu cannot be used: CUDA was initialised before this process was forked; start processes with "
-            "multiprocessing.get_context('spawn'), or use --engine cpu"
-        )
-    return found
-
-
-@functools.cache
-def _driver() -> tuple[Any, OwnProcess]:
-    """Import PyCUDA's driver interface and initialise CUDA in this process."""
-    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # nvidia-smi's numbers
-    try:
-        found = importlib.import_module("pycuda.driver")
-    except ModuleNotFoundError as error:
-        raise GpuUnavailableError(
-            f"engine gpu cannot be used: PyCUDA is not installed ({error}); pip install 'swsearch[gpu]', or use "
-            "--engine cpu"
-        ) from error
-    except ImportError as error:
-        if "undefined symbol" in str(error):
-            raise GpuUnavailableError(
-                f"engine gpu cannot be used: PyCUDA was built for another driver ({error}); build it again with the "
-                "CUDA headers of the driver's version (README, GPU): pip install --no-cache-dir --force-reinstall "
-                "pycuda; or use --engine cpu"
-            ) from error
-        raise GpuUnavailableError(
-            f"engine gpu cannot be used: no NVIDIA driver was found ({error}); install the driver, or use "
-            "--engine cpu"
-        ) from error
-    try:
-        found.init()
-        count = found.Device.count()
-    except found.Error as error:
-        raise GpuUnavailableError(
-            f"engine gpu cannot be used: the NVIDIA driver does not answer ({error}); see that nvidia-smi works, or "
-            "use --engine cpu"
-        ) from error
-    if count == 0:
-        raise GpuUnavailableError("engine gpu cannot be used: there is no CUDA device; use --engine cpu")
-    return found, OwnProcess("CUDA")
 
 
 @dataclass(frozen=True)
@@ -174,7 +115,7 @@ def choose_device(index: int | None) -> DeviceInfo:
     usable = [each for each in devices if not why_too_old(each)] or devices
     chosen = devices[index] if index is not None else max(usable, key=lambda each: each.multiprocessors)
     if why := why_too_old(chosen):
-        raise GpuUnavailableError(f"engine gpu cannot be used: {chosen} {why}; use --engine cpu")
+        raise GpuUnavailableError(f"{UNUSABLE}{chosen} {why}; use --engine cpu")
     return chosen
 
 
@@ -216,7 +157,7 @@ class Device:
             self._context = self._cuda.Device(info.index).retain_primary_context()
         except self._cuda.Error as error:
             raise GpuUnavailableError(
-                f"engine gpu cannot be used: {info} could not be opened ({error}); see with nvidia-smi whether "
+                f"{UNUSABLE}{info} could not be opened ({error}); see with nvidia-smi whether "
                 "another process holds it, or use --engine cpu"
             ) from error
 
@@ -259,23 +200,21 @@ class Device:
 
     def free_memory(self) -> int:
         """Return the bytes that are free on the device."""
-        free: int = self._cuda.mem_get_info()[0]
-        return free
+        return self._cuda.mem_get_info()[0]
 
-    def allocate(self, n_bytes: int) -> Any:
+    def allocate(self, n_bytes: int) -> Memory:
         """Allocate device memory; freed when the last reference goes, or by its ``free``."""
         return self._cuda.mem_alloc(max(n_bytes, 1))
 
     def pinned(self, n_bytes: int) -> npt.NDArray[np.uint8]:
         """Allocate page-locked host memory, shape (max(n_bytes, 1),), uint8."""
-        array: npt.NDArray[np.uint8] = self._cuda.pagelocked_empty(max(n_bytes, 1), np.uint8)
-        return array
+        return self._cuda.pagelocked_empty(max(n_bytes, 1), np.uint8)
 
-    def stream(self) -> Any:
+    def stream(self) -> Stream:
         """Make a stream that does not wait for copies on the default stream."""
         return self._cuda.Stream(_NON_BLOCKING)
 
-    def event(self, timing: bool = False) -> Any:
+    def event(self, timing: bool = False) -> Event:
         """Make an event."""
         return self._cuda.Event(0 if timing else self._cuda.event_flags.DISABLE_TIMING)
 
@@ -308,7 +247,7 @@ class Device:
         if n_bytes:
             self._cuda.memset_d32_async(address, 0, n_bytes // 4, stream)
 
-    def load(self, cubin: bytes) -> Any:
+    def load(self, cubin: bytes) -> Module:
         """Load a compiled module."""
         return self._cuda.module_from_buffer(cubin)
 
@@ -318,7 +257,7 @@ class Function:
 
     Parameters
     ----------
-    module : pycuda.driver.Module
+    module : Module
         Loaded; kept alive.
     name : str
         The kernel.
@@ -328,7 +267,7 @@ class Function:
         Shared memory of a block.
     """
 
-    def __init__(self, module: Any, name: str, signature: str, shared_bytes: int = 0) -> None:
+    def __init__(self, module: Module, name: str, signature: str, shared_bytes: int = 0) -> None:
         self._module, self._shared = module, shared_bytes
         self._function = module.get_function(name)
         if shared_bytes > 48 << 10:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
+from swsearch.cuda_package import is_driver_error
 from swsearch.engines.base import PendingHits
 from swsearch.engines.devices import warn_skipped
 from swsearch.engines.gpu.device import DeviceInfo
@@ -335,4 +336,4 @@ def _poll(pending: PendingHits) -> Any:
 
 def is_failure(error: BaseException) -> bool:
     """Return whether an error is the device's, so that another device may do the work."""
-    return isinstance(error, (EngineError, MemoryLimitError)) or type(error).__module__.startswith("pycuda")
+    return isinstance(error, (EngineError, MemoryLimitError)) or is_driver_error(error)

@@ -1,6 +1,6 @@
 """The two compilers that make a cubin of a kernel, NVRTC (a library) and nvcc: how to call them, where to find them.
 
-Only the standard library is used, so that ``swsearch doctor`` can look for a compiler on a machine without PyCUDA.
+Only the standard library is used, so that ``swsearch doctor`` can look for a compiler on a machine without a GPU.
 """
 
 from __future__ import annotations
@@ -84,6 +84,9 @@ class Nvrtc(Toolchain):
 
     def __init__(self, path: str) -> None:
         self.path = path
+        if os.sep in path:  # NVRTC looks for its built-in headers elsewhere, in NVIDIA's package of 13.0 in vain
+            for headers in Path(path).parent.glob("libnvrtc-builtins.so.*"):
+                ctypes.CDLL(str(headers))
         self._library = ctypes.CDLL(path)
         major, minor = ctypes.c_int(), ctypes.c_int()
         try:

@@ -40,7 +40,7 @@ class AtOnce:
     def synchronize(self) -> None:
         pass
 
-    def time_till(self, other: AtOnce) -> float:
+    def time_since(self, other: AtOnce) -> float:
         assert self.recorded and other.recorded
         return 2.5
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from support import fake_pycuda
+from support import fake_driver
 from support.fake_gpu import fake_engine
 from support.host_machine import HostMachine
 from support.host_pairs import host_aligner
@@ -187,7 +187,7 @@ def test_settings(changes: dict[str, list[object]], message: str) -> None:
 
 
 def test_the_command_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_pycuda.install(monkeypatch, cards=())
+    fake_driver.install(monkeypatch, cards=())
     done = CliRunner().invoke(app, ["bench", "study"])
     assert isinstance(done.exception, GpuUnavailableError)
     assert done.exception.exit_code == 7

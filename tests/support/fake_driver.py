@@ -1,6 +1,6 @@
-"""A stand-in for ``pycuda.driver`` that is as much of it as `swsearch.engines.gpu.device` asks for before any kernel.
+"""A stand-in for CUDA's driver: as much of `swsearch.engines.gpu.driver.Driver` as is used before any kernel.
 
-`install` puts it where PyCUDA would be, whether that is installed or not; what fails can be chosen.
+`install` puts it where PyCUDA or cuda-bindings would be, whether they are installed or not; what fails can be chosen.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import sys
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 
-from swsearch.engines.gpu import device as device_module
+from swsearch import cuda_package
+from swsearch.engines import gpu
+from swsearch.engines.gpu import driver as driver_module
 
 
 class Error(Exception):
@@ -27,6 +29,10 @@ class LogicError(Error):
 
 class LaunchError(Error):
     """A kernel that crashed."""
+
+
+for each in (Error, MemoryError, LogicError, LaunchError):
+    each.__module__ = "pycuda._driver"
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,10 @@ class Context:
         self.detached = True
 
 
-def install(monkeypatch, cards=(Card(),), *, init_error=None, open_error=None, driver_version=13000):
-    """Put the stand-in into ``sys.modules``; return its driver module, whose ``contexts`` are those made."""
+def install(
+    monkeypatch, cards=(Card(),), *, init_error=None, open_error=None, driver_version=13000, package="pycuda"
+):
+    """Make the stand-in a package's driver; return its driver module, whose ``contexts`` are those made."""
     driver = ModuleType("pycuda.driver")
     driver.contexts = []
 
@@ -105,22 +113,23 @@ def install(monkeypatch, cards=(Card(),), *, init_error=None, open_error=None, d
         Error=Error, MemoryError=MemoryError, LogicError=LogicError, LaunchError=LaunchError, Device=Device,
         Context=Context, init=init, device_attribute=attributes, get_driver_version=lambda: driver_version,
     )  # fmt: skip
-    package = ModuleType("pycuda")
-    package.driver = driver
-    monkeypatch.setitem(sys.modules, "pycuda", package)
-    monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
-    _forget(monkeypatch)
+    remove(monkeypatch)
+    monkeypatch.setitem(sys.modules, cuda_package.PACKAGES[package], ModuleType(package))
+    if package == "pycuda":
+        monkeypatch.setitem(sys.modules, "pycuda.driver", driver)
+    else:
+        monkeypatch.setattr(gpu, "cuda_bindings", driver, raising=False)
     return driver
 
 
 def install_without_driver(monkeypatch, folder):
     """Put a PyCUDA where it would be that finds no driver, as on a machine without one."""
     write_without_driver(folder)
+    remove(monkeypatch)
     package = ModuleType("pycuda")
     package.__path__ = [str(folder / "pycuda")]
     monkeypatch.setitem(sys.modules, "pycuda", package)
     monkeypatch.delitem(sys.modules, "pycuda.driver", raising=False)
-    _forget(monkeypatch)
 
 
 def write_without_driver(folder):
@@ -133,12 +142,10 @@ def write_without_driver(folder):
 
 
 def remove(monkeypatch):
-    """Make PyCUDA missing, even where it is installed."""
-    monkeypatch.setitem(sys.modules, "pycuda", None)
+    """Make both packages missing, even where they are installed."""
+    for module in cuda_package.PACKAGES.values():
+        monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, "pycuda.driver", raising=False)
-    _forget(monkeypatch)
-
-
-def _forget(monkeypatch):
-    """Let `device.driver` look again, now and, as it is put back, afterwards."""
-    monkeypatch.setattr(device_module, "_driver", functools.cache(device_module._driver.__wrapped__))
+    monkeypatch.delenv(cuda_package.VARIABLE, raising=False)
+    # look again, now and, as it is put back, afterwards
+    monkeypatch.setattr(driver_module, "_driver", functools.cache(driver_module._driver.__wrapped__))
