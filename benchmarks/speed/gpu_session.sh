@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Everything that only a GPU can prove, on a machine without network, in calls of a few minutes; a short table last.
 #
-#   tests   the tests that are marked gpu
+#   tests   the tests that are marked gpu, with each package that reaches CUDA's driver (PACKAGES)
+#   drivers revisions.py: PyCUDA and cuda-bindings in turn; ONLY and RUNS; what their imports take, and a kernel cache
 #   speed   gpu.py, with CUDASW++4.0 if DATA/cudasw has its align and makedb, and pairs_gpu.py into OUT
 #   evalues evalues.py: what E-values from shuffled copies cost, 20 and 1,000 queries
 #   jobs    jobs.py: whole jobs beside what their kernels need
@@ -36,7 +37,27 @@ unpacked() {
 
 case $part in
 tests)
-    python3 -m pytest -q -p no:cacheprovider -p no:benchmark -n 0 -m gpu --durations=8 tests/gpu 2>&1 | tee "$out/gpu_tests.txt" | tail -n 40
+    for package in ${PACKAGES:-pycuda cuda-bindings}; do
+        SWSEARCH_CUDA_DRIVER=$package python3 -m pytest -q -p no:cacheprovider -p no:benchmark -n 0 -m gpu --durations=8 \
+            tests/gpu 2>&1 | tee "$out/gpu_tests_$package.txt" | tail -n "${LINES_SHOWN:-25}"
+    done
+    ;;
+drivers)
+    unpacked
+    python3 - << 'PYTHON' | tee "$out/imports.txt"
+import statistics, subprocess, sys
+for module in ("pycuda.driver", "cuda.bindings.driver", "cuda.core"):
+    code = f"import time, numpy; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False) for _ in range(8)]
+    times = [float(each.stdout) for each in runs[1:] if each.stdout]
+    print(f"import {module}: {statistics.median(times):.3f} s" if times else f"import {module}: {runs[0].stderr[-200:]}")
+PYTHON
+    for package in pycuda cuda-bindings; do
+        SWSEARCH_CUDA_DRIVER=$package python3 -m swsearch doctor
+    done | grep -E "^(gpu package|compiler|gpu|self-test) " | tee "$out/doctor.txt"
+    python3 -m benchmarks.speed.revisions "$PWD" "$PWD" "$data/sprot.fasta" --engine gpu --drivers pycuda,cuda-bindings \
+        --runs "${RUNS:-7}" --only "${ONLY:-quer}" --many "${MANY:-1000}" --out "$out/drivers.txt"
+    du -sb "$SWSEARCH_CACHE"/kernels && find "$SWSEARCH_CACHE"/kernels -name '*.cubin' | wc -l
     ;;
 speed)
     database
