@@ -52,7 +52,7 @@ def about(setup: Setup) -> dict[str, Any]:
         description = engine.description
     database, queries = setup.database, setup.queries
     return {
-        "heading": heading(__file__, ["pycuda", "numpy"]),
+        "heading": heading(__file__, ["pycuda", "cuda-bindings", "numpy"]),
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "device": info.name if info else description,
         "capability": ".".join(map(str, info.capability)) if info else "",

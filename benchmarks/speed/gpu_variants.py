@@ -281,7 +281,7 @@ def main() -> None:
     scans = Scans(lengths)
     stamp = fingerprint()
     lines = [
-        *heading(__file__, ["pycuda", "numpy"]),
+        *heading(__file__, ["pycuda", "cuda-bindings", "numpy"]),
         scans.engine.description,
         f"kernels {stamp.kernels}",
         f"engine  {stamp.engine}",

@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--modes", nargs="+", choices=MODES, default=["global"], help="default global")
     parser.add_argument("--directions", action="store_true", help="with the alignment, not the score alone")
     options = parser.parse_args()
-    report = heading(__file__, ["pycuda", "numpy"])
+    report = heading(__file__, ["pycuda", "cuda-bindings", "numpy"])
     generator = np.random.default_rng(1)
     with GpuPairAligner() as aligner:
         report += [aligner.description, ""]

@@ -192,7 +192,7 @@ def main() -> None:
     with GpuPairAligner() as aligner:
         kernels, engine = fingerprint()
         about = {
-            "heading": heading(__file__, ["pycuda", "numpy"]),
+            "heading": heading(__file__, ["pycuda", "cuda-bindings", "numpy"]),
             "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
             "device": aligner.info.name,
             "description": aligner.description,

@@ -1,4 +1,4 @@
-"""Files of `examples/server/`: the options and files in them exist, and systemd accepts the unit."""
+"""Files of `examples/server/`, and the other container file: what they name exists, and systemd accepts the unit."""
 
 import json
 import re
@@ -13,6 +13,14 @@ from conftest import ROOT
 FOLDER = ROOT / "examples" / "server"
 
 CONTAINER_FILES = ("Containerfile", "Containerfile.cuda")
+
+COMMAND_LINE = "../../packaging/Containerfile"
+"""That of the command line alone."""
+
+KINDS = {
+    "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "RUN", "USER", "VOLUME", "WORKDIR"
+}  # fmt: skip
+"""Instructions of container files that are used here."""
 
 EXPOSURE = 20
 """Tenths of systemd's points, of which 100 is a service without any bounds."""
@@ -37,7 +45,7 @@ def test_every_option_of_the_server_is_real(name):
     assert named <= set(re.findall(r"--[a-z][a-z-]+", help_page))
 
 
-@pytest.mark.parametrize("name", CONTAINER_FILES)
+@pytest.mark.parametrize("name", [*CONTAINER_FILES, COMMAND_LINE])
 def test_a_container_file_copies_what_an_installation_needs_and_what_is_there(name):
     copied = [words.split()[:-1] for kind, words in instructions(name) if kind == "COPY" and "--from" not in words]
     paths = {path for each in copied for path in each}
@@ -51,7 +59,7 @@ def test_a_container_file_copies_what_an_installation_needs_and_what_is_there(na
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", CONTAINER_FILES)
+@pytest.mark.parametrize("name", [*CONTAINER_FILES, COMMAND_LINE])
 def test_what_is_copied_is_enough_for_a_distribution(name, tmp_path):
     for kind, words in instructions(name):
         if kind == "COPY" and "--from" not in words:
@@ -88,6 +96,27 @@ def test_both_containers_run_the_same_server():
     assert words[:2] == ["swsearch", "serve"]
     assert words[words.index("--port") + 1] == found["EXPOSE"]
     assert words[words.index("--folder") + 1].startswith(found["VOLUME"])
+
+
+@pytest.mark.parametrize("name", [*CONTAINER_FILES, COMMAND_LINE])
+def test_a_container_file_is_well_formed(name):
+    parts = instructions(name)
+    kinds = [kind for kind, _ in parts]
+    assert set(kinds) <= KINDS
+    # two images; only arguments may stand before the first, and the second says who runs what
+    assert kinds.count("FROM") == 2 and set(kinds[: kinds.index("FROM")]) <= {"ARG"}
+    last = dict(parts[len(kinds) - kinds[::-1].index("FROM") :])
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", last["USER"])
+    assert json.loads(last["ENTRYPOINT"])[0] == "swsearch"
+    assert json.loads(last["CMD"]) == ["--help"]
+    defined = {words.partition("=")[0] for kind, words in parts if kind == "ARG"}
+    assert {each for kind, words in parts if kind == "FROM" for each in re.findall(r"\$\{(\w+)\}", words)} <= defined
+    settings = ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    (extras,) = re.findall(r"'\.\[(.*)\]'", text_of(name))
+    assert set(extras.split(",")) <= set(settings["options.extras_require"])
+    for words in (words for kind, words in parts if kind == "RUN"):
+        assert subprocess.run(["sh", "-n", "-c", words], check=False).returncode == 0, words
 
 
 @pytest.mark.parametrize("name", CONTAINER_FILES)

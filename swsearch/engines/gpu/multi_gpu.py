@@ -104,7 +104,7 @@ class MultiGpuEngine(Engine):
     Raises
     ------
     GpuUnavailableError
-        If one of the devices, the driver, PyCUDA or a compiler cannot be used.
+        If one of the devices, the driver, package for it or a compiler cannot be used.
     OptionError
         If there is no such device.
     EngineError

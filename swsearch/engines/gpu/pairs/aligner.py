@@ -52,7 +52,7 @@ class GpuPairAligner(PairAligner):
     Raises
     ------
     GpuUnavailableError
-        If there is no usable device, driver, PyCUDA or compiler.
+        If there is no usable device, driver, package for it or compiler.
     OptionError
         If there is no such device.
     """
