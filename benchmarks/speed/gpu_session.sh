@@ -41,6 +41,7 @@ tests)
         SWSEARCH_CUDA_DRIVER=$package python3 -m pytest -q -p no:cacheprovider -p no:benchmark -n 0 -m gpu --durations=8 \
             tests/gpu 2>&1 | tee "$out/gpu_tests_$package.txt" | tail -n "${LINES_SHOWN:-25}"
     done
+    python3 -m pytest -q -p no:cacheprovider -p no:benchmark -n 0 tests/gpu/test_cuda_bindings.py tests/gpu/test_device.py
     ;;
 drivers)
     unpacked
@@ -56,7 +57,7 @@ PYTHON
         SWSEARCH_CUDA_DRIVER=$package python3 -m swsearch doctor
     done | grep -E "^(gpu package|compiler|gpu|self-test) " | tee "$out/doctor.txt"
     python3 -m benchmarks.speed.revisions "$PWD" "$PWD" "$data/sprot.fasta" --engine gpu --drivers pycuda,cuda-bindings \
-        --runs "${RUNS:-7}" --only "${ONLY:-quer}" --many "${MANY:-1000}" --out "$out/drivers.txt"
+        --runs "${RUNS:-5}" --only "${ONLY:-quer}" --many "${MANY:-1000}" --out "$out/drivers.txt"
     du -sb "$SWSEARCH_CACHE"/kernels && find "$SWSEARCH_CACHE"/kernels -name '*.cubin' | wc -l
     ;;
 speed)
