@@ -84,9 +84,10 @@ PyObject* py_predict_contexts(PyObject*, PyObject* arguments) {
 PyObject* py_select_diverse(PyObject*, PyObject* arguments) {
   Buffer columns, levels, entered;
   DiverseRows asked;
-  long long n_columns, most;
+  long long n_columns, most, diff;
   int gap;
-  if (!PyArg_ParseTuple(arguments, "y*Liy*Lw*", &columns.view, &n_columns, &gap, &levels.view, &most, &entered.view)) {
+  if (!PyArg_ParseTuple(arguments, "y*Liy*LLw*", &columns.view, &n_columns, &gap, &levels.view, &most, &diff,
+                        &entered.view)) {
     return nullptr;
   }
   asked.columns = columns.data();
@@ -96,13 +97,19 @@ PyObject* py_select_diverse(PyObject*, PyObject* arguments) {
   asked.levels = levels.items<const double>();
   asked.n_levels = levels.count<double>();
   asked.most = most;
+  asked.diff = diff;
   const bool good = n_columns >= 0 && n_columns <= INT32_MAX && columns.size() == asked.n * n_columns && gap >= 0 &&
-                    gap <= UINT8_MAX && levels.aligned<double>();
+                    gap <= UINT8_MAX && diff >= 0 && levels.aligned<double>();
   if (!good) {
     PyErr_SetString(PyExc_ValueError, "expected rows of as many columns, and levels");
     return nullptr;
   }
-  if (!without_gil([&] { select(asked, entered.items<uint8_t>()); })) return nullptr;
+  const AskToStop stop = asked_to_stop;
+  const bool fine = without_gil([&] {
+    Patience patience(stop);
+    select(asked, entered.items<uint8_t>(), patience);
+  });
+  if (!fine) return nullptr;
   Py_RETURN_NONE;
 }
 

@@ -11,6 +11,7 @@ from swsearch.cli.tables import CommandTable, EngineTable, MessageTable, RunTabl
 from swsearch.errors import InputError, OptionError
 from swsearch.options.kinds import Integer, PairStrategy, Percentage, Predictor
 from swsearch.options.row import REQUIRED, Heading, option, rows_of
+from swsearch.output_files import canonical_path, checkpoint_folder
 from swsearch.pipeline.table.scoring import QueryTable
 from swsearch.pipeline.table.search import SearchTable
 
@@ -50,6 +51,12 @@ class MsaTable(CommandTable):
         "Maximum percentage of residues shared with a better row. 100 removes only rows that are identical at all "
         "query positions.",
         Percentage(),
+    )
+    diff: int | None = option(
+        None,
+        "Keep the most diverse rows, until N rows cover each stretch of 50 query positions, as hhfilter -diff.",
+        Integer(),
+        unset="all rows",
     )
     pair: PairStrategy | None = option(
         None,
@@ -102,9 +109,9 @@ OWN_WORDS: dict[str, dict[str, Any]] = {
 @takes(
     QueryTable, SearchTable, MessageTable, EngineTable, RunTable, MsaTable,
     names="output query_format outfmt predictor pair iterations profile_from inclusion_evalue inclusion_coverage "
-    "max_included evalue max_seqs min_coverage min_identity max_identity max_hits max_alignments preset matrix "
+    "max_included evalue max_seqs diff min_coverage min_identity max_identity max_hits max_alignments preset matrix "
     "gap_open gap_extend query_mask subject_mask allow_dna dbsize statistics engine device gpu_memory threads "
-    "cluster task_timeout progress quiet verbose",
+    "checkpoint cluster task_timeout progress quiet verbose",
     **OWN_WORDS,
 )  # fmt: skip
 def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: Any) -> None:
@@ -117,17 +124,25 @@ def msa_command(queries: QueriesArgument, subjects: SubjectsArgument, **given: A
     from swsearch.pipeline.options import SearchOptions
     from swsearch.profiles.row_filter import RowFilter
     from swsearch.report.predictors import MsaWriter, PredictorFolder
-    from swsearch.report.profile_output import AlignmentFolder
+    from swsearch.report.profile_output import AlignmentFolder, remove_if_unused
 
     origin = origin_of(queries)
-    rows = RowFilter(made_of.min_coverage, made_of.min_identity, made_of.max_identity, made_of.max_seqs)
+    rows = RowFilter(made_of.min_coverage, made_of.min_identity, made_of.max_identity, made_of.max_seqs, made_of.diff)
     options = SearchOptions.from_values(
         {name: value for name, value in given.items() if name not in {row.name for row in rows_of(MsaTable).values()}}
     )
+    checkpoint = None if command.run.checkpoint is None else checkpoint_folder(command.run.checkpoint)
+    if checkpoint is not None and canonical_path(str(checkpoint)) == canonical_path(made_of.output):
+        raise InputError(f"got --output and --checkpoint {checkpoint}, expected different folders")
     queries_read, options = command.read_queries(options)
     if made_of.pair is not None:
         _check_chains(queries, queries_read)
-    with command.results(queries_read, options, origin, one_by_one=True) as results:
+    with (
+        command.results(queries_read, options, origin, one_by_one=True) as results,
+        remove_if_unused(Path(made_of.output)),
+    ):
+        if checkpoint is not None:
+            results.use_checkpoint(checkpoint)
         alphabet = results.search.options.scoring.matrix.alphabet  # opens the subjects, before a folder is made
         identifiers, place = [query.identifier for query in queries_read], Path(made_of.output)
         folder = (

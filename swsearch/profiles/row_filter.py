@@ -37,13 +37,17 @@ class RowFilter:
         Largest percentage of a row's residues that are those of one row above it; from 100 on only rows that are the
         same in all columns are left out.
     max_seqs : int or None
-        Most sequences, the query included. Where there are more, the most different ones are kept; see `different`.
+        Most sequences, the query included. Where there are more, the most different ones are kept; see
+        `select_diverse`.
+    diff : int or None
+        Rows of each stretch of the query, of 50 columns or more, from which on no further ones are kept there.
     """
 
     min_coverage: float = 0.0
     min_identity: float = 0.0
     max_identity: float = 100.0
     max_seqs: int | None = None
+    diff: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("min_coverage", "min_identity", "max_identity"):
@@ -51,8 +55,9 @@ class RowFilter:
             if not 0 <= value <= 100:
                 raise OptionError(name, value, "a percentage, 0 to 100")
             object.__setattr__(self, name, value)
-        if self.max_seqs is not None:
-            object.__setattr__(self, "max_seqs", check_integer("max_seqs", self.max_seqs, 1, MAX_SEQUENCES))
+        for name in ("max_seqs", "diff"):
+            if (limit := getattr(self, name)) is not None:
+                object.__setattr__(self, name, check_integer(name, limit, 1, MAX_SEQUENCES))
 
     def similar_rows(self, alignment: QueryAlignment) -> IntArray:
         """Return the places of the rows with the least coverage and identity, redundant ones included, ascending."""
@@ -68,8 +73,9 @@ class RowFilter:
         """Return the places of the rows that are kept, ascending, shape (n,), int64; the first is the query."""
         columns, rows = alignment.columns, self.similar_rows(alignment)
         rows = rows[unique_rows(columns[rows])]
-        if self.max_identity < 100 or (self.max_seqs is not None and len(rows) > self.max_seqs):
-            rows = rows[select_diverse(columns[rows], self.max_identity, self.max_seqs)]
+        least = min(limit for limit in (self.max_seqs, self.diff, len(rows)) if limit is not None)
+        if self.max_identity < 100 or len(rows) > least:
+            rows = rows[select_diverse(columns[rows], self.max_identity, self.max_seqs, self.diff)]
         return rows.astype(np.int64)
 
     def apply(self, alignment: QueryAlignment) -> QueryAlignment:
@@ -88,7 +94,9 @@ def unique_rows(columns: ByteArray) -> IntArray:
     return np.sort(first)
 
 
-def select_diverse(columns: ByteArray, max_identity: float, max_rows: int | None = None) -> IntArray:
+def select_diverse(
+    columns: ByteArray, max_identity: float, max_rows: int | None = None, diff: int | None = None
+) -> IntArray:
     """Choose rows that differ from each other.
 
     A row's identity with another is the part of its own residues that the other has too: a fragment of a row above it
@@ -96,6 +104,10 @@ def select_diverse(columns: ByteArray, max_identity: float, max_rows: int | None
     with ``hhfilter -diff``: first those that have less than 15 % with all that have entered, in their order, then
     those with less than 20 %, and so on, up to the largest identity; the level that does not fit enters in part, the
     first rows of it. Without a bound there is the last level alone.
+
+    With ``diff``, the columns are cut into stretches of equal length, as many as there can be of 50 columns. A row
+    covers a stretch if it has residues in half of its columns. It enters only if it covers one that fewer than
+    ``diff`` rows cover.
 
     Parameters
     ----------
@@ -110,10 +122,11 @@ def select_diverse(columns: ByteArray, max_identity: float, max_rows: int | None
     if not len(columns):
         return np.zeros(0, dtype=np.int64)
     room = len(columns) if max_rows is None else max_rows
-    levels = [level for level in LEVELS if level < max_identity and room < len(columns)]
+    has_bound = room < len(columns) or diff is not None
+    levels = [level for level in LEVELS if level < max_identity and has_bound]
     entered = np.empty(len(columns), dtype=np.uint8)
     extension.load().select_diverse(
         np.ascontiguousarray(columns), columns.shape[1], GAP, np.array([*levels, max_identity], dtype=np.float64),
-        room, entered,
+        room, diff or 0, entered,
     )  # fmt: skip
     return np.flatnonzero(entered)

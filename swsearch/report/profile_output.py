@@ -79,6 +79,19 @@ def make_alignment_folder(folder: Path, option: str, extension: str = ".a3m") ->
     remove_stale_files(folder)
 
 
+@contextlib.contextmanager
+def remove_if_unused(folder: Path) -> Iterator[None]:
+    """Remove a folder that was made in the block and is empty, with its parents, if the block fails."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        yield
+    except BaseException:
+        for each in missing:
+            with contextlib.suppress(OSError):
+                each.rmdir()
+        raise
+
+
 @dataclass
 class FolderCounts:
     """Counts of the files written to a folder.

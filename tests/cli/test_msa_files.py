@@ -128,6 +128,20 @@ def test_rows_of_a_taxon_belong_together(
     check_pairs(rows, [chains[name] for name in names], taxa)
 
 
+def test_a_checkpoint_pairs_again(folder: Path, tmp_path: Path) -> None:
+    words = ("msa", folder / "two.fasta", folder / "uniprot.fasta", "--pair", "greedy", *OPTIONS)
+    kept = ("--checkpoint", tmp_path / "kept")
+    for options in ((), ("--for", "boltz"), ("--for", "af3")):
+        for place, more in (("plain", ()), ("first", kept), ("second", kept)):
+            done = run(*words, "-o", tmp_path / f"{place}{options[-1:]}", *options, *more)
+            assert done.returncode == 0, done.stderr
+        texts = [
+            [path.read_bytes() for path in sorted((tmp_path / f"{place}{options[-1:]}").iterdir())]
+            for place in ("plain", "first", "second")
+        ]
+        assert texts[0] == texts[1] == texts[2] and len(texts[0]) == (1 if "af3" in options else 2)
+
+
 def test_taxa_of_the_database(
     write: Callable[..., dict[str, bytes]], folder: Path, tmp_path: Path, chains: dict[str, str]
 ) -> None:

@@ -29,15 +29,26 @@ def identity(row: np.ndarray, other: np.ndarray) -> float:
     return 100 * np.count_nonzero((row == other) & residues) / max(1, np.count_nonzero(residues))
 
 
-def expected(rows: np.ndarray, max_identity: float, most: int | None) -> list[int]:
+def lacks(rows: np.ndarray, k: int, entered: list[int], diff: int) -> bool:
+    """Whether a row covers half of a stretch that too few rows cover."""
+    n_columns = rows.shape[1]
+    n = max(1, n_columns // 50)
+    parts = [rows[:, j * n_columns // n : (j + 1) * n_columns // n] for j in range(n)]
+    covered = [2 * np.count_nonzero(part != GAP, axis=1) >= part.shape[1] for part in parts]
+    return any(each[k] and each[entered].sum() < diff for each in covered)
+
+
+def expected(rows: np.ndarray, max_identity: float, most: int | None, diff: int | None = None) -> list[int]:
     """Return the rows to keep, worked out row by row."""
     entered = [0]
     levels = [max_identity]
-    if most is not None and most < len(rows):
+    if diff is not None or (most is not None and most < len(rows)):
         levels = [level for level in LEVELS if level < max_identity] + levels
     for level in levels:
         for k in range(len(rows)):
             if k in entered or (most is not None and len(entered) >= most):
+                continue
+            if diff is not None and not lacks(rows, k, entered, diff):
                 continue
             if level >= 100 or all(identity(rows[k], rows[j]) < level for j in entered):
                 entered.append(k)
@@ -51,6 +62,18 @@ def test_rows_that_differ_enter_level_by_level(seed: int, max_identity: float, m
     assert select_diverse(rows, max_identity, most).tolist() == expected(rows, max_identity, most)
 
 
+@pytest.mark.parametrize("n_columns", [30, 99, 100, 260])
+@pytest.mark.parametrize(
+    ("max_identity", "most", "diff"), [(100, None, 5), (80, None, 12), (95, 20, 9), (100, 50, 1)]
+)
+def test_rows_enter_until_each_stretch_has_enough(
+    n_columns: int, max_identity: float, most: int | None, diff: int
+) -> None:
+    rows = family(n_columns, 60, n_columns)
+    kept = select_diverse(rows, max_identity, most, diff).tolist()
+    assert kept == expected(rows, max_identity, most, diff) and len(kept) < 60
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -59,6 +82,7 @@ def test_rows_that_differ_enter_level_by_level(seed: int, max_identity: float, m
         ({"min_identity": float("nan")}, "min_identity: got nan"),
         ({"max_seqs": 0}, "max_seqs: got 0, expected an integer >= 1"),
         ({"max_seqs": 2.5}, "max_seqs: got 2.5"),
+        ({"diff": 0}, "diff: got 0, expected an integer >= 1"),
     ],
 )
 def test_what_a_filter_refuses(options: dict[str, float], message: str) -> None:
