@@ -54,9 +54,11 @@ MODE_WORDS = {"msa": ("env", "all", "nofilter", "notemplates"), "pair": ("pairgr
 TITLE = "MSA "
 """Beginning of the titles of jobs of this API, before the mode."""
 
-MAX_ROWS, MAX_IDENTITY, MAX_PAIRS = 3000, 95.0, 8192
-"""Filter of rows unless a mode says ``nofilter``: ColabFold's ``--diff 3000 --max-seq-id 0.95``. Maximum number of
-paired rows: Boltz reads no more."""
+FILTER, MIN_FILTERED_ROWS = RowFilter(max_identity=95, diff=3000), 1000
+"""Filter of alignments of so many rows or more, unless a mode says ``nofilter``, as ColabFold's server has it."""
+
+MAX_PAIRS = 8192
+"""Maximum number of paired rows: Boltz reads no more."""
 
 MAX_HITS, MAX_EVALUE, ITERATIONS = 10_000, 1e-3, 3
 """Search of a ticket, as the defaults of ``swsearch msa``; a server's limit of hits may be lower."""
@@ -111,9 +113,10 @@ def blocks(results: SearchResults, headers: Sequence[str], mode: Sequence[str]) 
         pair: PairStrategy = "complete" if "paircomplete" in mode else "greedy"
         yield from map(block, headers, paired_alignments(list(found), pair))
         return
-    rows = RowFilter() if "nofilter" in mode else RowFilter(max_identity=MAX_IDENTITY, max_seqs=MAX_ROWS)
     for header, result in zip(headers, found, strict=True):
         alignment = alignment_of(result)
+        is_filtered = "nofilter" not in mode and len(alignment) >= MIN_FILTERED_ROWS
+        rows = FILTER if is_filtered else RowFilter()
         yield block(header, rows.apply(alignment) if result.query_length else alignment)
 
 

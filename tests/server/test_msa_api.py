@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import random
 import re
 import signal
 import subprocess
@@ -192,6 +193,26 @@ def test_a_database_by_its_name_is_the_environmental_one(tmp_path: Path) -> None
     with serving(ServerSettings(databases, tmp_path / "state", engine="cpu", threads=1)) as served:
         files = members(complete(served, lambda: post(served, fasta([SEQUENCES["gamma"]]))))
         assert (files[MAIN].count(b">"), files[ENV].count(b">")) == (1, 2)
+
+
+@pytest.mark.parametrize(("n", "mode", "kept"), [(999, "all", 999), (1000, "all", 10), (1000, "all-nofilter", 1000)])
+def test_many_rows_are_filtered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: int, mode: str, kept: int
+) -> None:
+    """Of 1,000 rows or more, those stay that differ, until each stretch of the query has enough."""
+    monkeypatch.setattr(msa_api, "FILTER", replace(msa_api.FILTER, diff=10))
+    letters, rng = SEQUENCES["alpha"], random.Random(54)
+    rows = {letters}
+    while len(rows) < n:
+        rows.add("".join(rng.choice("ADEFGHIKLMNPQRSTVWY") if rng.random() < 0.2 else each for each in letters))
+    rows.remove(letters)
+    records = "".join(f">s{place}\n{row}\n" for place, row in enumerate(sorted(rows)))
+    (tmp_path / "many.fasta").write_text(records)
+    Database.build([tmp_path / "many.fasta"], tmp_path / "many.h5").close()
+    with serving(ServerSettings((tmp_path / "many.h5",), tmp_path / "state", engine="cpu", threads=1)) as served:
+        files = members(complete(served, lambda: post(served, fasta([letters]), mode)))
+    headers = check_rows(blocks(files[MAIN])["101"], letters)
+    assert (len(headers), list(files)) == (kept, [MAIN, "pdb70.m8"])
 
 
 @pytest.mark.parametrize(("mode", "taxa"), [("pairgreedy-env", [3, 2, 1]), ("paircomplete", [3])])
