@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,7 +132,8 @@ def _alignment_bytes(alignment: QueryAlignment | None) -> bytes:
     """Return all of the alignment that a profile is made of: the next profile begins with it."""
     if alignment is None:
         return b""
-    arrays = [value for value in vars(alignment).values() if isinstance(value, np.ndarray)]
+    values = (getattr(alignment, field.name) for field in fields(alignment))  # not what is cached beside them
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
     names = [*alignment.identifiers, *alignment.descriptions]
     return b"".join([each.tobytes() for each in arrays]) + _encode_text(json.dumps(names))
 

@@ -146,10 +146,20 @@ def test_a_stopped_run_goes_on(data: tuple[Path, Path], tmp_path: Path, number: 
     assert files_in(out) == whole
     filtered = ("--max-seqs", 3, "--outfmt", "stockholm")
     done = run(*words, "-o", tmp_path / "few", *kept, *filtered)
-    assert "30 of 20 queries" in done.stderr and " 0.00 GCUPS" in done.stderr, done.stderr
+    assert "20 of 20 queries" in done.stderr and " 0.00 GCUPS" in done.stderr, done.stderr
     assert run(*words, "-o", tmp_path / "again", *filtered).returncode == 0
     assert files_in(tmp_path / "few") == files_in(tmp_path / "again")
     fails(run(*words, "-o", out, *kept, "--evalue", 1), 1, "another search: evalue was 0.001, is 1.0")
+
+
+def test_a_checkpoint_has_profiles_of_another_database(data: tuple[Path, Path], tmp_path: Path) -> None:
+    words = ("msa", *data, "--profile-from", data[1], "--iterations", 2, "--engine", "cpu")
+    assert run(*words, "-o", tmp_path / "plain").returncode == 0
+    for name in ("first", "second"):
+        done = run(*words, "-o", tmp_path / name, "--checkpoint", tmp_path / "kept")
+        assert done.returncode == 0, done.stderr
+        assert files_in(tmp_path / name) == files_in(tmp_path / "plain")
+    assert "kept: 5 of 5 queries" in done.stderr
 
 
 def test_a_folder_for_nothing_is_not_left(data: tuple[Path, Path], tmp_path: Path) -> None:
