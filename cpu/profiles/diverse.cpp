@@ -10,11 +10,11 @@ namespace {
 constexpr int64_t kBlock = 255;    // columns that are counted in a byte
 constexpr int64_t kStretch = 50;  // columns of a stretch that has a depth, at least
 
-// The columns in which two rows have the same residue.
-int64_t identical(const uint8_t* a, const uint8_t* b, int64_t n_columns, uint8_t gap) {
+// The columns of a range in which two rows have the same residue.
+int64_t identical(const uint8_t* a, const uint8_t* b, int64_t first, int64_t last, uint8_t gap) {
   int64_t total = 0;
-  for (int64_t begin = 0; begin < n_columns; begin += kBlock) {
-    const int64_t end = std::min(n_columns, begin + kBlock);
+  for (int64_t begin = first; begin < last; begin += kBlock) {
+    const int64_t end = std::min(last, begin + kBlock);
     uint8_t count = 0;
     for (int64_t k = begin; k < end; ++k) count = static_cast<uint8_t>(count + ((a[k] == b[k]) & (a[k] != gap)));
     total += count;
@@ -38,9 +38,10 @@ class Depths {
   }
   // Whether a row covers a stretch that lacks rows.
   bool lacks(int64_t row) const {
-    bool lacking = count_ == 0;
-    for (int64_t k = 0; k < count_ && !lacking; ++k) lacking = covers(row, k) && depths_[static_cast<size_t>(k)] < most_;
-    return lacking;
+    for (int64_t k = 0; k < count_; ++k) {
+      if (covers(row, k) && depths_[static_cast<size_t>(k)] < most_) return true;
+    }
+    return count_ == 0;
   }
   void add(int64_t row) {
     for (int64_t k = 0; k < count_; ++k) depths_[static_cast<size_t>(k)] += covers(row, k);
@@ -61,9 +62,13 @@ void select(const DiverseRows& asked, uint8_t* entered, Patience& patience) {
   const auto row = [&](int64_t k) { return asked.columns + k * n_columns; };
   Depths depths(asked);
   std::vector<double> residues(static_cast<size_t>(n)), nearest(static_cast<size_t>(n), 0.0);
+  std::vector<int64_t> begins(static_cast<size_t>(n)), ends(static_cast<size_t>(n));  // of what is not gaps
   for (int64_t k = 0; k < n; ++k) {
+    const size_t at = static_cast<size_t>(k);
     const int64_t gaps = std::count(row(k), row(k) + n_columns, asked.gap);
-    residues[static_cast<size_t>(k)] = static_cast<double>(std::max<int64_t>(n_columns - gaps, 1));
+    residues[at] = static_cast<double>(std::max<int64_t>(n_columns - gaps, 1));
+    while (begins[at] < n_columns && row(k)[begins[at]] == asked.gap) ++begins[at];
+    for (ends[at] = n_columns; ends[at] > begins[at] && row(k)[ends[at] - 1] == asked.gap;) --ends[at];
   }
   std::fill_n(entered, n, uint8_t{0});
   int64_t n_entered = 0;
@@ -74,9 +79,10 @@ void select(const DiverseRows& asked, uint8_t* entered, Patience& patience) {
     patience.spend((n - first) * n_columns);
     for (int64_t k = first; k < n; ++k) {
       if (entered[k] || !depths.lacks(k)) continue;  // stretches never lack rows again
-      double& most = nearest[static_cast<size_t>(k)];
-      const double same = static_cast<double>(100 * identical(row(k), row(place), n_columns, asked.gap));
-      most = std::max(most, same / residues[static_cast<size_t>(k)]);
+      const size_t at = static_cast<size_t>(k), other = static_cast<size_t>(place);
+      const int64_t begin = std::max(begins[at], begins[other]), end = std::min(ends[at], ends[other]);
+      const double same = static_cast<double>(100 * identical(row(k), row(place), begin, end, asked.gap));
+      nearest[at] = std::max(nearest[at], same / residues[at]);
     }
   };
   if (n > 0) enter(0, 1);
