@@ -4,6 +4,7 @@ Cases, and their files:
   evalues QUERIES DATABASE...    E-values from shuffled copies (the default) beside published ones
   taxa SUBJECTS                  `--taxids` beside a database of only these sequences; hits must be the same
   memory DATABASE...             peak memory of a search for each subject, beside a database of one record
+  msa QUERIES DATABASE           `swsearch msa` of 1, 20 and 100 queries of evenly spread lengths, once each
   long_pair [A B]                `swsearch align` of two proteins, by default two relatives of titin's size
   build FASTA                    `swsearch db build` of the file, of five times the file, and of --records made ones
   jobs SUBJECTS DATABASE TWENTY  jobs of usual sizes, beside the kernels' or the scan's seconds
@@ -62,6 +63,8 @@ LONG, CHANGED = 35_000, 0.4
 MADE, AT_ONCE = 30, 1 << 18
 """Residues of a made record of case ``build``, and records that are made at once."""
 UNITS = {"K": 1000, "M": 1000_000, "G": 1000_000_000}
+UNIREF90 = 45.4e9
+"""Residues of UniRef90, to which case ``msa`` extrapolates."""
 LETTERS = np.frombuffer(b"ACDEFGHIKLMNPQRSTVWY", dtype=np.uint8)
 
 
@@ -171,6 +174,33 @@ def memory(options: argparse.Namespace, folder: Path) -> list[str]:
     ]
 
 
+def msa(options: argparse.Namespace, folder: Path) -> list[str]:
+    """Write alignments; seconds and bytes on disk are proportional to the residues of a database."""
+    queries, path = options.files
+    records = sorted(read(queries), key=lambda record: len(record[1]))
+    with Database.open(path) as database:
+        n_subjects, n_residues = database.n_subjects, database.n_residues
+    times, rows = UNIREF90 / n_residues, []
+    for n in options.counts:
+        chosen = [records[(2 * k + 1) * len(records) // (2 * n)] for k in range(n)]
+        asked, out = write(folder / "asked.fasta", chosen), folder / f"{n}"
+        words = ("--engine", options.engine, "--threads", options.threads, "--quiet", "-o", out)
+        cost = cost_of("msa", asked, path, *words)
+        n_rows = sum(each.read_text().count(">") - 1 for each in out.iterdir())
+        rows.append([
+            n, f"{residues(chosen):,}", f"{n_rows:,}", f"{cost.seconds:.0f}", f"{cost.cpu_seconds:.0f}",
+            f"{cost.peak_bytes / MIB:,.0f}", f"{cost.cpu_seconds * times / 3600 / options.threads / n:.2f}",
+        ])  # fmt: skip
+    columns = ["queries", "residues", "rows", "wall s", "CPU s", "peak RSS MiB", "UniRef90, hours a query"]
+    return [
+        f"{path.name}: {n_subjects:,} subjects, {n_residues:,} residues; engine {options.engine}, {options.threads} "
+        "threads, defaults",
+        "", *table(columns, rows), "",
+        f"UniRef90, extrapolated: {UNIREF90:.3g} residues are {times:.0f} times as many, in "
+        f"{path.stat().st_size * times / 1e9:.0f} GB of disk; hours if {options.threads} processors are free",
+    ]  # fmt: skip
+
+
 def long_pair(options: argparse.Namespace, folder: Path) -> list[str]:
     """Align two proteins in both modes."""
     pair, rows = options.files or made_pair(folder), []
@@ -248,6 +278,7 @@ CASES = {
     "evalues": Case(evalues),
     "taxa": Case(taxa, names=()),
     "memory": Case(memory),
+    "msa": Case(msa, 1),
     "long_pair": Case(long_pair),
     "build": Case(build, names=("h5py", "numpy")),
     "jobs": Case(command_cases.jobs, 3),
@@ -271,6 +302,7 @@ def read_options() -> argparse.Namespace:
     add("--runs", type=int, help="turns of each, default 3 to 5")
     add("--threads", type=int, default=2, help="of every program, default %(default)s")
     add("--hits", type=numbers, default=[500], help="of a query at most; in evalues such as 10,500; default 500")
+    add("--counts", type=numbers, default=[1, 20, 100], help="msa: numbers of queries, default 1,20,100")
     add("--records", type=number, nargs="+", default=[], help="records to make, such as 5M 100M")
     add("--residues", type=number, default=2 * 10**9, help="streamed: residues, such as 2G, the default")
     add("--memory", help="passed on to build and align")
@@ -287,7 +319,8 @@ def read_options() -> argparse.Namespace:
     add("--work", type=Path, help="folder for what is made; it stays there")
     add("--note", default="", help="a sentence for the report, such as what else ran")
     options = parser.parse_intermixed_args()
-    least = {"evalues": 2, "jobs": 3, "places": 3, "iterated": 1, "taxa": 1, "memory": 1, "build": 1, "streamed": 1}
+    least = {"evalues": 2, "jobs": 3, "places": 3, "msa": 2}
+    least |= {"iterated": 1, "taxa": 1, "memory": 1, "build": 1, "streamed": 1}
     if len(options.files) < least.get(options.case, 0):
         parser.error(f"{options.case}: got {len(options.files)} files, expected those that its line above names")
     if absent := [path for path in options.files if not path.exists()]:
