@@ -175,7 +175,7 @@ def together(options: argparse.Namespace, queries: Records, server: Serving, ask
 
 def msa_ticket(server: Serving, database: Path, text: str) -> bytes:
     """Submit queries, wait until their ticket is complete, and return their alignments."""
-    form = urlencode({"q": text, "mode": "all-notemplates", "database[]": database.stem})
+    form = urlencode({"q": text, "mode": "all-nofilter-notemplates", "database[]": database.stem})
     with server.asker() as asker:
         submit = partial(asker.ask, "/ticket/msa", form, kind="application/x-www-form-urlencoded")
         state = patiently(submit)[0].json()
@@ -198,8 +198,8 @@ def msa(options: argparse.Namespace, queries: Records, server: Serving, folder: 
     for turn in range(TURNS):  # other residues each time, since a ticket that is known is complete
         part = [(name, letters[turn:]) for name, letters in queries[:count]]
         each = [f">{name}\n{letters}\n" for name, letters in part]
-        words: list[object] = ["msa", write(folder / "msa.fasta", part), options.database, "--max-identity", 95]
-        words += ["--max-seqs", 3000, *engine_options(options), "--quiet", "-o", folder / "a3m"]
+        words: list[object] = ["msa", write(folder / "msa.fasta", part), options.database, "--max-seqs", 10**6]
+        words += [*engine_options(options), "--quiet", "-o", folder / "a3m"]
         seconds.setdefault("`swsearch msa`", []).append(timed(partial(swsearch, *words)))
         expected = b"".join((folder / "a3m" / f"{name}.a3m").read_bytes() + b"\0" for name, _ in part).split(b"\0")
         for name, texts in {f"{count} queries, one ticket": ["".join(each)], f"{count} tickets": each}.items():
