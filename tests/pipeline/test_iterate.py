@@ -428,7 +428,7 @@ def test_profiles_bring_their_matrix():
                     (again,) = searcher.search(result.next_profile)
                 assert [hit.evalue for hit in again.hits] == [hit.evalue for hit in found.hits]
         both = [own.next_profile, plain.next_profile]
-        with pytest.raises(InputError, match="got PFASUM60 15/1 from .* and BLOSUM62 11/1 from .* expected one matrix"):
+        with pytest.raises(InputError, match=r"got PFASUM60 15/1 from .* and BLOSUM62 11/1 from .* one matrix"):
             next(swsearch.search(both, database, engine="cpu"))
         with pytest.raises(InputError, match="search with --matrix PFASUM60"):
             next(swsearch.search(own.next_profile, database, matrix="PAM30", engine="cpu"))
