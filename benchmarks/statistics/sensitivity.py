@@ -126,7 +126,7 @@ SEED = 7
 """Of the order of the subjects."""
 
 CONTEXTS = (
-    "Contexts were trained on queries that a single search finds unlike this half; their profiles reach further."
+    "Contexts were trained on queries whose sequences and last profiles find nothing similar in this half."
 )
 
 POINTS = 100

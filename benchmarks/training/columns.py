@@ -2,18 +2,17 @@
 
 Queries that are similar to a domain of the superfamilies of the half ``confirmation`` of SCOPe (`halves` of
 `sensitivity_measures.py`) are left out, so that this half can measure the library; and so are those whose last
-profile is. Similar is a hit of E <= 0.001. The package's library was trained before profiles were compared, too.
+profile is. Similar is a hit of E <= 0.001.
 Each other query is searched among `MOST_SUBJECTS` of --subjects, and the columns of what it includes are counted,
 weighted as for a profile. Every --chunk queries have a file in --work; the same command goes on from there.
 
 The package's library is trained on two halves: --part 3/6, 4/6 and 5/6 with --iterations 2, and --part 0/6, 1/6 and
-2/6 with --iterations 3, in a folder each. Later iterations find more distant relatives: with one iteration in place
-of three a single search of a domain of ``confirmation`` found 0.7 points less.
+2/6 with --iterations 3, in a folder each: later iterations find more distant relatives.
 
 Needs: SCOPe, and Swiss-Prot in clusters of MMseqs2, whose representatives are the queries and the subjects:
        mmseqs easy-cluster uniprot_sprot.fasta queries tmp --min-seq-id 0.3 -c 0.7 -s 1 --cluster-steps 1
        mmseqs easy-linclust uniprot_sprot.fasta subjects tmp --min-seq-id 0.7 -c 0.8
-       On an H200 with 16 processors each half takes two to three minutes, in three processes.
+       On an H200 with 16 processors both halves take four and a half minutes, in six processes.
 Run:   python -m benchmarks.training.columns --queries queries_rep_seq.fasta --subjects subjects_rep_seq.fasta
            --domains scop40.fasta.xz --work FOLDER [--iterations 2] [--part 3/6]
 """

@@ -12,7 +12,7 @@ more than the background's. One seed; CuPy where it is installed, or NumPy, and 
 differ between machines.
 
 Needs: folders of `columns.py`. --epochs 0 does without gradients. With the defaults and the package's
-9 million columns three minutes on an H200.
+5 million columns a minute and a half on an H200.
 Run:   python -m benchmarks.training.contexts --work FOLDER [--work FOLDER] [--contexts 4000]
            [--out swsearch/profiles/contexts.npz]
 """

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import SWSEARCH, fails, run
+from support.processes import started
 
 OPTIONS = ("--engine", "cpu", "--quiet")
 NAMES = sorted(["sp_P05093_CP17A_HUMAN", "sp_Q05639_EF1A2_HUMAN", "sp_P24723_KPCL_HUMAN", "sp_Q9Y6M0_TEST_HUMAN",
@@ -134,7 +135,7 @@ def test_a_stopped_run_goes_on(data: tuple[Path, Path], tmp_path: Path, number: 
     assert run(*words, "-o", tmp_path / "whole").returncode == 0
     whole, out = files_in(tmp_path / "whole"), tmp_path / "out"
     line = [*SWSEARCH, *map(str, (*words, "-o", out, *kept))]
-    with subprocess.Popen(line, stderr=subprocess.DEVNULL) as process:
+    with started(line) as process:
         while process.poll() is None and (not out.is_dir() or len(list(out.glob("*.a3m"))) < 3):
             time.sleep(0.01)
         process.send_signal(number)
