@@ -114,7 +114,7 @@ def jackhmmer_command(
     ):
         share = 1.0 if own.comparisons is None else own.comparisons / max(1, database.n_subjects)
         with search(
-            Path(queries), database, query_format="fasta", allow_dna=True, preset="context", evalue=given["evalue"],
+            Path(queries), database, query_format="fasta", allow_dna=True, preset="default", evalue=given["evalue"],
             iterations=iterations, inclusion=inclusion, keep_profiles=True, max_hits=max_rows,
             dbsize=max(1, round(database.n_residues * share)), engine=engine.engine, device=engine.device,
             gpu_memory=engine.gpu_memory, threads=limit_threads(max(1, engine.threads or 1), quiet=True),
