@@ -83,12 +83,23 @@ def check_machine() -> Iterator[Finding]:
     from swsearch.version import version
 
     yield Finding("swsearch", f"{version()}, Python {platform.python_version()}, {platform.platform()}")
-    libraries = [f"{name} {getattr(importlib.import_module(name), '__version__', '?')}" for name in DEPENDENCIES]
-    yield Finding("libraries", ", ".join(libraries))
+    yield _examine_libraries()
     engine = yield from _examine_gpu()
     yield from _examine_cpu()
     yield Finding("extension", f"used to align pairs, with {extension.active_instruction_set()} instructions")
     yield Finding("auto", f"--engine auto takes {engine}")
+
+
+def _examine_libraries() -> Finding:
+    """Return the versions of what swsearch needs, and what is missing."""
+    texts, is_ok = [], True
+    for name in DEPENDENCIES:
+        try:
+            texts.append(f"{name} {getattr(importlib.import_module(name), '__version__', '?')}")
+        except ImportError:
+            texts.append(f"{name} is missing (pip install swsearch)")
+            is_ok = False
+    return Finding("libraries", ", ".join(texts), is_ok)
 
 
 def _examine_gpu() -> Generator[Finding, None, str]:

@@ -233,3 +233,10 @@ def test_the_extension_is_described(monkeypatch):
     monkeypatch.setattr(doctor, "self_test", lambda engine: 0)
     found = {each.topic: each.text for each in doctor.check_machine()}
     assert found["extension"] == "used to align pairs, with scalar instructions"
+
+
+def test_a_library_that_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    (library,) = (line for line in doctor.check_machine() if line.topic == "libraries")
+    assert library.text.endswith(", zstandard is missing (pip install swsearch)")
+    assert not library.is_ok
