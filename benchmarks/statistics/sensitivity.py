@@ -125,9 +125,7 @@ ERRORS = (0.01, 0.1, 1.0)
 SEED = 7
 """Of the order of the subjects."""
 
-CONTEXTS = (
-    "Contexts were trained on queries whose sequences and last profiles find nothing similar in this half."
-)
+CONTEXTS = "Contexts were trained on queries whose sequences and last profiles find nothing similar in this half."
 
 POINTS = 100
 """Points of a curve that are written for the plot."""
