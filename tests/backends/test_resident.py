@@ -174,7 +174,7 @@ ASKED = [
     {"include_ids": [f"s{k}" for k in range(0, N_SUBJECTS, 12)], "evalue": 1e6},
     {"max_alignments": 3, "evalue": 1e3, "min_identity": 20.0},
     {"query_mask": "lower", "max_hits": 5},
-    {"iterations": 2, "evalue": 1e3},
+    {"preset": "default", "iterations": 2, "evalue": 1e3},
     {"iterations": 3, "statistics": "published"},
 ]
 OTHERS = [
