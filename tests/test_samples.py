@@ -53,5 +53,5 @@ def test_a_quick_run_and_what_comes_after_it_are_all() -> None:
     assert quick | after == everything
     assert everything - quick <= after
     assert len(after) < len(everything)
-    assert "tests/test_alignment.py::test_it_is_the_references_alignment" in quick & after  # it draws cases anew
+    assert "tests/test_alignment.py::test_counts_agree_with_the_rows" in quick & after  # it draws cases anew
     assert any("tests/db/test_dna.py" in name for name in quick & after)  # commands, then in processes of their own
