@@ -18,6 +18,10 @@ EXTRAS = {"pycuda": "pycuda", "cuda-bindings": "gpu"}
 """Extras of swsearch that install them."""
 
 
+UNUSABLE = "engine gpu cannot be used: "
+"""Beginning of error messages about GPUs."""
+
+
 def chosen_package() -> str:
     """Return the package that `VARIABLE` names, else the first of `PACKAGES`, if it is installed; else "".
 

@@ -267,8 +267,8 @@ def apply_profile_scoring(queries: Sequence[Query], scoring: Scoring, has_explic
     from swsearch.matrices import GAP_COSTS
     from swsearch.profiles.calibration import profile_matrix
 
-    used: dict[str, tuple[Matrix, tuple[int, int]]] = {}
-    users: dict[str, str] = {}  # the first query of each
+    used: dict[str, tuple[str, Matrix, tuple[int, int]]] = {}
+    """Matrix and costs with the first query of each, by their names."""
     for query in queries:
         matrix, costs = scoring.matrix, (scoring.gap_open, scoring.gap_extend)
         if query.profile is not None:
@@ -279,18 +279,16 @@ def apply_profile_scoring(queries: Sequence[Query], scoring: Scoring, has_explic
                 continue  # any will do
             else:
                 costs = GAP_COSTS[matrix.name]
-        name = f"{matrix.name} {costs[0]}/{costs[1]}"
-        used.setdefault(name, (matrix, costs))
-        users.setdefault(name, query.identifier)
+        used.setdefault(f"{matrix.name} {costs[0]}/{costs[1]}", (query.identifier, matrix, costs))
     if has_explicit_scoring or not used:
         return scoring
     if len(used) > 1:
-        (a, first), (b, second) = list(users.items())[:2]
+        (a, (first, *_)), (b, (second, *_)) = list(used.items())[:2]
         raise InputError(
             f"queries: got {a} from {first} and {b} from {second}, expected one matrix and equal gap costs in one "
             "search; set them with --matrix, --gap-open and --gap-extend (in Python scoring=)"
         )
-    ((matrix, costs),) = used.values()
+    ((_, matrix, costs),) = used.values()
     is_same = matrix is scoring.matrix and costs == (scoring.gap_open, scoring.gap_extend)
     return scoring if is_same else Scoring(matrix, *costs)
 

@@ -76,16 +76,8 @@ def main() -> None:
             write(folder / f"{name}.fasta", records[len(records) // (2 * n) :: max(len(records) // n, 1)][:n])
         for side, revision in revisions.items():  # each its own database: their formats may be others
             (folder / side).mkdir()
-            run(
-                revision,
-                drivers[side],
-                folder / side,
-                "db",
-                "build",
-                str(given.subjects.absolute()),
-                "-o",
-                "subjects.h5",
-            )
+            build = "db", "build", str(given.subjects.absolute()), "-o", "subjects.h5"
+            run(revision, drivers[side], folder / side, *build)
         for case in (case for case in CASES if given.only in case):
             words = f"search ../{CASES[case]} --engine {given.engine} -o found.tsv".split()
             works = {

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 DEPENDENCIES = ("numpy", "Bio", "h5py", "typer", "zstandard")
 """Modules that swsearch cannot do without."""
 
-UNUSABLE = "engine gpu cannot be used: "
-"""Beginning of error messages about GPUs."""
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -118,6 +115,8 @@ def _examine_gpu() -> Generator[Finding, None, str]:
 
 def _failure(topic: str, error: Exception, remedy: str) -> Finding:
     """Return the finding for a GPU that cannot be opened, or that fails when a search uses it."""
+    from swsearch.cuda_package import UNUSABLE
+
     if isinstance(error, GpuUnavailableError):
         return Finding(topic, f"not used: {str(error).removeprefix(UNUSABLE)}")
     return Finding(topic, f"failed: {error}; {remedy}", is_ok=False)

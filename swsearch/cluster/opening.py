@@ -309,7 +309,7 @@ def _examine(files: Sequence[VolumeFile], worker: Any) -> dict[str, Any]:
 
 def _devices() -> tuple[int, str]:
     """Count the GPUs that this process sees, and say why there is none."""
-    from swsearch.cuda_package import chosen_package, why_no_package
+    from swsearch.cuda_package import UNUSABLE, chosen_package, why_no_package
 
     if not chosen_package():
         return 0, why_no_package()
@@ -318,7 +318,7 @@ def _devices() -> tuple[int, str]:
     try:
         return len(list_devices()), ""
     except GpuUnavailableError as error:
-        return 0, str(error).removeprefix("engine gpu cannot be used: ")
+        return 0, str(error).removeprefix(UNUSABLE)
 
 
 def _find_volume(file: VolumeFile) -> VolumeReport:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from swsearch.cuda_package import UNUSABLE
 from swsearch.errors import InputError, OptionError, SwsearchError, SwsearchWarning, check_integer
 
 if TYPE_CHECKING:
@@ -111,5 +112,5 @@ def resolve_devices(devices: tuple[int, ...] | Literal["all"]) -> list[DeviceInf
 def warn_skipped(reasons: Iterable[object]) -> None:
     """Warn of devices that the work is done without, each by the reason or the error that it could not be opened."""
     for each in reasons:
-        text = str(each).removeprefix("engine gpu cannot be used: ").removesuffix(", or use --engine cpu")
+        text = str(each).removeprefix(UNUSABLE).removesuffix(", or use --engine cpu")
         warnings.warn(f"a GPU is left out: {text}", SwsearchWarning, stacklevel=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from swsearch.cuda_package import chosen_package, why_no_package
+from swsearch.cuda_package import UNUSABLE, chosen_package, why_no_package
 from swsearch.engines.base import Engine, PairAligner
 from swsearch.engines.devices import CheckedDevices, Devices, check_devices, resolve_devices
 from swsearch.errors import (
@@ -204,7 +204,7 @@ def _reference_engine() -> Engine:
 def require_package() -> None:
     """Raise `GpuUnavailableError` where no package reaches CUDA's driver."""
     if not chosen_package():
-        raise GpuUnavailableError(f"engine gpu cannot be used: {why_no_package()}, or use --engine cpu")
+        raise GpuUnavailableError(f"{UNUSABLE}{why_no_package()}, or use --engine cpu")
 
 
 def _gpu_engine(devices: CheckedDevices | None, memory: int | None) -> Engine:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.engines.gpu.driver import UNUSABLE, Event, Memory, Module, Stream, driver
+from swsearch.cuda_package import UNUSABLE
+from swsearch.engines.gpu.driver import Event, Memory, Module, Stream, driver
 from swsearch.errors import EngineError, GpuUnavailableError, MemoryLimitError, OptionError
 from swsearch.processors import OwnProcess
 

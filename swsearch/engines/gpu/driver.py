@@ -16,15 +16,12 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from swsearch.cuda_package import chosen_package, is_driver_error, why_no_package
+from swsearch.cuda_package import UNUSABLE, chosen_package, is_driver_error, why_no_package
 from swsearch.errors import GpuUnavailableError
 from swsearch.processors import OwnProcess
 
 OLDEST_DRIVER = 12000
 """CUDA version of the oldest driver, as `get_driver_version` returns it: older ones load no kernels of CUDA 12."""
-
-UNUSABLE = "engine gpu cannot be used: "
-"""Beginning of error messages about GPUs."""
 
 
 class Memory(Protocol):
